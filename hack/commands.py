@@ -6,6 +6,7 @@ import json
 
 import click
 
+from scaletest.cli.headings import NO_HEADING, heading_of
 from scaletest.cli.index import Entry, Parameter
 from scaletest.cli.main import LazyGroup, cli
 
@@ -74,6 +75,8 @@ def of_option(option: click.Option) -> Parameter:
     if option.secondary_opts:
         names = [f"{option.opts[-1]}/{option.secondary_opts[-1]}"]
     entry: Parameter = {"names": names, "help": option.help or ""}
+    if heading_of(option) != NO_HEADING:
+        entry["heading"] = heading_of(option)
     if option.is_flag:
         entry["flag"] = True
     if option.multiple:

@@ -10,6 +10,7 @@ from textwrap import dedent
 import click
 
 from scaletest import __version__
+from scaletest.cli.headings import NO_HEADING, options_by_heading, records
 from scaletest.cli.main import cli
 from scaletest.cli.settings import SHARED
 
@@ -84,10 +85,14 @@ def section(name: str, command: click.Command) -> list[str]:
 
 
 def options(command: click.Command) -> list[str]:
-    """The options with their help, without --help, which all commands have."""
+    """The options below their headings, without --help, which all commands have."""
     context = click.Context(command)
-    records = [parameter.get_help_record(context) for parameter in command.params]
-    return tagged(dict(record for record in records if record))
+    lines: list[str] = []
+    for heading, listed in options_by_heading(command).items():
+        if heading != NO_HEADING:
+            lines += [".PP", f".I {escaped(heading)}"]
+        lines += tagged(dict(records(listed, context)))
+    return lines
 
 
 def tagged(texts: dict[str, str]) -> list[str]:

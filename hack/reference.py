@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from hack import chart
+from hack import chart, python_reference
 from hack.autoscale import charts
 from hack.commands import index_page
 from hack.dashboard import dashboard
 from hack.manual import manual_page
-from scaletest.cli import index
+from scaletest.cli import headings, index
 from scaletest.cli.main import LazyGroup, cli
 from scaletest.compat import intel
 from scaletest.exporter import metrics
@@ -45,6 +45,7 @@ def cli_page() -> str:
             command, info_name=" ".join(path), max_content_width=100, terminal_width=100
         )
         context.auto_envvar_prefix = "_".join(path).upper()
+        context.meta[headings.ALL] = True
         lines += [
             f"{'#' * (len(path) + 1)} {' '.join(path)}",
             "",
@@ -201,6 +202,7 @@ PAGES = {
         json.dumps(document_schemas.schema(), indent=2) + "\n"
     ),
     METRICS_PAGE: metrics_page,
+    ROOT / "docs" / "reference" / "python.md": python_reference.page,
     ROOT / "charts" / "scaletest" / "dashboards" / "scaletest.json": dashboard,
     CHARTS / "autoscaling-complaint.svg": lambda: charts()[0],
     CHARTS / "autoscaling-remedy.svg": lambda: charts()[1],

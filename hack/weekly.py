@@ -54,6 +54,17 @@ PARTS = {
         (*PLANE, *REAL_NODE, "helm4"),
         REAL_PROGRAMS,
     ),
+    "example": WeeklyPart(
+        (
+            "docs/examples",
+            "hatch_build.py",
+            "pyproject.toml",
+            "scaletest/plugins",
+            "tests/integration/test_example.py",
+            "workers/python_child.py",
+            "workers/workloads/registry.py",
+        ),
+    ),
     "helm3": WeeklyPart(
         (
             "charts/scaletest",
@@ -235,7 +246,7 @@ def pytest_of(name: str, report: Path, options: Sequence[str]) -> int:
     """Run a part's tests and return pytest's exit code."""
     line = [sys.executable, "-m", "pytest", "-m", f'weekly(part="{name}")', f"--junitxml={report}"]
     return subprocess.run(
-        [*line, "-o", "testpaths=tests/cluster", *options], cwd=ROOT, check=False
+        [*line, "-o", "testpaths=tests/cluster tests/integration", *options], cwd=ROOT, check=False
     ).returncode
 
 

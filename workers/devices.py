@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import Preset, preset
+from scaletest.model.workload import Device
 from scaletest.system import proc
 
 if TYPE_CHECKING:
@@ -136,29 +137,6 @@ _ROW = re.compile(r"^\s*([^:\n]*?)\s*:[^\S\n]*(.*?)\s*$", re.MULTILINE)
 # Where drivers write a name for people, below the device's or the PCI function's folder.
 _MODEL_FILES = ("device/model", "product_name", "label")
 _ATTRIBUTE_CHARACTERS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """One device. Text is empty where the system does not know.
-
-    id: PCI address, else device number as major:minor, else the path of an ordinary file.
-    vendor_id: as sysfs writes it, 0x8086. unique: the name by which the vendor's own libraries know
-    this one device.
-    """
-
-    path: str
-    id: str
-    pci: str = ""
-    vendor_id: str = ""
-    vendor: str = ""
-    model: str = ""
-    unique: str = ""
-
-    def info(self) -> dict[str, str]:
-        """Fields of a reply that describe the device, besides its path."""
-        row = {"id": self.id, "pci": self.pci, "vendor": self.vendor, "model": self.model}
-        return {name: value for name, value in row.items() if value}
 
 
 def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:

@@ -10,7 +10,6 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,9 @@ from scaletest.model.texts import SECONDS, in_base_units
 from scaletest.system.sampler import RequestSampler
 from scaletest.system.wake import Wake
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy
-from workers.workloads.base import SUCCEEDED, Result, Workload, failed
-from workers.workloads.bench import BenchWorkload
-from workers.workloads.command import DEFAULT_KILL_GRACE_S, Command, Program, ProgramOptions
-from workers.workloads.fakedev import FakeDevice
-from workers.workloads.sleep import Sleep
-from workers.workloads.torch import TorchWorkload
-from workers.workloads.transcode import TranscodeWorkload
+from workers.workloads import registry
+from workers.workloads.base import SUCCEEDED, PreparedWorkload, Result, failed
+from workers.workloads.making import DEFAULT_KILL_GRACE_S, Making, ProgramOptions
 
 VARIABLE_PREFIX = "SCALETEST_WORKER_"
 
@@ -37,9 +32,8 @@ VARIABLE_PREFIX = "SCALETEST_WORKER_"
 class Settings:
     """Settings of a worker: what it runs and how. Times in seconds; empty text means not set.
 
-    command: program and arguments; empty, or the word `sleep` with optional seconds, for the
-    built-in sleep; the word
-        `transcode`, `torch`, `fakedev` or `bench` with its options for those built in.
+    command: program and arguments; or the name of a workload that is built in, or MODULE:NAME of
+        one in Python, with its options; empty for the built-in sleep.
     allow_commands: let a benchmark's document decide what runs on this node.
     no_causes: do not sample where programs spend their time.
     device_metrics_url: an exporter that has metrics of this node's devices.
@@ -170,10 +164,27 @@ class Runtime:
         self.node = names.get(settings.node_env, "") or socket.gethostname()
         self.pod = names.get(settings.pod_env, "") or socket.gethostname()
         self.devices = DeviceChooser(settings.devices)
-        self._processes = ExitStack()
         # a benchmark is its argument
         self._takes_arguments = not settings.ignore_arguments or settings.command[:1] == ("bench",)
-        self._workload = self._make_workload(interrupt)
+        self._workload = registry.make(
+            Making(
+                settings.command or (registry.SLEEP,),
+                interrupt,
+                self.devices,
+                settings.program,
+                None if settings.no_causes else RequestSampler(),
+                settings.allow_commands,
+                self.node,
+                self.pod,
+            )
+        )
+
+    def prepare(self) -> None:
+        """Get ready before the first request, where the workload can. UsageError when it cannot
+        work; raises Interrupted.
+        """
+        if isinstance(self._workload, PreparedWorkload):
+            self._workload.prepare(self.devices.choose() if self.devices.wanted else None)
 
     def run(self, arguments: tuple[str, ...], limit_s: float) -> tuple[Result, float]:
         """Run one request; its result and the monotonic seconds it took.
@@ -199,7 +210,7 @@ class Runtime:
 
     def close(self) -> None:
         """End the processes of the workload."""
-        self._processes.close()
+        self._workload.close()
 
     def reply_json(
         self,
@@ -242,36 +253,6 @@ class Runtime:
                 row["activity"] = result.activity.to_dict()
         return wire.dump(row), wait_s
 
-    def _make_workload(self, interrupt: Wake) -> Workload:
-        settings, devices = self.settings, self.devices
-        kind, *words = settings.command or ("sleep",)
-        options = tuple(words)
-        sampler = None if settings.no_causes else RequestSampler()
-        match kind:
-            case "sleep":
-                return Sleep(options, interrupt, sampler)
-            case "fakedev":
-                return FakeDevice(options, interrupt, sampler, node=self.node, pod=self.pod)
-            case "torch":
-                return self._processes.enter_context(
-                    closing(
-                        TorchWorkload(
-                            options, interrupt, devices, settings.program.kill_grace_s, sampler
-                        )
-                    )
-                )
-        program = self._processes.enter_context(
-            closing(Program(settings.program, interrupt, sampler))
-        )
-        match kind:
-            case "bench":
-                return BenchWorkload(
-                    program, allow_commands=settings.allow_commands, no_causes=settings.no_causes
-                )
-            case "transcode":
-                return TranscodeWorkload(options, program, devices, settings.program.directory)
-        return Command(settings.command, program, devices)
-
 
 def _on_device(result: Result, chosen: Chosen) -> Result:
     """The result with its device; a failure whose device has disappeared has that reason."""
@@ -294,6 +275,7 @@ def run_once(settings: Settings) -> SingleRun:
     original = os.dup(1)
     os.dup2(2, 1)
     try:
+        runtime.prepare()
         result, run_s = runtime.run(arguments, 0.0)
     finally:
         sys.stdout.flush()

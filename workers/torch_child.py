@@ -2,14 +2,11 @@
 goes out.
 
 It stays alive between requests, since starting torch and CUDA takes longer than most requests; its
-parent ends it when a request must end. Standard output holds answers only: what libraries print
-there is sent to standard error.
+parent ends it when a request must end.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import resource
 import sys
 import time
@@ -19,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from scaletest.kinds.torch import UNAVAILABLE, TorchWork, from_words
+from workers.child_answers import Answer, serve
 
 try:
     import torch
@@ -32,8 +30,6 @@ except (ImportError, OSError) as error:  # OSError: one of its shared libraries 
 
 WARM_UP_BATCHES = 2
 _STEP = 0.01
-# Index of ru_maxrss in struct_rusage.
-_MEMORY = 2
 
 
 class Session:
@@ -121,7 +117,7 @@ class Child:
         self._like: TorchWork | None = None
         self._session: Session | None = None
 
-    def answer(self, options: list[str]) -> dict[str, Any]:
+    def answer(self, options: list[str]) -> Answer:
         """Run one request; its figures, or an error with its reason."""
         try:
             work = from_words(options)
@@ -164,37 +160,10 @@ class Child:
             torch.cuda.empty_cache()
 
 
-class Used:
-    """Resources that this process has used since the last answer, as getrusage returns them."""
-
-    def __init__(self) -> None:
-        self._before: list[float] = [0.0] * 16
-
-    def since_last(self) -> list[float]:
-        """Usage in struct_rusage's order; peak memory is that of the process's whole life."""
-        now = list(resource.getrusage(resource.RUSAGE_SELF))
-        used = [later - earlier for later, earlier in zip(now, self._before, strict=True)]
-        self._before = now
-        used[_MEMORY] = now[_MEMORY]
-        return used
-
-
 def _lacks(error: AttributeError) -> bool:
     """Whether PyTorch lacks the name; otherwise the error is a bug of ours."""
     return isinstance(error.obj, ModuleType) and error.obj.__name__.partition(".")[0] == "torch"
 
 
-def main() -> None:
-    """Answer until the input ends."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
-    os.dup2(2, 1)
-    child = Child()
-    # the time of the imports counts for the first request, which waits for it
-    used = Used()
-    for line in sys.stdin:
-        answer = child.answer(json.loads(line))
-        answers.write(json.dumps({**answer, "usage": used.since_last()}) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    serve(Child().answer)

@@ -178,6 +178,7 @@ class Worker(SimpleWorker):
         beating = twin(self.connection, patience_s(self._serving.heartbeat_s))
         if self._runtime.devices.leasing:
             self._begin_leasing(beating)
+        self._prepare_workload()
         self._heartbeat = Heartbeat(
             beating,
             self.name,
@@ -282,6 +283,18 @@ class Worker(SimpleWorker):
                 raise SystemExit(0) from None
             raise
         self._leasing = leasing
+
+    def _prepare_workload(self) -> None:
+        """Start the workload's process before anybody counts on this worker. Raises UsageError."""
+        try:
+            self._runtime.prepare()
+        except BaseException:
+            self._runtime.close()
+            if self._leasing is not None:
+                self._leasing.close()
+            if self._stopping.requested:
+                raise SystemExit(0) from None
+            raise
 
     def _prepare_sampling(self, queue: str) -> SamplerLease | None:
         """The lease by which this worker may sample its node; None when causes are turned off."""

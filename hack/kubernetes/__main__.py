@@ -69,14 +69,15 @@ def _up(plane: ControlPlane, options: argparse.Namespace) -> None:
 def _pods(plane: ControlPlane, namespace: str) -> None:
     names = Names(plane.folder)
     adapter = Adapter(plane, names)
-    with Pods(plane, names, namespace) as pods:
+    for number in (signal.SIGTERM, signal.SIGHUP):  # end as by Ctrl-C: with the pods' processes
+        signal.signal(number, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt), Pods(plane, names, namespace) as pods:
         for service in pods.get("services")["items"]:
             name = service["metadata"]["name"]
             print(f"{name:32} {names.address(namespace, name)}", flush=True)
             if name.endswith("-exporter") and plane.running().get("prometheus"):
                 adapter.scrape(namespace, name)
-        with contextlib.suppress(KeyboardInterrupt):
-            signal.pause()
+        signal.pause()
 
 
 def _arguments() -> argparse.Namespace:

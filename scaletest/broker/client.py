@@ -18,7 +18,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -42,6 +42,8 @@ BATCH = 128
 BEGIN = "0-0"
 
 Entry = tuple[bytes, dict[bytes, bytes]]
+# Ids of requests that Redis forgot, and up to where replies must be read before that is sure.
+Lost = tuple[list[str], tuple[int, int]]
 
 
 class Reader:
@@ -168,7 +170,7 @@ class Client:
         self._numbers = itertools.count(1)
         self._nonce = call_nonce()
         self._calls = itertools.count(1)
-        self._lost: tuple[list[str], tuple[int, int]] | None = None
+        self._lost: Lost | None = None
         self._reader = Reader(redis, keys.replies(self.name))
         self._server = ""
         self._changed = False
@@ -271,11 +273,14 @@ class Client:
             logger.warning(
                 "client %s: Redis forgot %d requests, submitting them again", self.name, len(lost)
             )
-        accepted = self.submit(lost)
-        # a full queue takes the rest at a later call
-        rest = [request.id for request in lost[accepted:]]
-        self._lost = (rest, (0, 0)) if rest else None
-        return accepted
+        accepted: set[str] = set()
+        self._lost = _left(lost, accepted)
+        for queue in dict.fromkeys(request.queue for request in lost):
+            requests = [request for request in lost if request.queue == queue]
+            count = self.submit(requests)
+            accepted.update(request.id for request in requests[:count])
+            self._lost = _left(lost, accepted)
+        return len(accepted)
 
     def cancel(self, queue: str, ids: Sequence[str]) -> int:
         """Take waiting requests out of their queue; how many. Running ones are finished."""
@@ -283,7 +288,7 @@ class Client:
             return 0
         return Cancellation(self._redis, self._retrying, self.name, queue, ids).run()
 
-    def _missing(self, ids: list[str]) -> tuple[list[str], tuple[int, int]]:
+    def _missing(self, ids: list[str]) -> Lost:
         missing: list[str] = []
         upto = (0, 0)
         for start in range(0, len(ids), SUBMIT_BATCH):
@@ -398,6 +403,12 @@ class Client:
             except Exception as error:
                 if not transient(error):
                     logger.error("client %s: heartbeat failed: %s", self.name, error)
+
+
+def _left(lost: Sequence[Request], accepted: Container[str]) -> Lost | None:
+    """What a later call of `recover` submits, as when a queue was full; None when nothing is."""
+    ids = [request.id for request in lost if request.id not in accepted]
+    return (ids, (0, 0)) if ids else None
 
 
 def _batches(requests: Iterable[Request]) -> Iterator[list[Request]]:

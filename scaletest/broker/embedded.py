@@ -74,7 +74,12 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> EmbeddedServer:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            # a signal may end the wait, and the process may go on
+            self.stop()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -24,6 +24,7 @@ from scaletest.analysis.autoscale.rule import (
 from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLoad, simulate
 from scaletest.cli import options as shared
 from scaletest.cli import stored
+from scaletest.cli.headings import HeadedGroup, first, heading
 from scaletest.cli.output import Output, as_text, echo, write
 from scaletest.model import Record, checks
 from scaletest.model.errors import InvalidValue
@@ -34,7 +35,7 @@ from scaletest.report import formats
 from scaletest.report.autoscaling import Simulation, simulation_report
 
 
-@click.group("autoscale")
+@click.group("autoscale", cls=HeadedGroup)
 def command() -> None:
     """Simulate autoscaling rules: HPA and KEDA as they compute, pods that start slowly and drain, a
     virtual clock.
@@ -43,17 +44,24 @@ def command() -> None:
 
 # The load, the run times, and how pods come and go: PlayOptions.
 workload_options = shared.group(
-    shared.duration("--seconds", default="60s", help="Mean run time of a request."),
+    heading("Load"),
+    shared.duration("--seconds", default="60s", help="Let a request run this long, on average."),
     click.option(
         "--variation",
         type=float,
         default=0.3,
         show_default=True,
         metavar="SHARE",
-        help="Standard deviation of run times over their mean; 0: all the same.",
+        help=(
+            "Spread the run times: their standard deviation is this share of their mean;"
+            " with 0 all are the same."
+        ),
     ),
     click.option(
-        "--run", default="", metavar="RUN", help="Draw run times from the records of a run instead."
+        "--run",
+        default="",
+        metavar="RUN",
+        help="Draw the run times of requests from the records of this stored run instead.",
     ),
     shared.renamed("--run-dir", to="run", instead="--run"),
     click.option(
@@ -61,7 +69,7 @@ workload_options = shared.group(
         type=click.Choice(PATTERNS),
         default="poisson",
         show_default=True,
-        help="Pattern of the arrivals.",
+        help="Let requests come in this pattern.",
     ),
     click.option(
         "--rate",
@@ -69,22 +77,23 @@ workload_options = shared.group(
         default="2/min",
         show_default=True,
         metavar="RATE",
-        help="Requests, on average.",
+        help="Let requests come at this mean rate; it needs its unit.",
     ),
-    shared.duration("--duration", default="30m", help="Requests come for this long."),
+    shared.duration("--duration", default="30m", help="Let requests come for this long."),
     click.option(
         "--trace",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Requests come at these times instead: a line each, in seconds.",
+        help="Let requests come at the times in this file instead, in seconds, one a line.",
     ),
+    heading("Pods"),
     click.option(
         "--min-workers",
         type=int,
         default=1,
         show_default=True,
         metavar="N",
-        help="Fewest replicas.",
+        help="Let the rule ask for at least N replicas.",
     ),
     click.option(
         "--max-workers",
@@ -92,18 +101,24 @@ workload_options = shared.group(
         default=10,
         show_default=True,
         metavar="N",
-        help="Most replicas.",
+        help="Let the rule ask for at most N replicas.",
     ),
     shared.duration(
-        "--pod-start", default="20s", help="Time from a pod's creation until it is ready."
+        "--pod-start",
+        default="20s",
+        help="Let a pod need this long from its creation until it is ready.",
     ),
-    shared.duration("--grace", default="30s", help="Grace period of a pod that is deleted."),
+    shared.duration(
+        "--grace", default="30s", help="Give a pod that is deleted this long to finish its request."
+    ),
+    heading("Accuracy"),
     click.option(
         "--seed",
+        metavar="N",
         type=int,
         default=1,
         show_default=True,
-        help="Seed; the same seed gives the same run.",
+        help="Use this seed for random numbers; the same seed gives the same run.",
     ),
 )
 
@@ -151,7 +166,11 @@ class PlayOptions:
 
 
 @command.command("simulate")
+@first(
+    "--seconds", "--rate", "--pattern", "--duration", "--max-workers", "--run", "--rule", "--output"
+)
 @workload_options
+@heading("Autoscaling")
 @click.option(
     "--rule",
     "rules",
@@ -167,7 +186,7 @@ class PlayOptions:
         "desired:window=300",
     ),
     metavar="NAME[:KEY=VALUE,...]",
-    help="A rule to play; see rules.",
+    help=("Play this rule; `scaletest autoscale rules` lists them; the option may be repeated."),
 )
 @click.option(
     "--html",
@@ -175,6 +194,7 @@ class PlayOptions:
     hidden=True,
     callback=shared.deprecated("--output FILE.html"),
 )
+@heading("Output")
 @shared.output("text", "json", "yaml", "html", "md", "csv", "png")
 @shared.grouped
 def simulate_rules(
@@ -188,8 +208,8 @@ def simulate_rules(
 
     \b
     scaletest autoscale simulate --seconds 4m --rate 2/min
-    scaletest autoscale simulate --rule demand:down_window=60,target=2 --rule desired:window=300 \\
-      --output rules.html
+    scaletest autoscale simulate --rule demand:down_window=60,target=2 \\
+      --rule desired:window=300 --output rules.html
     """
     report = simulation_report(workload.simulation(list(map(parse, rules))))
     if html:
@@ -198,10 +218,24 @@ def simulate_rules(
 
 
 @command.command("recommend")
-@workload_options
-@shared.duration(
-    "--wait-target", default="30s", help="The most that 95 % of the requests may wait."
+@first(
+    "--seconds",
+    "--rate",
+    "--pattern",
+    "--duration",
+    "--max-workers",
+    "--run",
+    "--wait-target",
+    "--output",
 )
+@workload_options
+@heading("Autoscaling")
+@shared.duration(
+    "--wait-target",
+    default="30s",
+    help="Look for a rule by which 95 % of the requests wait no longer than this.",
+)
+@heading("Output")
 @shared.output()
 @shared.grouped
 def recommend_rule(
@@ -211,6 +245,11 @@ def recommend_rule(
 ) -> int:
     """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
     YAML for the chart.
+
+    \b
+    scaletest autoscale recommend --seconds 4m --rate 2/min --wait-target 1m
+    scaletest autoscale recommend --run LAST --rate 30/min --max-workers 32 \\
+      --output rule.yaml
 
     Cost is pod seconds. Exit code 3 when no rule keeps the target; then the best of them is
     printed.
@@ -250,7 +289,11 @@ def _choice_lines(choices: list[RuleChoice]) -> Iterator[str]:
 @command.command()
 @shared.output()
 def rules(output: Output) -> None:
-    """List the rules that can be played, and what can be changed about them."""
+    """List the rules that can be played, and what can be changed about them.
+
+    \b
+    scaletest autoscale rules
+    """
     output.show(
         {name: {"note": rule.note, **to_values(rule)} for name, rule in RULES.items()},
         [f"{rule.name:18} {rule.note}" for rule in RULES.values()],

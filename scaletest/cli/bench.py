@@ -37,5 +37,5 @@ def command() -> None:
     \b
     scaletest bench run IPerf --set streams=2
     scaletest bench run sweep.yaml
-    scaletest bench compare BASE LAST
+    scaletest bench compare before-the-fix LAST
     """

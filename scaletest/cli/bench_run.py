@@ -13,6 +13,7 @@ from scaletest.benchmarks.local_executor import LocalExecutor
 from scaletest.benchmarks.pod_main import run as play
 from scaletest.cli import bench_names, complete, stored
 from scaletest.cli import options as shared
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, echo
 from scaletest.cli.watching import watched
 from scaletest.kinds.benchmark import frame, read
@@ -22,28 +23,55 @@ from scaletest.model.labels import Labels
 from scaletest.report.benchmark import benchmark_report
 
 
-@click.command("run")
+@click.command("run", cls=HeadedCommand)
+@first(
+    "--set",
+    "--repetitions",
+    "--threshold",
+    "--queue",
+    "--namespace",
+    "--resume",
+    "--ui",
+    "--output",
+)
 @click.argument(
     "subject", required=False, metavar="FILE|KIND", shell_complete=bench_names.kinds_and_files
 )
+@heading("Load")
 @click.option(
     "--set",
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A field of the spec; the value is YAML.",
+    help=("Set this field of the benchmark's spec to a value in YAML; the option may be repeated."),
+)
+@heading("Accuracy")
+@click.option(
+    "--repetitions",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Measure each permutation N times.",
 )
 @click.option(
-    "--repetitions", type=click.IntRange(1, 1000), help="How often each permutation is measured."
+    "--random-order", is_flag=True, help="Measure the permutations in blocks of random order."
 )
-@click.option("--random-order", is_flag=True, help="Measure in blocks of random order.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of the random order and of samples.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Use this seed for the random order and for samples.",
+)
 @click.option(
     "--warm-up",
     type=click.IntRange(0, 1000),
-    help="Benchmarks to run first, whose results do not count.",
+    metavar="N",
+    help="Run N benchmarks first whose results do not count.",
 )
-@click.option("--stop-on-failure", is_flag=True, help="Start nothing more once one has failed.")
+@heading("Run")
+@click.option(
+    "--stop-on-failure", is_flag=True, help="Start no further benchmark once one has failed."
+)
+@heading("Verdict")
 @click.option(
     "--threshold",
     "thresholds",
@@ -51,46 +79,51 @@ from scaletest.report.benchmark import benchmark_report
     metavar="CONDITION",
     shell_complete=bench_names.measures,
     help=(
-        "What must hold for a PASS, as in 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'; may"
-        " be repeated."
+        "Require this condition for a PASS, as in 'bandwidth>=5Gbit/s' or"
+        " 'bandwidth(streams=8)>=9e9'; the option may be repeated."
     ),
 )
+@heading("Run")
 @click.option(
-    "--paused", is_flag=True, help="Store the plan and start nothing; start it with --resume."
+    "--paused", is_flag=True, help="Store the plan and start nothing; --resume starts it."
 )
 @click.option(
     "--resume",
     metavar="RUN",
     default="",
-    help="Resume a run; benchmarks that have ended are not measured again.",
+    help="Resume this run; benchmarks that have ended are not measured again.",
 )
+@heading("Target")
 @click.option(
     "--queue",
     shell_complete=complete.queues,
     default="",
     metavar="NAME",
-    help="Send benchmarks to the workers of a queue. [default: run them here]",
+    help="Send the benchmarks to the workers of this queue. [default: run them here]",
 )
-@shared.namespace("Have the operator measure in that namespace of a cluster.")
+@shared.namespace("Let the operator of a Kubernetes cluster measure in this namespace.")
 @shared.redis_url()
+@heading("Run")
 @click.option(
     "--scratch",
     type=click.Path(file_okay=False, writable=True, path_type=Path),
     metavar="DIR",
-    help="Where working folders and test files go.",
+    help="Write working folders and test files below this folder.",
 )
+@heading("Accuracy")
 @click.option(
     "--no-causes", is_flag=True, help="Do not sample where the time of local benchmarks goes."
 )
+@heading("Run")
 @click.option(
     "--run-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the run is stored. [default: a new one]",
+    help="Keep the run in this folder. [default: a new folder below the user's data]",
 )
 @shared.labels
 @shared.watch
-@stored.report_output()
+@shared.report_output()
 @shared.grouped
 def run(
     subject: str | None,
@@ -129,15 +162,15 @@ def run(
     return stored.deliver_ended(benchmark_report(benchmarks), output, benchmarks.to_dict())
 
 
-@click.command(hidden=True)
+@click.command(hidden=True, cls=HeadedCommand)
 @click.argument("document")
 @click.option(
     "--scratch",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where working folders and test files go.",
+    help="Write working folders and test files below this folder.",
 )
-@click.option("--no-causes", is_flag=True, help="Do not sample where its time goes.")
+@click.option("--no-causes", is_flag=True, help="Do not sample where the benchmark's time goes.")
 def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
     this.
@@ -150,23 +183,26 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     return 0 if ended.ok else 5
 
 
-@click.command(hidden=True)
-@click.option("--role", required=True, help="Role of the part.")
+@click.command(hidden=True, cls=HeadedCommand)
+@click.option("--role", required=True, help="Play this role of the benchmark.")
 @click.option(
     "--index",
     type=click.IntRange(0),
     envvar="JOB_COMPLETION_INDEX",
     required=True,
-    help="Index of the part in its role.",
+    help="Play the part of this index in its role.",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder with the benchmark and its peers.",
+    help="Read the benchmark and its peers from this folder.",
 )
 @click.option(
-    "--scratch", type=click.Path(path_type=Path), required=True, help="Folder for working files."
+    "--scratch",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Write working files into this folder.",
 )
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
     """Run one part of a benchmark in a pod; the operator's Jobs call this."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -14,20 +15,31 @@ from scaletest.benchmarks.runner import counts
 from scaletest.cli import bench_names, stored
 from scaletest.cli import options as shared
 from scaletest.cli.compare import compare_options, compared
-from scaletest.cli.output import Output
+from scaletest.cli.headings import HeadedCommand
+from scaletest.cli.output import Output, echo
 from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
 from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.plugins.registry import BUILT_IN
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import report, type_of
 
 
 def kinds() -> tuple[list[dict[str, str]], str]:
-    """All kinds."""
-    rows = [{"kind": kind.name, "help": kind.help} for kind in KINDS.values()]
+    """All kinds, and the packages that those come from which are not built in."""
+    for problem in KINDS.problems:
+        echo(f"warning: {problem}", err=True)
+    rows = [
+        {"kind": kind.name, "help": kind.help, "package": KINDS.package(kind.name)}
+        for kind in KINDS.values()
+    ]
     width = max(len(row["kind"]) for row in rows)
-    return rows, "\n".join(f"{row['kind']:{width}}  {row['help']}" for row in rows)
+    return rows, "\n".join(f"{row['kind']:{width}}  {row['help']}{_source(row)}" for row in rows)
+
+
+def _source(row: Mapping[str, str]) -> str:
+    return "" if row["package"] == BUILT_IN else f" ({row['package']})"
 
 
 def explained(name: str) -> tuple[dict[str, object], str]:
@@ -114,10 +126,14 @@ _SHARED = chain(*(fields.fields_of(spec) for spec in (PairSpec, CrowdSpec, MpiSp
 _COMMON = {field.name for field in _SHARED} - {"transport"}
 
 
-@click.command("list")
+@click.command("list", cls=HeadedCommand)
 @shared.output()
 def list_runs(output: Output) -> None:
-    """List the runs of benchmarks of this user, the oldest first."""
+    """List the runs of benchmarks of this user, the oldest first.
+
+    \b
+    scaletest bench list
+    """
     of_benchmarks = []
     for folder in stored.known():
         # nobody can tell the type of a run whose plan is damaged
@@ -160,29 +176,38 @@ def _row(folder: RunFolder) -> dict[str, object]:
     }
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
 @stored.run_argument()
 @shared.old_type
-@stored.report_output(bare_forms=False)
+@shared.report_output(bare_forms=False)
 def show(run: str, output: Output) -> None:
-    """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
+    """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark.
+
+    \b
+    scaletest bench show LAST
+    scaletest bench show LAST -o report.html
+    """
     folder = _find(run)
     stored.spared(folder, output.path)
     stored.deliver(report(folder), output)
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
 @click.argument("kind", required=False, shell_complete=bench_names.kinds)
 @shared.output()
 def explain(kind: str | None, output: Output) -> None:
     """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND:
     list them.
+
+    \b
+    scaletest bench explain
+    scaletest bench explain Fio
     """
     data, text = explained(kind) if kind else kinds()
     output.show(data, [text])
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
 @compare_options
@@ -190,6 +215,10 @@ def compare(
     base: str, candidates: tuple[str, ...], tolerance: float, force: bool, output: Output
 ) -> int:
     """Compare runs of benchmarks at every permutation that they have, as scaletest compare does.
+
+    \b
+    scaletest bench compare before-the-fix LAST
+    scaletest bench compare before-the-fix LAST --tolerance 10% -o compare.html
 
     A number is worse when it differs beyond chance and by more than the tolerance; two repetitions
     are needed on both sides, three or more are better.

@@ -13,6 +13,7 @@ from scaletest.broker.connection import explained, prepare
 from scaletest.broker.samples import SampleReader
 from scaletest.cli import complete
 from scaletest.cli import options as shared
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, echo, show_messages
 from scaletest.http.server import Server, bind
 from scaletest.load import Statistics
@@ -32,92 +33,134 @@ REDIS_TIMEOUT_S = 5.0
 
 @click.command(
     "client",
+    cls=HeadedCommand,
     epilog=(
         "SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the"
         " statistics; twice ends now. Exit code 5 when a load that ends by itself had failed or"
         " unanswered requests."
     ),
 )
+@first(
+    "--queue", "--redis-url", "--parallel", "--rate", "--steps", "--batch", "--duration", "--listen"
+)
+@heading("Target")
 @click.option(
     "--queue",
+    metavar="NAME",
     shell_complete=complete.queues,
     default="sleep",
     show_default=True,
-    help="The queue to load; it must be declared.",
+    help="Load this queue, which must be declared.",
 )
 @shared.redis_url()
-@click.option("--parallel", type=int, metavar="N", help="Requests to keep in flight. [default: 1]")
+@heading("Load")
+@click.option("--parallel", type=int, metavar="N", help="Keep N requests in flight. [default: 1]")
 @click.option(
     "--max-parallel",
     type=int,
     metavar="M",
-    help=f"Most requests in flight. [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]",
+    help=(
+        "Allow at most M requests in flight."
+        f" [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]"
+    ),
 )
-@shared.duration("--time-limit", default="0s", help="Limit of one request; 0: none.")
-@shared.duration("--delay", default="0s", help="Time from a reply to the next request.")
+@heading("Requests")
+@shared.duration(
+    "--time-limit",
+    default="0s",
+    help="Stop a request that runs longer than this; 0 means no limit.",
+)
+@shared.duration("--delay", default="0s", help="Wait this long from a reply to the next request.")
+@heading("Load")
 @click.option(
-    "--rate", type=shared.RATE, metavar="RATE", help="Open load: so many requests, evenly."
+    "--rate",
+    type=shared.RATE,
+    metavar="RATE",
+    help="Submit requests at this rate, evenly, however long they take (open load).",
 )
 @click.option(
-    "--poisson", type=shared.RATE, metavar="RATE", help="Open load: so many requests, at random."
+    "--poisson",
+    type=shared.RATE,
+    metavar="RATE",
+    help="Submit requests at this mean rate, at random times (open load).",
 )
-@click.option("--seed", type=int, metavar="N", help="Seed of --poisson, for the same times again.")
+@click.option(
+    "--seed",
+    type=int,
+    metavar="N",
+    help="Use this seed for --poisson; the same seed gives the same times.",
+)
 @click.option(
     "--steps",
     metavar="RATE:TIME,...",
-    help="Open load: requests at this rate for this time, then the next.",
+    help=(
+        "Submit requests at this rate for this time, then at the next rate, as in"
+        " 10/s:60s,20/s:60s (open load)."
+    ),
 )
-@click.option("--schedule", metavar="FILE", help="Open load: start times in seconds, one a line.")
+@click.option(
+    "--schedule",
+    metavar="FILE",
+    help="Submit requests at the times in this file, in seconds, one a line (open load).",
+)
 @click.option(
     "--batch",
     type=int,
     metavar="N",
     help="Submit N requests at once, wait until all are done, and end.",
 )
-@shared.duration("--duration", default="0s", help="End after this long; 0: never.")
+@shared.duration("--duration", default="0s", help="End after this long; 0 means never.")
 @shared.duration(
-    "--grace", default="30s", help="How long to wait for requests in flight at the end."
+    "--grace", default="30s", help="At the end, wait at most this long for requests in flight."
 )
+@heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9996",
     show_default=True,
     metavar="ADDR:PORT",
-    help="Where to serve page, statistics and metrics; 'none' for nowhere.",
+    help=("Serve the page, the statistics and the metrics at this address; `none` serves nothing."),
 )
 @click.option(
     "--prefix",
     default="",
     metavar="PATH",
-    help="Path below which a proxy shows the page, as in /tester.",
+    help="Serve the page for a proxy that shows it below this path, as in /tester.",
 )
 @click.option(
     "--token",
     default="",
     metavar="TEXT",
-    help="Token to control the client over HTTP. Better set the variable SCALETEST_CLIENT_TOKEN.",
+    help=(
+        "Ask for this token before the client is controlled over HTTP; it is better set"
+        " as the variable SCALETEST_CLIENT_TOKEN."
+    ),
 )
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="A further host name under which it answers without a token, as in client.validation.",
+    help=(
+        "Answer without a token under this host name too, as in client.validation; the"
+        " option may be repeated."
+    ),
 )
 @click.option(
     "--ui-url",
     default="",
     metavar="URL",
-    help="Where scaletest ui is shown; the page then links to its page of the queue.",
+    help="Link from the page to the queue's page of the `scaletest ui` at this address.",
 )
+@heading("Output")
 @click.option(
     "--keep-records",
     type=int,
     default=10_000,
     show_default=True,
     metavar="N",
-    help="Last records to keep for download.",
+    help="Keep the last N records for download.",
 )
-@click.option("--log-messages", is_flag=True, help="Log every request and reply.")
+@click.option("--log-messages", is_flag=True, help="Log every request and every reply.")
 @shared.output()
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
 @shared.grouped
@@ -136,9 +179,9 @@ def command(
     """Keep requests in flight, or follow a schedule, and show what comes back.
 
     \b
-    scaletest client --queue sleep --parallel 4 -- 0.5     and open http://127.0.0.1:9996/
-    scaletest client --queue q --steps 10/s:60s,20/s:60s
-    scaletest client --queue q --batch 1000 --listen none
+    scaletest client --queue sleep --parallel 4 -- 0.5    # http://127.0.0.1:9996/
+    scaletest client --queue sleep --steps 10/s:60s,20/s:60s -- 0.1
+    scaletest client --queue sleep --batch 1000 --listen none -- 0
 
     ARG... are added to the workload's own arguments; for sleep it is the number of seconds.
     """

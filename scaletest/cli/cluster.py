@@ -13,6 +13,7 @@ from scaletest.broker.connection import connect as connect_redis
 from scaletest.broker.connection import explained
 from scaletest.broker.snapshot import snapshot
 from scaletest.cli import options as shared
+from scaletest.cli.headings import HeadedGroup, first, heading
 from scaletest.cli.output import Output, echo
 from scaletest.cluster import inventory, rights
 from scaletest.cluster.capacity import quantity
@@ -26,20 +27,23 @@ from scaletest.system.wake import Wake
 FITS, FITS_NOT, UNKNOWN = 0, 3, 4
 
 
-@click.group("cluster")
+@click.group("cluster", cls=HeadedGroup)
 def command() -> None:
     """Work with a Kubernetes cluster."""
 
 
 @command.command("check")
-@shared.namespace("Namespace of the workers. [default: the current one]")
+@heading("Kubernetes")
+@shared.namespace("Check the workers of this namespace. [default: the current one]")
 @shared.context
+@heading("Target")
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
     help="Check this Deployment. [default: all, if they may be listed]",
 )
+@heading("Output")
 @shared.output()
 def check(namespace: str, context: str, deployment: str, output: Output) -> int:
     """Say what a validation may do here, what the cluster has for autoscaling, and what stands in
@@ -103,22 +107,47 @@ def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
 
 
 @command.command("devices")
-@shared.namespace("Namespace whose quotas count. [default: the current one]")
+@first(
+    "--namespace",
+    "--context",
+    "--deployment",
+    "--resource",
+    "--cpu",
+    "--memory",
+    "--limit",
+    "--output",
+)
+@heading("Kubernetes")
+@shared.namespace("Count the quotas of this namespace. [default: the current one]")
 @shared.context
-@click.option("--deployment", default="", metavar="NAME", help="Plan with this Deployment's pods.")
+@heading("Pods")
+@click.option(
+    "--deployment",
+    default="",
+    metavar="NAME",
+    help="Plan with workers like the pods of this Deployment.",
+)
 @click.option(
     "--resource",
     multiple=True,
     metavar="NAME=N",
-    help="Plan with workers that have N of this resource each.",
+    help=("Plan with workers that ask for N of this resource each; the option may be repeated."),
 )
 @click.option(
-    "--cpu", default="", metavar="QUANTITY", help="CPU request of each worker, as in 500m."
+    "--cpu",
+    default="",
+    metavar="QUANTITY",
+    help="Plan with workers that ask for this much CPU, as in 500m.",
 )
 @click.option(
-    "--memory", default="", metavar="QUANTITY", help="Memory request of each worker, as in 1Gi."
+    "--memory",
+    default="",
+    metavar="QUANTITY",
+    help="Plan with workers that ask for this much memory, as in 1Gi.",
 )
+@heading("Verdict")
 @click.option("--limit", type=int, default=0, metavar="N", help="Say whether N workers fit.")
+@heading("Output")
 @shared.output()
 def list_devices(
     namespace: str,
@@ -135,7 +164,8 @@ def list_devices(
 
     \b
     scaletest cluster devices
-    scaletest cluster devices --resource nvidia.com/gpu=1 --cpu 1 --memory 1Gi --limit 16
+    scaletest cluster devices --resource nvidia.com/gpu=1 --cpu 1 --memory 1Gi \\
+      --limit 16
     scaletest cluster devices -n scaletest --deployment scaletest-media --limit 16
 
     Without the right to list nodes and pods in the whole cluster capacity is unknown. Exit code
@@ -224,23 +254,30 @@ def _short(value: str) -> str:
 
 
 @command.command("deletion-cost")
+@heading("Target")
 @shared.redis_url()
-@shared.namespace("Namespace of the workers' pods. [default: the current one]")
+@heading("Kubernetes")
+@shared.namespace("Look for the workers' pods in this namespace. [default: the current one]")
 @shared.context
-@shared.duration("--interval", default="2s", help="Time between two checks.")
+@heading("Run")
+@shared.duration("--interval", default="2s", help="Look at the workers this often.")
 @click.option(
     "--rate",
     type=shared.RATE,
     default="10/s",
     show_default=True,
     metavar="RATE",
-    help="Write to at most so many pods.",
+    help="Write to pods at most at this rate.",
 )
 @click.option("--once", is_flag=True, help="Write once, for every worker, and exit.")
 def deletion_cost(
     redis_url: str, namespace: str, context: str, interval: float, rate: float, once: bool
 ) -> None:
     """Let a Deployment that shrinks take idle workers first.
+
+    \b
+    scaletest cluster deletion-cost -n scaletest
+    scaletest cluster deletion-cost -n scaletest --once
 
     Keeps controller.kubernetes.io/pod-deletion-cost of every worker's pod: 0 when idle, and the
     higher the longer its request runs. Workers must know their pod's name: in a pod that is the

@@ -8,7 +8,8 @@ import click
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
-from scaletest.cli.options import Quantity, group
+from scaletest.cli.headings import HeadedCommand
+from scaletest.cli.options import Quantity, group, report_output
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
 from scaletest.report.comparison import comparison_report
@@ -37,12 +38,12 @@ compare_options = group(
         default=f"{100 * TOLERANCE:g}%",
         show_default=True,
         metavar="PART",
-        help="How much worse a measure may be.",
+        help="Accept a measure that is worse by at most this part.",
     ),
     click.option(
         "--force", is_flag=True, help="Compare even runs that measured different workloads."
     ),
-    stored.report_output(),
+    report_output(),
 )
 
 
@@ -52,7 +53,7 @@ def compared(folders: Sequence[RunFolder], tolerance: float, force: bool, output
     return stored.deliver(comparison_report(comparison), output)
 
 
-@click.command("compare")
+@click.command("compare", cls=HeadedCommand)
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
 @compare_options
@@ -63,8 +64,8 @@ def command(
     worse.
 
     \b
-    scaletest compare 2026-08-21T101500Z-a7c3 LAST
-    scaletest compare a7c3 LAST --tolerance 1% --format json
+    scaletest compare before-the-fix LAST
+    scaletest compare 2026-08-21T101500Z-a7c3 LAST --tolerance 1% --format json
     scaletest compare a7c3 nightly-16 nightly-17 --tolerance 1% -o compare.html
 
     A run is given by its name, the end of its name, its folder, or as LAST. A measure is worse when

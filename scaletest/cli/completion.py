@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.main import COMPLETE
 from scaletest.cli.output import echo
 
 
-@click.command("completion")
+@click.command("completion", cls=HeadedCommand)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:

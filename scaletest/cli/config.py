@@ -20,6 +20,7 @@ from scaletest.cli import (
     validate,
     validate_options,
 )
+from scaletest.cli.headings import HeadedGroup
 from scaletest.cli.output import Output, echo
 from scaletest.documents import edit, reader
 from scaletest.kinds import document_schemas
@@ -30,7 +31,7 @@ from scaletest.model.texts import masked
 from scaletest.render.contents import Table, aligned
 
 
-@click.group("config")
+@click.group("config", cls=HeadedGroup)
 def command() -> None:
     """Write and show settings and where they come from, and print the schemas of documents."""
 
@@ -42,20 +43,24 @@ def schema(document: str, output: Output) -> None:
     """Print the JSON Schema (draft 2020-12) of a document.
 
     \b
+    scaletest config schema plan-file
+    scaletest config schema benchmark -o benchmark.schema.json
+
+    \b
     result                what validate --format json prints, and result.json
     plan-file             what validate -f takes
     saturation-plan-file  what saturate -f takes
     plan                  plan.json of a run
     record                a line of records.jsonl: one request
     measurement           a line of steps.jsonl: one measuring of a step
-    node-sample           a line of samples.jsonl: what a node and its devices did in one interval
+    node-sample           a line of samples.jsonl: what a node did in one interval
     environment           environment.json of a run
     comparison            what compare --format json prints
     lifecycle             lifecycle.json: what a lifecycle was to do
-    lifecycle-result      result.json of a lifecycle, and what lifecycle report prints as JSON
+    lifecycle-result      result.json of a lifecycle, as its report prints it
     lifecycle-submission  a line of its submissions.jsonl
     lifecycle-record      a line of its records.jsonl: a workload or a pod
-    benchmark             what bench run takes: a benchmark of any kind, or a BenchmarkSet
+    benchmark             what bench run takes: a benchmark, or a BenchmarkSet
     """
     schemas: dict[str, Callable[[], Schema]] = {
         **DOCUMENTS,
@@ -70,6 +75,9 @@ def schema(document: str, output: Output) -> None:
 @click.pass_context
 def init(context: click.Context, force: bool) -> None:
     """Write a settings file to be edited: the options that people change, in comments.
+
+    \b
+    scaletest config init
 
     It lies in $XDG_CONFIG_HOME/scaletest/config.yaml, or where SCALETEST_CONFIG says. Only its
     owner may read it, because addresses may hold passwords.
@@ -88,7 +96,7 @@ def set_value(context: click.Context, key: str, value: str) -> None:
     """Set one KEY of the settings file; comments and the other lines stay as they are.
 
     \b
-    scaletest config set redis_url redis://HOST:6379/0
+    scaletest config set redis_url redis://127.0.0.1:6379/0
     scaletest config set validate.limit 16
     scaletest config set validate.threshold "['ratio>=1.8']"
 
@@ -211,10 +219,10 @@ def _masked(value: object) -> object:
 
 def _others(context: click.Context) -> list[validate_options.Setting]:
     """The settings of validate that are no part of a plan: where to run, what to print."""
-    in_plan = {*plan.file()["properties"], "sets", "output", "form"}
+    in_plan = {*plan.file()["properties"], "sets", "output"}
     rows = []
     for option in context.command.params:
-        if option.name and option.name not in in_plan:
+        if option.expose_value and option.name and option.name not in in_plan:
             value, origin = validate_options.parameter(context, option.name)
             rows.append(validate_options.Setting(option.name, _masked(value), origin))
     return rows

@@ -13,6 +13,7 @@ import click
 
 from scaletest.analysis.desired_workers import Targets
 from scaletest.cli import options as shared
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import echo
 from scaletest.cluster.deletion import DeletionCosts, PodAnnotations, costs
 from scaletest.exporter.service import serve
@@ -22,33 +23,46 @@ from scaletest.model.queue_counts import LONGEST_WINDOW_S
 from scaletest.model.texts import masked
 
 
-@click.command("exporter")
+@click.command("exporter", cls=HeadedCommand)
+@first(
+    "--redis-url",
+    "--listen",
+    "--window",
+    "--wait-target",
+    "--utilisation",
+    "--log-interval",
+    "--declare",
+    "--deletion-cost",
+)
+@heading("Target")
 @shared.redis_url()
+@heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9998",
     show_default=True,
     metavar="ADDR:PORT",
-    help="Where to serve HTTP.",
+    help="Serve HTTP at this address.",
 )
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="NAME",
     help=(
-        "A further host name under which it answers, beside addresses, localhost and names of the"
-        " cluster."
+        "Answer under this host name too, beside addresses, localhost and names of the"
+        " cluster; the option may be repeated."
     ),
 )
+@heading("Autoscaling")
 @shared.duration(
     "--window",
     default="60s",
-    help="Maxima, rates and wanted workers are of so long; 620s at most.",
+    help="Compute maxima, rates and wanted workers over this time, which is 620s at most.",
 )
 @shared.duration(
     "--wait-target",
     default="30s",
-    help="Want enough workers to process all waiting requests within this time.",
+    help="Ask for enough workers to process all waiting requests within this time.",
 )
 @click.option(
     "--utilisation",
@@ -56,21 +70,27 @@ from scaletest.model.texts import masked
     default=0.7,
     show_default=True,
     metavar="SHARE",
-    help="Want workers to be busy this share of time.",
+    help="Plan for workers that are busy this share of their time.",
 )
+@heading("Output")
 @click.option(
-    "--intel-names", is_flag=True, help="Also give the metrics of the original tester, hpa_*."
+    "--intel-names",
+    is_flag=True,
+    help="Also serve metrics by the names hpa_* of the tester that scaletest replaces.",
 )
 @shared.duration(
     "--log-interval",
     default="0s",
     help=(
-        "Log one line a queue this often, 620s at most; 0: none. Maxima of --intel-names are of"
-        " this time, in tens of seconds, then."
+        "Log one line for each queue this often, at most every 620s; 0 logs none. The"
+        " maxima of --intel-names are then of this time, in tens of seconds."
     ),
 )
+@heading("Failures")
 @shared.duration(
-    "--heartbeat", default="5s", help="Interval at which requests of dead workers are put back."
+    "--heartbeat",
+    default="5s",
+    help="Put requests of dead workers back into their queue this often.",
 )
 @click.option(
     "--max-attempts",
@@ -78,7 +98,7 @@ from scaletest.model.texts import masked
     default=3,
     show_default=True,
     metavar="N",
-    help="Attempts before a lost request fails.",
+    help="Start a request that was lost with its worker at most N times before it fails.",
 )
 @click.option(
     "--declare",
@@ -87,13 +107,14 @@ from scaletest.model.texts import masked
     metavar="QUEUE MAXIMUM NOTE",
     help=(
         "Declare this queue whenever Redis does not know it, as after a restart without"
-        " persistence. Repeatable."
+        " persistence; the option may be repeated."
     ),
 )
+@heading("Kubernetes")
 @click.option(
-    "--deletion-cost", is_flag=True, help="Also do what scaletest cluster deletion-cost does."
+    "--deletion-cost", is_flag=True, help="Also do what `scaletest cluster deletion-cost` does."
 )
-@shared.namespace("Namespace of the workers' pods. [default: the current one]")
+@shared.namespace("Look for the workers' pods in this namespace. [default: the current one]")
 @shared.grouped
 def command(
     redis_url: str,
@@ -113,8 +134,13 @@ def command(
     """Serve metrics of every declared queue, read from Redis at the moment they are asked for.
 
     \b
+    scaletest exporter
+    scaletest exporter --listen 0.0.0.0:9998 --wait-target 10s --utilisation 0.8
+    scaletest exporter --declare sleep 0 'waits, and does nothing else'
+
+    \b
     /metrics               for Prometheus, in its own format or OpenMetrics
-    /api/v1/queues[/NAME]  JSON, as for KEDA's metrics-api scaler: valueLocation desired_workers
+    /api/v1/queues[/NAME]  JSON, as for the valueLocation desired_workers of KEDA
     /healthz /readyz /     probes, and a page
 
     It also gives back what dead workers held, so that a queue whose workers all died is not

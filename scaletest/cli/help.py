@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from scaletest import __version__
+from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.output import echo
 from scaletest.model.errors import UsageError
 
 
-@click.command("help")
+@click.command("help", cls=HeadedCommand)
 @click.argument("names", nargs=-1, metavar="[COMMAND]...")
 @click.pass_context
 def command(context: click.Context, names: tuple[str, ...]) -> None:
@@ -34,7 +35,11 @@ def command(context: click.Context, names: tuple[str, ...]) -> None:
     echo(shown.get_help())
 
 
-@click.command("version")
+@click.command("version", cls=HeadedCommand)
 def version() -> None:
-    """Print the version."""
+    """Print the version.
+
+    \b
+    scaletest version
+    """
     echo(__version__)

@@ -17,6 +17,8 @@ from typing import Any, TypedDict, cast
 import click
 from click.shell_completion import CompletionItem
 
+from scaletest.cli.headings import HeadedCommand
+
 FILE = Path(__file__).with_name("index.json")
 # A module and a function of it, as in scaletest.cli.stored:complete.
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -25,13 +27,14 @@ Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem
 class Parameter(TypedDict, total=False):
     """An option, or an argument, which has no names. What is left out is as click has it.
 
-    names: as they are declared, with the name of the parameter. path: file or dir. complete: module
-    and function that know the values.
+    names: as they are declared, with the name of the parameter. heading: above it in the help.
+    path: file or dir. complete: module and function that know the values.
     """
 
     names: list[str]
     parameter: str
     help: str
+    heading: str
     flag: bool
     multiple: bool
     nargs: int
@@ -76,7 +79,7 @@ def stand_in(name: str, entry: Entry) -> click.Command:
         return click.Group(name, children, help=entry["help"])
     parameters = [_parameter(each) for each in entry.get("parameters", [])]
     settings = {"help_option_names": ["-h", "--help"]}
-    return click.Command(name, settings, params=parameters, help=entry["help"])
+    return HeadedCommand(name, settings, params=parameters, help=entry["help"])
 
 
 def _parameter(entry: Parameter) -> click.Parameter:

@@ -11,6 +11,7 @@ from typing import ClassVar
 import click
 
 from scaletest.cli import stored
+from scaletest.cli.headings import heading
 from scaletest.cli.main import LazyGroup
 from scaletest.cli.options import DURATION, Decorator, context, group
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
@@ -35,6 +36,11 @@ class LifecycleGroup(LazyGroup):
             "Tell which steps of CANDIDATE are slower than those of BASE.",
         ),
     }
+    headings: ClassVar = {
+        "Measure": ("run", "observe"),
+        "Measure in parts": ("submit", "sample", "delete"),
+        "Look": ("report", "plot", "compare"),
+    }
 
 
 @click.group("lifecycle", cls=LifecycleGroup)
@@ -43,10 +49,10 @@ def command() -> None:
     up.
 
     \b
-    scaletest lifecycle run -t training -n 2000 -p 5 --delay 1 --run-seconds 30
-    scaletest lifecycle submit -t distributed -n 1000 --num-workers 7 -p 1 --delay 5 -o out2
-    scaletest lifecycle sample -o out2      # as often as you like, while submit runs
-    scaletest lifecycle plot --plot detailed -o out2
+    scaletest lifecycle run -n 2000 -p 5 -g 0 --delay 1s --run-seconds 30s
+    scaletest lifecycle submit -t distributed -n 1000 --num-workers 7 -g 0 -o out
+    scaletest lifecycle sample -o out    # as often as you like, during submit
+    scaletest lifecycle plot --plot detailed -o out
     """
 
 
@@ -77,19 +83,29 @@ def output_dir(short: bool = True, default: str | None = "logs") -> Decorator:
         show_default=bool(default),
         metavar="DIR",
         callback=folder,
-        help="Folder of the run; LAST or the end of a name for one that `run` named.",
+        help=(
+            "Keep the run in this folder, or use the run in it; LAST, or the end of a name,"
+            " stands for a run that `lifecycle run` has named."
+        ),
     )
 
 
 # Which workloads are submitted: LifecycleWorkloadOptions.
 workload = group(
+    heading("Load"),
     click.option(
         "-t",
         "--workload-type",
         type=click.Choice(TYPES),
         default="training",
         show_default=True,
-        help="training is a Job, distributed an Indexed Job, interactive a Deployment.",
+        metavar="TYPE",
+        help=(
+            "Submit workloads of this type: training is a Job, distributed an Indexed Job,"
+            " interactive a Deployment. The others are job, indexed-job, jobset, deployment,"
+            " statefulset, pod, scaledjob, pytorchjob, and runai-training, runai-distributed"
+            " or runai-interactive."
+        ),
     ),
     click.option(
         "-n",
@@ -97,7 +113,7 @@ workload = group(
         type=click.IntRange(min=1),
         default=None,
         metavar="N",
-        help="Number of workloads to submit. Needed for a new run.",
+        help="Submit exactly N workloads; a new run needs this option.",
     ),
     click.option(
         "-p",
@@ -106,7 +122,7 @@ workload = group(
         default=8,
         show_default=True,
         metavar="N",
-        help="Workloads in a burst, submitted in parallel.",
+        help="Submit workloads in bursts of N, in parallel.",
     ),
     click.option(
         "--delay",
@@ -114,77 +130,96 @@ workload = group(
         default="0s",
         show_default=True,
         metavar="TIME",
-        help="Closed load: wait this long after each burst.",
+        help="Wait this long after each burst has been submitted (closed load).",
     ),
     click.option(
         "--interval",
         type=DURATION,
         default=0.0,
         metavar="TIME",
-        help="Open load: begin a burst this often, whether or not the one before has ended.",
+        help="Begin a burst this often, whether or not the burst before has ended (open load).",
     ),
+    heading("Pods"),
     click.option(
         "--num-workers",
         type=int,
         default=1,
         show_default=True,
         metavar="N",
-        help="Pods of a distributed workload, or replicas.",
+        help="Give a distributed workload N pods, or a Deployment N replicas.",
     ),
+    heading("Devices"),
     click.option(
         "-g",
         "--num-gpus",
         default="1",
         show_default=True,
         metavar="N",
-        help="Devices of each pod; text, so that fractions pass through; 0: none.",
+        help="Give each pod N devices; 0 means none, and a fraction is passed on as it is.",
     ),
     click.option(
         "--resource",
         default="nvidia.com/gpu",
         show_default=True,
         metavar="NAME",
-        help="Extended resource of the devices, as in gpu.intel.com/xe.",
+        help="Ask for devices by this extended resource, as in gpu.intel.com/xe.",
     ),
     click.option(
         "--claim-template",
         default="",
         metavar="NAME",
-        help="Devices by DRA instead: a ResourceClaimTemplate of the namespace.",
+        help=(
+            "Ask for devices by this ResourceClaimTemplate of the namespace instead"
+            " (dynamic resource allocation)."
+        ),
     ),
+    heading("Pods"),
     click.option("--pvc", is_flag=True, help="Add an ephemeral volume claim to every pod."),
     click.option(
         "--storage-class",
         default="",
         metavar="NAME",
-        help="Storage class of the claim. [default: the cluster's]",
+        help="Take the claim's volume from this storage class. [default: that of the cluster]",
     ),
-    click.option("--image", default="busybox", show_default=True, help="Image of the pods."),
+    click.option(
+        "--image",
+        metavar="IMAGE",
+        default="busybox",
+        show_default=True,
+        help="Run the pods with this container image.",
+    ),
     click.option(
         "--run-seconds",
         default="60s",
         show_default=True,
         metavar="TIME",
         callback=_sleep_time,
-        help="How long the pods sleep; infinity is allowed.",
+        help="Let the pods sleep this long; `infinity` is allowed.",
     ),
     click.option(
         "--template",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="YAML of one object instead of the built-in template; any field passes through.",
+        help=(
+            "Submit copies of the object in this YAML file, with all its fields, instead of"
+            " the built-in template."
+        ),
     ),
+    heading("Accuracy"),
     click.option(
         "--until",
         type=click.Choice(UNTIL),
         default=None,
-        help="A workload counts as measured when it reaches this. [default: by type]",
+        help=(
+            "Count a workload as measured when it has reached this phase. [default: by its type]"
+        ),
     ),
+    heading("Kubernetes"),
     click.option(
         "--namespace",
         default="",
         metavar="NAME",
-        help="[default: runai-PROJECT, else the current one]",
+        help="Submit to this namespace. [default: runai-PROJECT, else the current one]",
     ),
     context,
     click.option(
@@ -192,18 +227,22 @@ workload = group(
         type=click.Choice(TOOLS),
         default="api",
         show_default=True,
-        help="Submit by server-side apply, by kubectl, or by the Run:ai command line.",
+        help="Submit by server-side apply (api), by kubectl, or by the command line of Run:ai.",
     ),
     click.option(
         "--tool-path",
         default="",
         metavar="PATH",
-        help="Path of that program. [default: found by name]",
+        help="Run the program of --tool at this path. [default: found by its name]",
     ),
+    heading("Accuracy"),
     click.option(
         "--event-times",
         is_flag=True,
-        help="Also read Events: scheduling in microseconds, evictions, volume claims.",
+        help=(
+            "Also read the Events of Kubernetes, which give scheduling in microseconds,"
+            " evictions and volume claims."
+        ),
     ),
 )
 
@@ -216,19 +255,20 @@ def project(*names: str) -> Decorator:
         default="",
         metavar="NAME",
         help=(
-            f"Run:ai project; the namespace is runai-NAME. [default: {DEFAULT_PROJECT} for runai"
-            " types]"
+            "Submit for this project of Run:ai, whose namespace is runai-NAME."
+            f" [default: {DEFAULT_PROJECT} for runai types]"
         ),
     )
 
 
 # What of a run is shown: a WorkloadSelection.
 view_options = group(
+    heading("Output"),
     click.option(
-        "--head", type=click.IntRange(min=1), metavar="N", help="Only the first N workloads."
+        "--head", type=click.IntRange(min=1), metavar="N", help="Take only the first N workloads."
     ),
     click.option(
-        "--tail", type=click.IntRange(min=1), metavar="N", help="Only the last N workloads."
+        "--tail", type=click.IntRange(min=1), metavar="N", help="Take only the last N workloads."
     ),
     click.option(
         "--skip-errors/--no-skip-errors",
@@ -241,17 +281,24 @@ view_options = group(
         type=click.Choice(["watch", "api"]),
         default="watch",
         show_default=True,
-        help="Times at which events arrived, or the API's whole seconds, where both are known.",
+        help=(
+            "Where both are known, use the times at which events arrived (watch), or the"
+            " whole seconds that the API server noted (api)."
+        ),
     ),
 )
 # What must hold: Conditions.
 judged_options = group(
+    heading("Verdict"),
     click.option(
         "--threshold",
         "thresholds",
         multiple=True,
         metavar="EXPR",
-        help="A condition, as in 'ready.p99<30s', 'throughput>=50/s', 'failed<=0'.",
+        help=(
+            "Require this condition for a PASS, as in 'ready.p99<30s', 'throughput>=50/s'"
+            " or 'failed<=0'; the option may be repeated."
+        ),
     ),
     click.option(
         "--tolerate-failures",
@@ -259,6 +306,6 @@ judged_options = group(
         default=0,
         show_default=True,
         metavar="N",
-        help="Failed and rejected workloads that do not fail the run.",
+        help="Let the run pass with at most N failed or rejected workloads.",
     ),
 )

@@ -13,6 +13,7 @@ from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.compare import compare_options, compared
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, echo
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.run_type import Conditions, LifecycleRun, read
@@ -23,21 +24,27 @@ from scaletest.report.formats import png
 from scaletest.report.lifecycle_figures import phase_charts
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
+@heading("Target")
 @own.output_dir()
+@heading("Output")
 @click.option(
     "--plot",
     "figure",
     type=click.Choice(["general", "detailed"]),
     default="general",
     show_default=True,
-    help="Times from the submission, or of every step.",
+    help=("Draw the times from the submission (general), or those of every phase (detailed)."),
 )
 @own.view_options
 @shared.grouped
 def plot(output_dir: Path, figure: str, view: WorkloadSelection) -> None:
     """Write times.csv and general.png or detailed.png beside the data. Needs the extra: pip install
     'scaletest[plot]'.
+
+    \b
+    scaletest lifecycle plot -o out
+    scaletest lifecycle plot -o out --plot detailed --head 100
 
     Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
     """
@@ -55,15 +62,31 @@ def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     return [*written, store.put(f"{figure}.png", picture)]
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
+@first(
+    "--output-dir",
+    "--head",
+    "--tail",
+    "--times",
+    "--threshold",
+    "--tolerate-failures",
+    "--output",
+    "--format",
+)
+@heading("Target")
 @own.output_dir(short=False)
 @shared.old_type
-@stored.report_output(bare_forms=False)
+@shared.report_output(bare_forms=False)
 @own.view_options
 @own.judged_options
 @shared.grouped
 def report(output_dir: Path, output: Output, view: WorkloadSelection, judged: Conditions) -> int:
     """Sum a run up: books, steps with percentiles, thresholds, verdict.
+
+    \b
+    scaletest lifecycle report --output-dir LAST
+    scaletest lifecycle report --output-dir out --threshold 'ready.p99<30s' \\
+      --output report.html
 
     Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
@@ -89,12 +112,15 @@ def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str 
     return stored.deliver_ended(shown, output)
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
 @click.argument("base", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
 @click.argument("candidate", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
 @compare_options
 def compare(base: Path, candidate: Path, tolerance: float, force: bool, output: Output) -> int:
     """Tell which phases of CANDIDATE are slower than those of BASE; both are folders of runs.
+
+    \b
+    scaletest lifecycle compare out LAST --tolerance 10%
 
     Exit code 0 PASS, 3 FAIL: a phase is slower, 4 INVALID.
     """

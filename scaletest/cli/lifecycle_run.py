@@ -10,7 +10,7 @@ import click
 from scaletest.analysis.lifecycle.result import WorkloadSelection
 from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
-from scaletest.cli import stored
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.watching import watched
@@ -31,17 +31,34 @@ from scaletest.runs.registry import TYPES
 FOREVER_S = 30 * 86400.0
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
+@first(
+    "--output-dir",
+    "--workload-type",
+    "--num-workloads",
+    "--num-processes",
+    "--num-gpus",
+    "--image",
+    "--namespace",
+    "--dry-run",
+)
+@heading("Run")
 @own.output_dir()
 @own.workload
+@heading("Kubernetes")
 @own.project("--project")
 @shared.labels
+@heading("Run")
 @click.option("--dry-run", is_flag=True, help="Print the first object, and submit nothing.")
 @shared.grouped
 def submit(
     output_dir: Path, workload: LifecycleWorkloadOptions, labels: Labels, dry_run: bool
 ) -> int:
     """Submit exactly N workloads. Called again on the folder of an interrupted submit it goes on.
+
+    \b
+    scaletest lifecycle submit -t training -n 100 -p 5 -g 0 --delay 1s -o out
+    scaletest lifecycle submit -t training -n 1 -g 0 --dry-run
 
     Exit code 0 when all were accepted, 3 when some were rejected, 7 when the cluster cannot be
     reached.
@@ -61,29 +78,44 @@ def submit(
     return 3 if done[False] else 0
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
+@heading("Target")
 @own.output_dir()
 @click.option(
     "-t",
     "--workload-type",
     type=click.Choice(own.TYPES),
     default=None,
+    metavar="TYPE",
     expose_value=False,
-    help="Type that was given to submit; read from the folder.",
+    help="Accept the type that was given to `submit`; the folder's own type is used.",
 )
+@heading("Kubernetes")
 @own.project("-p", "--project")
+@heading("Accuracy")
 @click.option(
-    "--follow", is_flag=True, help="Watch until every workload is done: gives times below a second."
+    "--follow",
+    is_flag=True,
+    help="Watch until every workload is done, which gives times below a second.",
 )
 @click.option(
-    "--timeout", type=shared.DURATION, default=FOREVER_S, metavar="TIME", help="Follow so long."
+    "--timeout",
+    type=shared.DURATION,
+    default=FOREVER_S,
+    metavar="TIME",
+    help="Follow for at most this long.",
 )
+@heading("Kubernetes")
 @shared.context
+@heading("Accuracy")
 @click.option(
     "--backend-times",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Times of a control plane's database: CSV or JSON with jobName, time_created (ms).",
+    help=(
+        "Also use creation times from a control plane's database: a CSV or JSON file"
+        " with jobName and time_created, in milliseconds."
+    ),
 )
 @shared.grouped
 def sample(
@@ -95,6 +127,10 @@ def sample(
     backend_times: Path | None,
 ) -> None:
     """Record the progress of the workloads; may be called at any time, also while submit runs.
+
+    \b
+    scaletest lifecycle sample -o out
+    scaletest lifecycle sample -o out --follow --timeout 30m
 
     Without --follow it lists all objects once; --follow watches them, and records when each event
     arrived.
@@ -114,35 +150,54 @@ def sample(
         raise WaitTimeout(f"not all workloads were done within {timeout:g} s", hint="sample again")
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
+@first(
+    "--workload-type",
+    "--num-workloads",
+    "--num-processes",
+    "--num-gpus",
+    "--image",
+    "--namespace",
+    "--threshold",
+    "--output",
+)
+@heading("Run")
 @own.output_dir(default=None)
 @own.workload
+@heading("Kubernetes")
 @own.project("--project")
+@heading("Run")
 @click.option(
     "--timeout",
     type=shared.DURATION,
     default="1h",
     show_default=True,
     metavar="TIME",
-    help="End after this long.",
+    help="End the run after this long at most.",
 )
+@heading("Output")
 @click.option(
     "--plot",
     "figure",
     type=click.Choice(["general", "detailed"]),
     default="general",
     show_default=True,
-    help="Which figure to draw.",
+    help=("Draw the times from the submission (general), or those of every phase (detailed)."),
 )
+@heading("Run")
 @click.option(
-    "--keep/--delete", default=True, show_default=True, help="Whether the objects stay afterwards."
+    "--keep/--delete",
+    default=True,
+    show_default=True,
+    help="Keep the submitted objects afterwards, or delete them.",
 )
+@heading("Run")
 @shared.redis_url(None)
 @shared.labels
 @shared.watch
 @own.view_options
 @own.judged_options
-@stored.report_output(letter=False)
+@shared.report_output(letter=False)
 @shared.grouped
 def run(
     output_dir: Path | None,
@@ -158,6 +213,12 @@ def run(
     output: Output,
 ) -> int:
     """Submit, watch, sum up, draw, and judge: everything in one command, with live progress.
+
+    \b
+    scaletest lifecycle run -n 10 -g 0
+    scaletest lifecycle run -n 2000 -p 50 -g 0 --run-seconds 30s --delete
+    scaletest lifecycle run -t deployment -n 50 -g 0 --threshold 'ready.p99<30s' \\
+      --output report.html
 
     Exit code 0 PASS, 3 FAIL, 4 INVALID. Interrupted, it goes on when called with the same
     --output-dir.
@@ -182,36 +243,68 @@ def run(
     return code
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
+@first(
+    "--output-dir",
+    "--selector",
+    "--namespace",
+    "--object",
+    "--until",
+    "--timeout",
+    "--threshold",
+    "--output",
+)
+@heading("Run")
 @own.output_dir()
+@heading("Target")
 @click.option(
     "-l",
     "--selector",
     required=True,
     metavar="LABELS",
-    help="Labels of the pods, as kubectl takes them.",
+    help="Watch the pods with these labels, which are written as for kubectl.",
 )
-@click.option("--namespace", default="", metavar="NAME", help="[default: the current one]")
+@heading("Kubernetes")
+@click.option(
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Watch pods in this namespace. [default: the current one]",
+)
 @shared.context
+@heading("Target")
 @click.option(
     "--object",
     "kind",
     default="",
     metavar="VERSION/KIND",
-    help="Also watch these objects with the same labels, as in batch/v1/Job.",
+    help="Also watch objects of this kind with the same labels, as in batch/v1/Job.",
 )
-@click.option("--until", type=click.Choice(UNTIL), default="ready", show_default=True)
+@heading("Accuracy")
+@click.option(
+    "--until",
+    type=click.Choice(UNTIL),
+    default="ready",
+    show_default=True,
+    help="Count a pod as measured when it has reached this phase.",
+)
+@heading("Run")
 @click.option(
     "--timeout",
     type=shared.DURATION,
     default=FOREVER_S,
     metavar="TIME",
-    help="Watch this long. [default: until Ctrl-C]",
+    help="Watch for this long. [default: until Ctrl-C]",
 )
-@click.option("--event-times", is_flag=True, help="Also read Events.")
+@heading("Accuracy")
+@click.option(
+    "--event-times",
+    is_flag=True,
+    help="Also read the Events of Kubernetes, which give scheduling in microseconds.",
+)
 @shared.labels
 @own.judged_options
-@stored.report_output(letter=False)
+@shared.report_output(letter=False)
 @shared.grouped
 def observe(
     output_dir: Path,
@@ -226,7 +319,11 @@ def observe(
     labels: Labels,
     output: Output,
 ) -> int:
-    """Measure somebody else's workloads: watch pods by their labels, submit nothing."""
+    """Measure somebody else's workloads: watch pods by their labels, submit nothing.
+
+    \b
+    scaletest lifecycle observe -l app=web --until ready --timeout 10m -o out
+    """
     cluster = connect(namespace, context)
     version, _, name = kind.rpartition("/")
     if kind and not version:
@@ -252,12 +349,17 @@ def observe(
     return show(store, read(store, conditions=judged), output)
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
 @own.output_dir()
 @shared.context
 @shared.yes
 def delete(output_dir: Path, context: str, yes: bool) -> None:
-    """Delete the objects that a run submitted, and what they own. The folder stays."""
+    """Delete the objects that a run submitted, and what they own. The folder stays.
+
+    \b
+    scaletest lifecycle delete -o out
+    scaletest lifecycle delete -o LAST --yes
+    """
     plan = LifecycleFolder(output_dir).plan()
     if plan.selector:
         raise UsageError(

@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 
 from scaletest import __version__
 from scaletest.cli import index, mistakes, settings
+from scaletest.cli.headings import HeadedGroup
 from scaletest.cli.output import echo, set_up
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
@@ -53,9 +54,9 @@ CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOO
 
 EXIT_CODES = """\b
 Exit codes:
-  0 PASS or done   3 FAIL      5 requests failed   7 Redis or Kubernetes unreachable
-  1 a bug          4 INVALID   6 timed out         130, 143 interrupted twice
-  2 usage
+  0 PASS or done   3 FAIL              6 timed out
+  1 a bug          4 INVALID           7 Redis or Kubernetes unreachable
+  2 usage          5 requests failed   130, 143 interrupted twice
 """
 
 
@@ -63,7 +64,7 @@ Exit codes:
 COMPLETE = "_SCALETEST_COMPLETE"
 
 
-class LazyGroup(click.Group):
+class LazyGroup(HeadedGroup):
     """A group whose commands are imported when they are needed.
 
     table: module and one line of help, by the command's name; programs call those without help. In
@@ -102,7 +103,7 @@ class LazyGroup(click.Group):
     ) -> dict[str, object]:
         """The values of the settings file for a command. rest: the words behind its name."""
         route = (*ctx.command_path.split()[1:], name)
-        if route[0] in settings.EXEMPT or not {"-h", "--help"}.isdisjoint(rest):
+        if route[0] in settings.EXEMPT or not {"-h", "--help", "--help-all"}.isdisjoint(rest):
             return {}
         try:
             file = ctx.meta[settings.META] = settings.load()
@@ -118,15 +119,31 @@ class LazyGroup(click.Group):
         items = [CompletionItem(name, help=self.table[name][1]) for name in names]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.table[name][1]) for name in self.list_commands(ctx)])
+    def summary(self, ctx: click.Context, name: str) -> str:
+        """The line of help in the table: the command is not imported."""
+        return self.table[name][1]
+
+
+class ScaletestGroup(LazyGroup):
+    """The commands of the program."""
+
+    headings: ClassVar = {
+        "Measure": ("quick", "validate", "saturate", "bench", "lifecycle"),
+        "Look": ("report", "compare", "runs", "ui"),
+        "Plan": ("size", "autoscale"),
+        "Queues": ("queue", "worker", "client", "exporter"),
+        "Kubernetes": ("cluster", "operator"),
+        "Set up": ("config", "media", "completion", "help", "version"),
+    }
 
 
 @click.group(
-    cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "SCALETEST"},
+    cls=ScaletestGroup,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "auto_envvar_prefix": "SCALETEST",
+        "max_content_width": 100,
+    },
     epilog=EXIT_CODES,
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log more, and show tracebacks.")
@@ -135,8 +152,9 @@ def cli(verbose: bool) -> None:
     """How far do device workloads scale, and what stops them?
 
     \b
-    scaletest validate --local --limit 8 --seconds 0.5          sleep, on this machine
-    scaletest validate --local --limit 4 -- ffmpeg -i IN -f null -
+    scaletest quick -- sleep 0.2                # a first answer in half a minute
+    scaletest validate --local --seconds 0.5    # a verdict; every worker sleeps
+    scaletest validate --limit 4 -- ffmpeg -i input.mp4 -f null -
     """
     set_up(verbose)
 

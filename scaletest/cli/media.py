@@ -15,55 +15,75 @@ import click
 from scaletest.broker import connect
 from scaletest.broker.devices import Lease, device_leases
 from scaletest.cli import options as shared
+from scaletest.cli.headings import HeadedGroup, heading
 from scaletest.cli.output import Output, echo
 from scaletest.http.server import parse_address
 from scaletest.kinds import media
 from scaletest.kinds.media import CODECS
 from scaletest.model.errors import InvalidValue, NoDevice, UsageError
 from scaletest.model.presets import PRESETS
-from workers.devices import Device, DeviceChooser, DeviceOptions
+from scaletest.model.workload import Device
+from workers.devices import DeviceChooser, DeviceOptions
 from workers.workloads.fakedev import serve
 
 TIMEOUT_S = 600.0
 
 
-@click.group("media")
+@click.group("media", cls=HeadedGroup)
 def command() -> None:
     """Test media and devices.
 
     \b
     scaletest media make --folder media
-    scaletest media probe FILE
+    scaletest media probe media/test-h264-320x240-50.h264
     scaletest media devices --preset intel
     """
 
 
 @command.command("make")
-@click.option("--folder", default=".", show_default=True, metavar="DIR", help="Where the files go.")
+@heading("Output")
+@click.option(
+    "--folder",
+    default=".",
+    show_default=True,
+    metavar="DIR",
+    help="Write the files into this folder.",
+)
+@heading("Load")
 @click.option(
     "--codec",
     multiple=True,
     type=click.Choice(CODECS),
-    help="Codec to make; may be repeated. [default: all]",
+    help="Make a file of this codec; the option may be repeated. [default: all]",
 )
 @click.option(
     "--size",
     default="320x240",
     show_default=True,
     metavar="WxH",
-    help="Width and height in pixels, even numbers.",
+    help="Make pictures of this width and height in pixels, which are even numbers.",
 )
 @click.option(
-    "--frames", type=int, default=50, show_default=True, metavar="N", help="Number of frames."
+    "--frames", type=int, default=50, show_default=True, metavar="N", help="Make N frames."
 )
 @click.option(
-    "--rate", type=int, default=25, show_default=True, metavar="N", help="Frames a second."
+    "--rate",
+    type=int,
+    default=25,
+    show_default=True,
+    metavar="N",
+    help="Make N frames for each second of video.",
 )
+@heading("Output")
 @shared.output()
 def make(
     folder: str, codec: tuple[str, ...], size: str, frames: int, rate: int, output: Output
 ) -> None:
     """Make elementary streams of moving patterns with FFmpeg, so that nobody needs to find a file.
+
+    \b
+    scaletest media make --folder media
+    scaletest media make --codec h264 --codec av1 --size 1920x1080 --frames 250
 
     The same options give the same picture. VP9 has no elementary stream; it comes in IVF, which the
     tools read.
@@ -92,7 +112,11 @@ def make(
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @shared.output()
 def probe(files: tuple[str, ...], output: Output) -> None:
-    """Describe the video of files: codec, size, frames, and whether oneVPL's tool can read it."""
+    """Describe the video of files: codec, size, frames, and whether oneVPL's tool can read it.
+
+    \b
+    scaletest media probe media/test-h264-320x240-50.h264
+    """
     rows = []
     for name in files:
         try:
@@ -119,18 +143,31 @@ def probe(files: tuple[str, ...], output: Output) -> None:
 
 
 @command.command("devices")
-@shared.preset("Devices of one vendor. [default: of all]")
-@click.option("--device-glob", default="", metavar="GLOB", help="Other device files.")
+@heading("Devices")
+@shared.preset("List the devices of this vendor. [default: of all]")
+@click.option(
+    "--device-glob",
+    default="",
+    metavar="GLOB",
+    help="List the devices whose files match this pattern.",
+)
+@heading("Target")
 @shared.redis_url(None)
 @click.option(
-    "--node", default="", metavar="NAME", help="Node whose leases are shown. [default: this host]"
+    "--node", default="", metavar="NAME", help="Show the leases of this node. [default: this host]"
 )
+@heading("Output")
 @shared.output()
 def devices(
     preset: str, device_glob: str, redis_url: str | None, node: str, output: Output
 ) -> None:
     """List devices that workers would find here: identity, who may use them, and the slots that are
     leased.
+
+    \b
+    scaletest media devices
+    scaletest media devices --device-glob '/dev/dri/renderD*' \\
+      --redis-url redis://127.0.0.1:6379/0
     """
     chosen = _devices(preset, device_glob)
     leases = _leases(redis_url, node, chosen) if redis_url else {}
@@ -176,7 +213,7 @@ def _leases(redis_url: str, node: str, devices: list[Device]) -> dict[str, list[
     default="127.0.0.1:9400",
     show_default=True,
     metavar="ADDR:PORT",
-    help="Where to serve them; port 0: any.",
+    help="Serve the metrics at this address; port 0 means any free port.",
 )
 @click.option("--host", hidden=True, callback=shared.deprecated("--listen ADDR:PORT"))
 @click.option("--port", hidden=True, callback=shared.deprecated("--listen ADDR:PORT"))
@@ -184,11 +221,14 @@ def _leases(redis_url: str, node: str, devices: list[Device]) -> dict[str, list[
     "--vendor",
     multiple=True,
     type=click.Choice(["intel", "nvidia", "amd"]),
-    help="Vendor whose names are served. [default: all]",
+    help=("Serve metrics by the names of this vendor; the option may be repeated. [default: all]"),
 )
 def fake_metrics(listen: str, host: str | None, port: str | None, vendor: tuple[str, ...]) -> None:
     """Serve the simulated devices of this machine as the vendors' exporters would, for
     Prometheus.
+
+    \b
+    scaletest media fake-metrics --vendor nvidia  # http://127.0.0.1:9400/metrics
     """
     address, number = parse_address(listen)
     serve(

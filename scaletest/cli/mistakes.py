@@ -117,8 +117,8 @@ def _instead(name: str, context: click.Context, arguments: Sequence[str]) -> str
         return f"did you mean --format {name[2:]}, or -o FILE.{name[2:]}?"
     if name == "--last" and context.command_path.endswith("runs list"):
         return "the newest runs stand last: scaletest runs list | tail"
-    known = list(context.help_option_names)
-    for parameter in context.command.params:
+    known: list[str] = []
+    for parameter in context.command.get_params(context):
         known += parameter.opts if not getattr(parameter, "hidden", False) else []
     renamed = [text for text in OTHER_NAMES.get(name, ()) if text in known]
     near = next(iter(renamed), nearest(name, known))

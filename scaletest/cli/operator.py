@@ -8,6 +8,7 @@ import click
 import yaml
 
 from scaletest import __version__
+from scaletest.cli.headings import HeadedCommand, heading
 from scaletest.cli.output import echo
 from scaletest.cluster.connection import connect, groups
 from scaletest.cluster.objects import Documents
@@ -16,30 +17,35 @@ from scaletest.kinds.registry import GROUP, kind_of
 from scaletest.model.errors import Unreachable, UsageError
 
 
-@click.command("operator")
+@click.command("operator", cls=HeadedCommand)
+@heading("Kubernetes")
 @click.option(
     "-n",
     "--namespace",
     multiple=True,
     metavar="NAME",
-    help="Watch only this namespace; may be repeated. [default: all]",
+    help="Watch only this namespace; the option may be repeated. [default: all]",
 )
 @click.option(
     "--image", default=f"scaletest-benchmarks:{__version__}", show_default=True, metavar="IMAGE",
-    help="Image of benchmarks that name none.",
+    help="Run benchmarks that name no container image with this one.",
 )  # fmt: skip
+@heading("Server")
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
-    help="Where to serve metrics; 0: nowhere.",
+    help="Serve metrics at this port; 0 serves none.",
 )  # fmt: skip
 @click.option(
     "--health-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
-    help="Where to answer /healthz; 0: nowhere.",
+    help="Answer /healthz at this port; 0 answers nowhere.",
 )  # fmt: skip
+@heading("Kubernetes")
 @click.option(
     "--account", multiple=True, metavar="KIND=NAME",
-    help="Service account of Validation or Lifecycle benchmarks that name none; may be repeated.",
+    help=("Run Validation or Lifecycle benchmarks that name no service account with this"
+" one; the option may be repeated."),
 )  # fmt: skip
+@heading("Output")
 @click.option(
     "--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else."
 )

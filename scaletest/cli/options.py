@@ -19,12 +19,15 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints
 import click
 from click.core import ParameterSource
 
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, confirm, echo
 from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 from scaletest.model.texts import BYTES, PER_SECOND, SECONDS, in_base_units
+from scaletest.report import formats
+from scaletest.report.suffixes import form_of
 
 
 class Quantity(click.ParamType[float]):
@@ -152,7 +155,7 @@ def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F],
         show_default=bool(default),
         show_envvar=True,
         metavar="URL",
-        help="The Redis to use: redis://, rediss:// or unix://.",
+        help="Use the Redis at this address, which begins with redis://, rediss:// or unix://.",
     )
 
 
@@ -209,7 +212,9 @@ context: Decorator = click.option(
     "--context",
     default="",
     metavar="NAME",
-    help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
+    help=(
+        "Use this context of the kubeconfig. [default: the pod's cluster, or the current context]"
+    ),
 )
 
 
@@ -232,16 +237,6 @@ def device_metrics_url(text: str) -> Callable[[F], F]:
     )
 
 
-# Suffixes of files whose form has another name.
-SUFFIXES = {
-    "txt": "text",
-    "log": "text",
-    "out": "text",
-    "htm": "html",
-    "markdown": "md",
-    "xml": "junit",
-    "yml": "yaml",
-}
 # What --output once was, and the form of today.
 OLD_FORMS = {"table": "text", "json": "json", "yaml": "yaml"}
 
@@ -281,7 +276,9 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
             expose_value=False,
             callback=note_form,
             envvar="SCALETEST_FORMAT",
-            help=f"Form of the result. [default: by the suffix of FILE, else {forms[0]}]",
+            help=(
+                f"Write the result in this form. [default: by the suffix of FILE, else {forms[0]}]"
+            ),
         )(function)
         return click.option(
             *(["-o"] if letter else []),
@@ -290,7 +287,7 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
             envvar="SCALETEST_OUTPUT" if bare_forms else None,
             callback=choose,
             metavar="FILE",
-            help="Where the result goes. [default: standard output]",
+            help="Write the result to this file. [default: standard output]",
         )(function)
 
     return decorate
@@ -305,16 +302,24 @@ def _old_output(option: str, file: str, form: str | None) -> Output:
 
 def _form_of(file: str, forms: Sequence[str], usual: str) -> str:
     """The form that the suffix of a file names, one of `forms`; `usual` without a suffix."""
-    suffix = Path(file).suffix.lstrip(".").lower()
+    suffix = Path(file).suffix
     if not suffix:
         return usual
-    form = SUFFIXES.get(suffix, suffix)
+    form = form_of(Path(file))
     if form not in forms:
         raise UsageError(
-            f"{file}: this command has no form for .{suffix}",
+            f"{file}: this command has no form for {suffix.lower()}",
             hint=f"give another FILE, or --format {' or '.join(forms)}",
         )
     return form
+
+
+def report_output(*, letter: bool = True, bare_forms: bool = True) -> Decorator:
+    """-o/--output and --format of a command that writes a report."""
+    first = ("text", "json", "yaml")
+    others = [name for name in formats.names() if name not in first]
+    options = output(*first, *others, letter=letter, bare_forms=bare_forms)
+    return group(heading("Output"), options)
 
 
 def _check_place(file: str, option: str) -> None:
@@ -333,20 +338,26 @@ def _check_place(file: str, option: str) -> None:
 
 # What to call a new run: the fields of its Labels.
 labels = group(
+    heading("Run"),
     click.option(
         "--name",
         default="",
         metavar="NAME",
-        help="What to call the run: commands find it by this name, too.",
+        help="Call the run by this name, by which other commands find it.",
     ),
     click.option(
         "--tag",
         "tags",
         multiple=True,
         metavar="TAG",
-        help="A tag of the run, by which runs list finds it; may be repeated.",
+        help=("Give the run this tag, by which `runs list` finds it; the option may be repeated."),
     ),
-    click.option("--note", default="", metavar="TEXT", help="A note about the run."),
+    click.option(
+        "--note",
+        default="",
+        metavar="TEXT",
+        help="Store this note with the run; its reports show it.",
+    ),
 )
 
 
@@ -361,19 +372,20 @@ class WatchOptions:
 
 # The fields of WatchOptions.
 watch = group(
+    heading("Output"),
     click.option(
         "--progress",
         type=click.Choice(["auto", "plain"]),
         default="auto",
         show_default=True,
-        help="Live line, or plain lines.",
+        help=("Show progress as a live line where there is a terminal (auto), or as plain lines."),
     ),
     click.option("--ui", is_flag=True, help="Show the run in a browser while it is measured."),
     click.option(
         "--ui-listen",
         default="127.0.0.1:0",
         metavar="ADDR:PORT",
-        help="Where --ui serves its page. [default: a free port of this machine]",
+        help="Serve the page of --ui at this address. [default: a free port of this machine]",
     ),
 )
 
@@ -402,7 +414,7 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
 
 
 # For `confirmed`.
-yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask.")
+yes: Decorator = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 
 def confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import ClassVar
 
 import click
 
@@ -16,6 +17,7 @@ from scaletest.broker.jobs import stored, wait_for
 from scaletest.broker.queues import QueueState
 from scaletest.cli import complete
 from scaletest.cli import options as shared
+from scaletest.cli.headings import HeadedGroup, heading
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.model import Reply, Request, checks
 from scaletest.model.errors import UsageError
@@ -28,7 +30,18 @@ from scaletest.report import failures
 MOST_GROUPS = 5
 
 
-@click.group("queue")
+class QueueGroup(HeadedGroup):
+    """The commands of scaletest queue."""
+
+    headings: ClassVar = {
+        "Declare": ("add", "remove"),
+        "Look": ("list", "show", "check"),
+        "Send requests": ("submit", "result"),
+        "Steer": ("pause", "resume", "purge"),
+    }
+
+
+@click.group("queue", cls=QueueGroup)
 def command() -> None:
     """Declare, look at, fill and empty queues.
 
@@ -46,11 +59,16 @@ def command() -> None:
     default=0,
     show_default=True,
     metavar="N",
-    help="Most waiting requests; 0: no limit.",
+    help="Refuse a request when N wait already; 0 means no limit.",
 )
-@click.option("--note", default="", help="Description of the workload.")
+@click.option("--note", default="", help="Describe the workload of the queue in these words.")
 def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None:
-    """Declare queues, or change their maximum and note."""
+    """Declare queues, or change their maximum and note.
+
+    \b
+    scaletest queue add sleep
+    scaletest queue add media --maximum 1000 --note "transcodes of H.264"
+    """
     queues = Queues(connect(redis_url))
     for name in names:
         echo(f"{name}: {'declared' if queues.add(name, maximum, note) else 'changed'}")
@@ -60,7 +78,12 @@ def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None
 @shared.redis_url()
 @shared.output()
 def list_queues(redis_url: str, output: Output) -> None:
-    """List the declared queues."""
+    """List the declared queues.
+
+    \b
+    scaletest queue list
+    scaletest queue list --format json
+    """
     states, errors = Queues(connect(redis_url)).states()
     for error in errors:
         echo(f"warning: {error.message}; {error.hint}", err=True)
@@ -84,6 +107,9 @@ def list_queues(redis_url: str, output: Output) -> None:
 def show(name: str, redis_url: str, output: Output) -> None:
     """Show one queue: what waits and runs, its workers, its counters and times, and its last
     failures by kind.
+
+    \b
+    scaletest queue show sleep
     """
     redis = connect(redis_url)
     queues = Queues(redis)
@@ -136,6 +162,10 @@ def _lines(state: QueueState, names: Sequence[str]) -> Iterator[str]:
 def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
     """Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3
     when they do not.
+
+    \b
+    scaletest queue check
+    scaletest queue check sleep media --format json
     """
     queues = Queues(connect(redis_url))
     faults = {name: queues.check(name) for name in names or queues.names()}
@@ -151,7 +181,11 @@ def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
 @shared.redis_url()
 @shared.yes
 def purge(name: str, redis_url: str, yes: bool) -> None:
-    """Drop every waiting request of a queue; running ones finish."""
+    """Drop every waiting request of a queue; running ones finish.
+
+    \b
+    scaletest queue purge sleep
+    """
     queues = Queues(connect(redis_url))
     state = queues.state(name)
     if shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes):
@@ -166,6 +200,9 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
 @shared.yes
 def remove(name: str, redis_url: str, yes: bool) -> None:
     """Forget a queue: its waiting requests, its counters, its entries in RQ's registries.
+
+    \b
+    scaletest queue remove media --yes
 
     Also removes what somebody else wrote into the list of queues, by the name that a warning shows.
     """
@@ -190,7 +227,11 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 @click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 def pause(name: str, redis_url: str) -> None:
-    """Stop workers from taking requests; running ones finish."""
+    """Stop workers from taking requests; running ones finish.
+
+    \b
+    scaletest queue pause sleep
+    """
     Queues(connect(redis_url)).pause(name)
     echo(f"{name}: paused")
 
@@ -199,25 +240,44 @@ def pause(name: str, redis_url: str) -> None:
 @click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 def resume(name: str, redis_url: str) -> None:
-    """Let workers take requests again."""
+    """Let workers take requests again.
+
+    \b
+    scaletest queue resume sleep
+    """
     was_paused = Queues(connect(redis_url)).resume(name)
     echo(f"{name}: {'resumed' if was_paused else 'was not paused'}")
 
 
 @command.command()
 @click.argument("name", shell_complete=complete.queues)
+@heading("Target")
 @shared.redis_url()
-@shared.duration("--time-limit", default="0s", help="The request may run this long; 0: no limit.")
+@heading("Requests")
+@shared.duration(
+    "--time-limit",
+    default="0s",
+    help="Stop the request when it runs longer than this; 0 means no limit.",
+)
+@heading("Output")
 @click.option(
-    "--no-wait", is_flag=True, help="Print the id and do not wait; see: scaletest queue result."
+    "--no-wait",
+    is_flag=True,
+    help=(
+        "Print the id of the request and do not wait; `scaletest queue result` prints its reply."
+    ),
 )
 @click.option(
-    "--keep", is_flag=True, help="Run it even when this command has ended, and keep its result."
+    "--keep",
+    is_flag=True,
+    help="Run the request even when this command has ended, and keep its result.",
 )
 @shared.duration(
-    "--result-ttl", default="500s", help="How long to keep the result, with --no-wait."
+    "--result-ttl", default="500s", help="Keep the result this long, with --no-wait or --keep."
 )
-@shared.duration("--timeout", default="0s", help="Wait this long for the reply; 0: for ever.")
+@shared.duration(
+    "--timeout", default="0s", help="Wait at most this long for the reply; 0 waits for ever."
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
 @shared.grouped
 def submit(
@@ -230,7 +290,13 @@ def submit(
     timeout_s: float,
     arguments: tuple[str, ...],
 ) -> int:
-    """Submit one request, wait, and print its reply as JSON. Exit code 5 when it failed."""
+    """Submit one request, wait, and print its reply as JSON. Exit code 5 when it failed.
+
+    \b
+    scaletest queue submit sleep -- 0.5
+    scaletest queue submit sleep --time-limit 1m --timeout 2m -- 30
+    scaletest queue submit sleep --no-wait -- 30
+    """
     checks.seconds(timeout_s, "timeout")
     keep_s = checks.count(round(result_ttl_s), "result ttl", minimum=1)
     redis = connect(redis_url)
@@ -253,6 +319,9 @@ def submit(
 def result(request_id: str, redis_url: str) -> int:
     """Print the reply to a request that was submitted with --no-wait. Exit code 6 while there is
     none.
+
+    \b
+    scaletest queue result "$(scaletest queue submit sleep --no-wait -- 0.1)"
     """
     return _show_reply(stored(connect(redis_url), checks.request_id(request_id)))
 

@@ -9,8 +9,9 @@ import click
 from scaletest.analysis.quick import quick_steps
 from scaletest.archive.environment import machine
 from scaletest.cli import options as shared
+from scaletest.cli import workloads
+from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.output import echo
-from scaletest.cli.validate_options import device_names
 from scaletest.model import Outcome, Plan, checks
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import UNLABELLED
@@ -19,9 +20,10 @@ from scaletest.report.validation.quick import quick_lines
 from scaletest.runs.progress import Progress
 from scaletest.validation.launch import start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
+from workers.before_run import device_names
 from workers.devices import DeviceOptions
 from workers.runtime import Settings, run_once
-from workers.workloads.command import ProgramOptions
+from workers.workloads.making import ProgramOptions
 
 # For the first request, alone.
 LONGEST_FIRST_S = 30.0
@@ -36,28 +38,29 @@ HERE = ValidationPlace(
 )
 
 
-@click.command("quick")
+@click.command("quick", cls=HeadedCommand)
 @click.option(
     "--limit",
     type=int,
     default=None,
     metavar="N",
-    help="The largest number of workers. [default: 8, or twice the cores of this machine]",
+    help="Measure up to N workers. [default: 8, or twice the cores of this machine]",
 )
 @click.option(
     "--device-glob",
     default="",
     metavar="GLOB",
-    help="The device files that the workers share, as in '/dev/dri/renderD*'.",
+    help="Let the workers share the devices with these files, as in '/dev/dri/renderD*'.",
 )
-@shared.preset("The devices of one vendor that the workers share.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARG...]")
+@shared.preset("Let the workers share the devices of this vendor.")
+@workloads.command_of_workers("-- COMMAND [ARG...]")
 def command(limit: int | None, device_glob: str, preset: str, command: tuple[str, ...]) -> int:
     """Look for half a minute how a program scales on this machine, and what stops it.
 
     \b
     scaletest quick -- sleep 0.2
-    scaletest quick -- ffmpeg -v error -i FILE -f null -
+    scaletest quick -- ffmpeg -v error -i input.mp4 -f null -
+    scaletest quick --workload thumbnails.py:Thumbnails -- --width 640
 
     It runs the program once, and then with 1, 2, 4, ... workers at a time. The answer has no
     verdict; the last line is the command that measures it well. Exit code 5 when requests failed.

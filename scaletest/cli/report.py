@@ -7,24 +7,26 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
-from scaletest.cli.options import SUFFIXES, old_type
+from scaletest.cli.headings import HeadedCommand
+from scaletest.cli.options import old_type, report_output
 from scaletest.cli.output import Output, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
+from scaletest.report.suffixes import form_of
 from scaletest.runs import registry
 
 
-@click.command("report")
+@click.command("report", cls=HeadedCommand)
 @stored.run_argument()
 @old_type
-@stored.report_output(bare_forms=False)
+@report_output(bare_forms=False)
 @click.option(
     "--png",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
     metavar="FILE",
     help=(
-        "Also draw the main charts as a picture. Needs the extra: pip install 'scaletest[plot]'."
+        "Also draw the main charts into this PNG file, which needs: pip install 'scaletest[plot]'."
     ),
 )
 def command(run: str, output: Output, png: Path | None) -> None:
@@ -43,8 +45,7 @@ def command(run: str, output: Output, png: Path | None) -> None:
     """
     folder = stored.find(run)
     stored.spared(folder, output.path, png)
-    suffix = png.suffix[1:].lower() if png else ""
-    if suffix and SUFFIXES.get(suffix, suffix) in set(formats.names()) - {"png"}:
+    if png and png.suffix and form_of(png) in set(formats.names()) - {"png"}:
         raise UsageError(
             f"--png {png}: its suffix names another form",
             hint="give --png FILE.png; -o FILE writes other forms",

@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
 from scaletest.cli import options, stored
+from scaletest.cli.headings import HeadedGroup, heading
 from scaletest.cli.output import Output, echo
 from scaletest.model import checks
 from scaletest.model.checks import cut
@@ -24,7 +26,18 @@ from scaletest.runs.registry import TYPES, ListedRun
 from scaletest.saturation.folder import SaturationFolder, filled, public
 
 
-@click.group("runs")
+class RunsGroup(HeadedGroup):
+    """The commands of scaletest runs."""
+
+    headings: ClassVar = {
+        "Look": ("list", "show"),
+        "Label": ("name", "tag", "note"),
+        "Share": ("export", "import", "sql"),
+        "Delete": ("delete",),
+    }
+
+
+@click.group("runs", cls=RunsGroup)
 def command() -> None:
     """List, show, label, share and delete stored runs.
 
@@ -34,23 +47,30 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--type", "run_type", type=click.Choice(list(TYPES)), help="Only runs of this type.")
+@heading("Target")
+@click.option(
+    "--type", "run_type", type=click.Choice(list(TYPES)), help="List only runs of this type."
+)
 @click.option(
     "--verdict",
     "verdicts",
     multiple=True,
     type=click.Choice(VERDICTS, case_sensitive=False),
-    help="Only runs with this verdict; may be repeated.",
+    help="List only runs with this verdict; the option may be repeated.",
 )
 @click.option(
-    "--tag", "tags", multiple=True, metavar="TAG", help="Only runs with this tag; may be repeated."
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    help="List only runs with this tag; the option may be repeated.",
 )
 @click.option(
     "--name",
     "pattern",
     default="",
     metavar="PATTERN",
-    help="Only runs in whose name this occurs, or whose whole name it fits: nightly-*.",
+    help=("List only runs whose name contains this text, or fits this pattern, as in 'nightly-*'."),
 )
 @click.option(
     "--sort",
@@ -58,8 +78,9 @@ def command() -> None:
     type=click.Choice(list(SORTS)),
     default="began",
     show_default=True,
-    help="What to sort by; the newest, the worst or the longest stands last.",
+    help="Sort the runs by this; the newest, the worst or the longest stands last.",
 )
+@heading("Output")
 @options.output()
 def list_runs(
     run_type: str | None,
@@ -69,7 +90,13 @@ def list_runs(
     order: str,
     output: Output,
 ) -> None:
-    """List the runs of this user, the oldest first."""
+    """List the runs of this user, the oldest first.
+
+    \b
+    scaletest runs list
+    scaletest runs list --type validation --verdict fail
+    scaletest runs list --tag nightly --sort verdict -o runs.json
+    """
     root = default_root(os.environ)
     stored_runs = list(map(registry.listed, runs(root)))
     shown = chosen(stored_runs, RunFilter(run_type or "", verdicts, tags, pattern), order)
@@ -83,9 +110,14 @@ def list_runs(
 
 @command.command()
 @stored.run_argument()
-@stored.report_output()
+@options.report_output()
 def show(run: str, output: Output) -> None:
-    """Show one run: its summary, judged anew from its records, and where it was made."""
+    """Show one run: its summary, judged anew from its records, and where it was made.
+
+    \b
+    scaletest runs show LAST
+    scaletest runs show LAST --format json
+    """
     folder = stored.find(run)
     report = registry.report(folder)
     environment = report.head.environment
@@ -105,6 +137,10 @@ def show(run: str, output: Output) -> None:
 def rename(run: str, new: str) -> None:
     """Call a run NEW: commands find it by that name, too. "" takes its name away.
 
+    \b
+    scaletest runs name LAST before-the-fix
+    scaletest runs name LAST ""
+
     The name of its folder stays.
     """
     folder = stored.find(run)
@@ -115,9 +151,14 @@ def rename(run: str, new: str) -> None:
 @command.command()
 @stored.run_argument()
 @click.argument("tags", nargs=-1, required=True, metavar="TAG...")
-@click.option("--remove", is_flag=True, help="Take these tags away.")
+@click.option("--remove", is_flag=True, help="Take these tags away instead.")
 def tag(run: str, tags: tuple[str, ...], remove: bool) -> None:
-    """Give a run tags, by which runs list finds it."""
+    """Give a run tags, by which runs list finds it.
+
+    \b
+    scaletest runs tag LAST nightly node-a
+    scaletest runs tag LAST node-a --remove
+    """
 
     def change(labels: Labels) -> Labels:
         others = tuple(tag for tag in labels.tags if tag not in tags)
@@ -134,6 +175,9 @@ def tag(run: str, tags: tuple[str, ...], remove: bool) -> None:
 def note(run: str, text: str) -> None:
     """Write a note about a run, which its reports show; it takes the place of an earlier one, and
     "" takes it away.
+
+    \b
+    scaletest runs note LAST "with the new driver"
     """
     folder = stored.find(run)
     folder.relabel(lambda labels: replace(labels, note=text.strip()))
@@ -146,6 +190,9 @@ def note(run: str, text: str) -> None:
 def export(run: str, file: Path) -> None:
     """Write a run into one file, FILE.tar.gz: plan, environment, records and result, without logs.
 
+    \b
+    scaletest runs export LAST run.tar.gz
+
     The same run gives the same bytes.
     """
     folder = stored.find(run)
@@ -156,7 +203,10 @@ def export(run: str, file: Path) -> None:
 @command.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--name", default="", metavar="NEW", help="Name of the run here. [default: the one that it had]"
+    "--name",
+    default="",
+    metavar="NEW",
+    help="Call the run by this name here. [default: the name that it had]",
 )
 @click.option(
     "--max-size",
@@ -165,13 +215,16 @@ def export(run: str, file: Path) -> None:
     show_default=True,
     metavar="SIZE",
     help=(
-        "Refuse what unpacks to more than this, and lines or JSON files of more than 1/128 of it,"
-        " 16 MiB at least."
+        "Refuse a file that unpacks to more than this; a line or a JSON file in it may"
+        " have 1/128 of it, and 16 MiB in any case."
     ),
 )
 def import_run(file: Path, name: str, max_size: float) -> None:
     """Take a run from a file that export wrote. The file is not trusted: only a run's own files are
     read.
+
+    \b
+    scaletest runs import run.tar.gz --name theirs
     """
     most = checks.number(max_size, "the largest size in bytes", maximum=1e15)
     folder = transfer.import_run(file, default_root(os.environ), name, int(most))
@@ -185,6 +238,10 @@ def sql(run: str, where: str) -> None:
     """Write the samples of a saturation run to a database, as saturate --sql does: SQLite, or
     PostgreSQL by URL.
 
+    \b
+    scaletest runs sql LAST samples.sqlite
+    scaletest runs sql LAST postgresql://127.0.0.1/scaletest
+
     Steps that are there already are left as they are.
     """
     folder = SaturationFolder(stored.find(run).path)
@@ -196,7 +253,12 @@ def sql(run: str, where: str) -> None:
 @stored.run_argument("runs", -1, "RUN...")
 @options.yes
 def delete(runs: tuple[str, ...], yes: bool) -> None:
-    """Delete runs, after asking. A run that is being measured is not deleted."""
+    """Delete runs, after asking. A run that is being measured is not deleted.
+
+    \b
+    scaletest runs delete LAST
+    scaletest runs delete before-the-fix nightly-16 --yes
+    """
     folders = list({folder.path.resolve(): folder for folder in map(stored.find, runs)}.values())
     for folder in folders:
         if folder.in_use:

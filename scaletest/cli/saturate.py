@@ -7,7 +7,8 @@ from dataclasses import replace
 import click
 
 from scaletest.cli import options as shared
-from scaletest.cli import saturate_options, stored
+from scaletest.cli import saturate_options
+from scaletest.cli.headings import HeadedCommand, first
 from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.saturation.options import PlanOptions, SaturationOptions
@@ -15,14 +16,25 @@ from scaletest.saturation.options import PlanOptions, SaturationOptions
 
 @click.command(
     "saturate",
+    cls=HeadedCommand,
     epilog=(
         "Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID, 7 also when the database of --sql"
         " lacks steps at the end. Ctrl-C once ends the step and prints what was found."
     ),
 )
+@first(
+    "--service",
+    "--queue",
+    "--load",
+    "--maximum",
+    "--latency-limit",
+    "--wanted",
+    "--dry-run",
+    "--output",
+)
 @saturate_options.options
 @shared.labels
-@stored.report_output()
+@shared.report_output()
 @shared.grouped
 def command(
     run: SaturationOptions,
@@ -38,11 +50,11 @@ def command(
 
     \b
     scaletest saturate http://127.0.0.1:8080/
-    scaletest saturate --url https://HOST/score --method POST --payload one.json \\
-      --token-file key --warm 3m
-    scaletest saturate --service svc/model:80/score -n NAMESPACE --load closed
-    scaletest saturate --queue transcode --redis-url redis://HOST -- ARG
-    scaletest saturate -f plan.yaml --wanted 500
+    scaletest saturate http://127.0.0.1:8080/score --payload request.json \\
+      --latency-limit 'p95<200ms'
+    scaletest saturate --service svc/model:80/score -n serving --load closed
+    scaletest saturate --queue sleep --redis-url redis://127.0.0.1:6379/0 -- 0.1
+    scaletest saturate -f plan.yaml --wanted 500/s
 
     Open load (default) raises a rate and measures from the intended start of each request; closed
     load raises the number in flight. Afterwards the latency at 70 % of the saturation point is

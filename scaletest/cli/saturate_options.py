@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import click
 
 from scaletest.cli import complete
+from scaletest.cli.headings import heading
 from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
 from scaletest.compat import article
 from scaletest.documents import reader
@@ -131,6 +132,7 @@ def _file(context: click.Context, parameter: click.Parameter, value: str) -> str
 
 options = group(
     # the target
+    heading("Run"),
     click.option(
         "-f",
         "--file",
@@ -139,28 +141,39 @@ options = group(
         is_eager=True,
         callback=_file,
         expose_value=False,
-        help="Take settings from a YAML or JSON file, also the original tool's; -: from stdin.",
+        help=(
+            "Take settings from this YAML or JSON file, or from standard input (-); files"
+            " of the tool that scaletest replaces are read too."
+        ),
     ),
-    click.option("--url", default="", metavar="URL", help="Load this HTTP service."),
+    heading("Target"),
+    click.option(
+        "--url",
+        default="",
+        metavar="URL",
+        help="Load the HTTP service at this address, which may also stand without --url.",
+    ),
     click.option(
         "--service",
         default="",
         metavar="svc/NAME[:PORT][/PATH]",
-        help="Load a Service of the cluster.",
+        help="Load this Service of a Kubernetes cluster.",
     ),
-    namespace("Namespace of the Service."),
+    heading("Kubernetes"),
+    namespace("Look for the Service in this namespace. [default: the current one]"),
     context,
     click.option(
         "--pause-autoscalers",
         is_flag=True,
         help="Hold HPA or KEDA during the run, instead of refusing to run.",
     ),
+    heading("Target"),
     click.option(
         "--queue",
         shell_complete=complete.queues,
         default="",
         metavar="Q",
-        help="Load a queue of scaletest's workers.",
+        help="Load this queue of scaletest's workers.",
     ),
     click.option(
         "--redis-url",
@@ -168,52 +181,73 @@ options = group(
         envvar="SCALETEST_REDIS_URL",
         show_envvar=True,
         metavar="URL",
-        help="The Redis of --queue and --agents.",
+        help="Use the Redis at this address for --queue and --agents.",
     ),
+    heading("Requests"),
     click.option(
         "--method",
         default="",
         metavar="NAME",
-        help="HTTP method. [default: GET, POST with a payload]",
+        help="Send requests with this HTTP method. [default: GET, or POST with a payload]",
     ),
     click.option(
-        "--payload", default="", metavar="FILE", help="Body of every request, the same each time."
+        "--payload",
+        default="",
+        metavar="FILE",
+        help="Send the content of this file as the body of every request.",
     ),
     click.option(
         "--payload-provider",
         default="",
         metavar="NAME[:ARG]",
-        help="Bodies in turn: file, folder, lines, or a plug-in of the group scaletest.payloads.",
+        help=(
+            "Send bodies in turn from a file, a folder or lines, or from a plug-in of the"
+            " group scaletest.payloads."
+        ),
     ),
     click.option(
-        "-H", "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="HTTP headers."
+        "-H",
+        "--header",
+        "headers",
+        multiple=True,
+        metavar="'NAME: VALUE'",
+        help="Send this HTTP header; the option may be repeated.",
     ),
     click.option(
-        "--token-file", default="", metavar="FILE", help="Send its content as bearer token."
+        "--token-file",
+        default="",
+        metavar="FILE",
+        help="Send the content of this file as bearer token.",
     ),
     click.option(
-        "--ca-file", default="", metavar="FILE", help="PEM file of the service's authority."
+        "--ca-file",
+        default="",
+        metavar="FILE",
+        help="Trust the certificate authority in this PEM file.",
     ),
     click.option(
         "--client-name",
         default="scaletest",
         show_default=True,
         metavar="NAME",
-        help="User-Agent, and name in the results.",
+        help="Send this name as User-Agent, and show it in the results.",
     ),
     click.option(
         "--http2",
         is_flag=True,
-        help="HTTP/2 through httpx; one process reaches about a sixth of HTTP/1.1.",
+        help=(
+            "Speak HTTP/2, through httpx; one process then sends about a sixth of what"
+            " HTTP/1.1 allows."
+        ),
     ),
     click.option(
         "--timeout",
         "timeout_s",
         type=DURATION,
-        default=30.0,
+        default="30s",
         show_default=True,
         metavar="TIME",
-        help="Time limit of every request.",
+        help="Count a request that has no answer within this time as failed.",
     ),
     click.option(
         "--retries",
@@ -221,89 +255,123 @@ options = group(
         default=0,
         show_default=True,
         metavar="N",
-        help="Further attempts of a failed request; each is recorded.",
+        help="Try a failed request again up to N times; each attempt is recorded.",
     ),
     click.option(
         "--server-header",
         default="",
         metavar="NAME",
-        help="Answer header with the service's own time, for the queueing share.",
+        help=(
+            "Read the service's own time from this header of its answers, which tells the"
+            " share of queueing."
+        ),
     ),
     click.option(
-        "--pod-header", default="", metavar="NAME", help="Answer header with the pod's name."
+        "--pod-header",
+        default="",
+        metavar="NAME",
+        help="Read the name of the pod from this header of the answers.",
     ),
     click.option(
         "--log-pattern",
         default="",
         metavar="REGEX",
         help=(
-            "With --service: the service's own time, in ms, as group 1 of a line of the pods' logs."
+            "Read the service's own time, in milliseconds, from the pods' logs: it is group"
+            " 1 of this pattern; it needs --service."
         ),
     ),
     # the load
+    heading("Load"),
     click.option(
         "--load",
         type=click.Choice(["open", "closed"]),
         default="open",
         show_default=True,
-        help="open: a rate; closed: a number in flight.",
+        help="Raise the rate of requests (open), or the number of requests in flight (closed).",
     ),
     click.option(
         "--mode",
         type=click.Choice(["search", "sweep"]),
         default="search",
         show_default=True,
-        help="search: ramp, bisect, confirm; sweep: --start to --maximum by --increment.",
+        help=(
+            "Look for the saturation point by ramp and bisection (search), or measure every"
+            " level from --start to --maximum by --increment (sweep)."
+        ),
     ),
     click.option(
-        "--poisson/--steady", default=True, show_default=True, help="Start at random, or evenly."
+        "--poisson/--steady",
+        default=True,
+        show_default=True,
+        help="Start requests at random times, or evenly.",
     ),
     click.option(
-        "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of --poisson."
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Use this seed for the random times of --poisson.",
     ),
     click.option(
         "--start",
         type=float,
         default=0.0,
         metavar="X",
-        help="First level: requests a second, or in flight. [default: found by the probe]",
+        help=(
+            "Begin at this level; it counts requests a second, or requests in flight."
+            " [default: found by the probe]"
+        ),
     ),
-    click.option("--maximum", type=float, default=0.0, metavar="X", help="Highest level."),
+    click.option(
+        "--maximum",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="Go up to this level at most; it counts requests a second, or requests in flight.",
+    ),
     click.option(
         "--factor",
         type=float,
         default=2.0,
         show_default=True,
         metavar="X",
-        help="Factor between the levels of the ramp.",
+        help="Raise the load by this factor from level to level of the ramp.",
     ),
     click.option(
-        "--increment", type=float, default=0.0, metavar="X", help="Increment of a sweep or ramp."
+        "--increment",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="Raise the level of a sweep, or of a linear ramp, by this much.",
     ),
     click.option(
         "--count",
         type=int,
         default=0,
         metavar="N",
-        help="A step is N requests instead of --step-time.",
+        help="Measure each step with N requests, instead of for --step-time.",
     ),
     click.option(
         "--step-time",
         "step_s",
         type=DURATION,
-        default=10.0,
+        default="10s",
         show_default=True,
         metavar="TIME",
-        help="Seconds of a step; more where ten requests in a row take longer.",
+        help=(
+            "Measure each step for this long, or longer where ten requests in a row take more time."
+        ),
     ),
     click.option(
         "--warm",
         "warm_s",
         type=DURATION,
-        default=2.0,
+        default="2s",
         show_default=True,
         metavar="TIME",
-        help="Probe first with one request at a time, as in 3m; 0: a single call.",
+        help="Probe first for this long, with one request at a time; 0 sends a single request.",
     ),
     click.option(
         "--max-in-flight",
@@ -311,31 +379,36 @@ options = group(
         default=1000,
         show_default=True,
         metavar="N",
-        help="Most connections; further requests wait for one, and their latency includes that.",
+        help=(
+            "Open at most N connections; further requests wait for one, and their latency"
+            " includes that wait."
+        ),
     ),
     # the search
+    heading("Verdict"),
     click.option(
         "--success",
         type=float,
         default=0.99,
         show_default=True,
         metavar="P",
-        help="Part of the requests that must succeed.",
+        help=("Call a level saturated when a smaller part of its requests succeeds; 0.99 is 99 %."),
     ),
     click.option(
         "--latency-limit",
         "limit",
         default="",
         metavar="'p95<200ms'",
-        help="Levels with a higher latency are saturated too.",
+        help="Call a level saturated when its latency breaks this limit, as in 'p95<200ms'.",
     ),
+    heading("Accuracy"),
     click.option(
         "--precision",
         type=float,
         default=0.02,
         show_default=True,
         metavar="P",
-        help="Relative width of the bracket at which the search ends.",
+        help=("End the search when it knows the saturation point to this part of it; 0.02 is 2 %."),
     ),
     click.option(
         "--most-steps",
@@ -343,7 +416,7 @@ options = group(
         default=12,
         show_default=True,
         metavar="N",
-        help="Most steps of the search, before it is confirmed.",
+        help="End the search after N steps at most; the confirmation comes after them.",
     ),
     click.option(
         "--confirm",
@@ -351,7 +424,10 @@ options = group(
         default=2,
         show_default=True,
         metavar="N",
-        help="Measure the bracket's ends again, up to N times, until most say the same.",
+        help=(
+            "Measure the levels next to the saturation point again, up to N times each,"
+            " until most say the same."
+        ),
     ),
     click.option(
         "--repeats",
@@ -359,15 +435,16 @@ options = group(
         default=1,
         show_default=True,
         metavar="N",
-        help="Measure every level of a sweep this often.",
+        help="Measure every level of a sweep N times.",
     ),
+    heading("Accuracy"),
     click.option(
         "--share",
         type=float,
         default=0.7,
         show_default=True,
         metavar="P",
-        help="Operating point, as a part of the saturation point.",
+        help="Measure the operating point at this part of the saturation point; 0.7 is 70 %.",
     ),
     click.option(
         "--operate-time",
@@ -375,23 +452,25 @@ options = group(
         type=DURATION,
         default=0.0,
         metavar="TIME",
-        help="Seconds at the operating point. [default: two steps]",
+        help="Measure the operating point for this long. [default: two steps]",
     ),
+    heading("Verdict"),
     click.option(
         "--wanted",
         type=RATE,
         default=0.0,
         metavar="RATE",
-        help="Requests, as in 500/s, that the service must sustain: FAIL below.",
+        help="Require that the service sustains this rate, as in 500/s; less is a FAIL.",
     ),
     # load agents
+    heading("Agents"),
     click.option(
         "--agents",
         type=int,
         default=1,
         show_default=True,
         metavar="N",
-        help="Send from N processes that begin together, and merge their samples.",
+        help="Send from N processes (agents) that begin together, and merge their samples.",
     ),
     click.option(
         "--agent-jobs",
@@ -404,19 +483,23 @@ options = group(
         default="1",
         show_default=True,
         metavar="CPU",
-        help="CPU request of each pod of that Job, as in 500m; with too little, agents send late.",
+        help=(
+            "Ask for this much CPU for each agent of the Job, as in 500m; with too little,"
+            " agents send late."
+        ),
     ),
     click.option("--agent", default="", hidden=True),
     # tuning
+    heading("Tuning"),
     click.option(
         "--tune",
         "tune",
         multiple=True,
         metavar="NAME=V,V,...",
         help=(
-            "Measure settings of the Deployment behind --service: cpu, memory, concurrency,"
-            " replicas. May be repeated; all combinations are measured, the best for its cost is"
-            " named, and the Deployment is restored."
+            "Measure these values of cpu, memory, concurrency or replicas of the Deployment"
+            " behind --service. The option may be repeated: all combinations are measured,"
+            " the best for its cost is named, and the Deployment is restored."
         ),
     ),
     click.option(
@@ -431,52 +514,62 @@ options = group(
         "--concurrency-env",
         default="",
         metavar="NAME",
-        help="Variable that holds the pod's concurrency.",
+        help="Set the concurrency of a pod by this environment variable.",
     ),
     click.option(
         "--concurrency-arg",
         default="",
         metavar="NAME",
-        help="Argument that holds the pod's concurrency, as in --workers.",
+        help="Set the concurrency of a pod by this argument of its program, as in --workers.",
     ),
     click.option(
-        "--container", default="", metavar="NAME", help="Container to tune. [default: the first]"
+        "--container",
+        default="",
+        metavar="NAME",
+        help="Tune this container of the pod. [default: the first]",
     ),
     click.option(
         "--ready-timeout",
         type=DURATION,
-        default=120.0,
+        default="2m",
         show_default=True,
         metavar="TIME",
-        help="Most seconds until pods are ready.",
+        help="Wait at most this long until the pods are ready.",
     ),
     # what is kept and shown
+    heading("Output"),
     click.option(
         "--sql",
         default="",
         metavar="FILE|URL",
-        help="Also write samples to SQLite, or to PostgreSQL by URL.",
+        help="Also write the samples to this SQLite file, or to PostgreSQL at this address.",
     ),
     click.option(
         "--original-csv",
         default="",
         metavar="DIR",
-        help="Append history.csv, timing.csv and scaling.csv as the original tool does.",
+        help=(
+            "Append to history.csv, timing.csv and scaling.csv in this folder, as the tool"
+            " does that scaletest replaces."
+        ),
     ),
+    heading("Run"),
     click.option(
         "--run-dir",
         default="",
         metavar="DIR",
-        help="Where the run is kept. [default: the user's data]",
+        help="Keep the run in this folder. [default: a new folder below the user's data]",
     ),
+    heading("Accuracy"),
     click.option(
         "--no-causes",
         is_flag=True,
         help="Do not sample what this machine, and a service on it, do during the run.",
     ),
     watch,
+    heading("Run"),
     click.option(
-        "--dry-run", is_flag=True, help="Print the plan and how long it takes, and do nothing."
+        "--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing."
     ),
     click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- ARG...]"),
 )

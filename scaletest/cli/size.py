@@ -21,6 +21,7 @@ from scaletest.analysis.sizing import (
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, as_text
 from scaletest.cluster.capacity import SUFFIXES
 from scaletest.cluster.connection import connect
@@ -70,58 +71,76 @@ class SizeOptions:
     output: Output
 
 
-@click.command("size")
+@click.command("size", cls=HeadedCommand)
+@first(
+    "--rate", "--latency", "--cpu", "--memory", "--devices", "--node-cpu", "--run", "--deployment"
+)
+@heading("Load")
 @click.option(
     "--rate",
     type=shared.RATE,
     metavar="RATE",
-    help="Requests, as in 24/s. [default: the saturation point of --run]",
+    help=("Plan for this rate of requests, as in 24/s. [default: the saturation point of --run]"),
 )
 @click.option(
     "--latency",
     type=shared.LATENCY,
     metavar="TIME",
-    help="Latency of a request, as in 500ms. [default: that of --run]",
+    help="Plan for requests that take this long, as in 500ms. [default: that of --run]",
 )
+@heading("Pods")
 @click.option(
     "--concurrency",
     type=float,
     default=1.0,
     show_default=True,
     metavar="N",
-    help="Requests a pod serves at once.",
+    help="Plan for pods that serve N requests at once.",
 )
 @click.option(
     "--cpu",
     type=CORES,
     metavar="Q",
-    help="Cores a pod asks for, as in 0.5 or 500m. [default: 0.5]",
+    help="Plan for pods that ask for this many cores, as in 0.5 or 500m. [default: 0.5]",
 )
 @click.option(
     "--memory",
     type=MEMORY,
     metavar="Q",
-    help="Memory a pod asks for, as in 512Mi.",
+    help="Plan for pods that ask for this much memory, as in 512Mi.",
 )
 @click.option(
-    "--devices", type=int, default=0, show_default=True, metavar="N", help="Devices a pod asks for."
+    "--devices",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Plan for pods that ask for N devices.",
 )
+@heading("Nodes")
 @click.option(
     "--node-cpu",
     type=CORES,
     multiple=True,
     metavar="Q",
-    help="Cores of a node; repeat it to compare. [default: 4]",
+    help=(
+        "Plan for nodes with this many cores; the option may be repeated to compare. [default: 4]"
+    ),
 )
 @click.option(
     "--node-memory",
     type=MEMORY,
     default=math.inf,
     metavar="Q",
-    help="Memory of a node, as in 16Gi. [default: enough]",
+    help="Plan for nodes with this much memory, as in 16Gi. [default: enough]",
 )
 @click.option(
-    "--node-devices", type=int, default=0, show_default=True, metavar="N", help="Devices of a node."
+    "--node-devices",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Plan for nodes with N devices.",
 )
 @click.option(
     "--node-pods",
@@ -129,7 +148,7 @@ class SizeOptions:
     default=110,
     show_default=True,
     metavar="N",
-    help="Pods a node takes at most.",
+    help="Put at most N pods on a node.",
 )
 @click.option(
     "--node-overhead",
@@ -137,7 +156,7 @@ class SizeOptions:
     default="0.7",
     show_default=True,
     metavar="Q",
-    help="Cores of a node that the system takes.",
+    help="Leave this many cores of a node to the system.",
 )
 @click.option(
     "--node-overhead-memory",
@@ -145,15 +164,16 @@ class SizeOptions:
     default="0",
     show_default=True,
     metavar="Q",
-    help="Memory of a node that the system takes.",
+    help="Leave this much memory of a node to the system.",
 )
+@heading("Pods")
 @click.option(
     "--shared-pods",
     type=int,
     default=3,
     show_default=True,
     metavar="N",
-    help="Pods of a shared front end.",
+    help="Count in N pods of a front end that all share.",
 )
 @click.option(
     "--shared-cpu",
@@ -161,7 +181,7 @@ class SizeOptions:
     default="1.3",
     show_default=True,
     metavar="Q",
-    help="Cores of each of these pods.",
+    help="Count in this many cores for each pod of the shared front end.",
 )
 @click.option(
     "--headroom",
@@ -169,35 +189,44 @@ class SizeOptions:
     default=0.7,
     show_default=True,
     metavar="P",
-    help="Plan for this part of the pods' capacity.",
+    help="Plan to use this part of the pods' capacity.",
 )
+@heading("Nodes")
 @click.option(
-    "--spare", type=int, default=1, show_default=True, metavar="N", help="Nodes that may fail."
+    "--spare",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Plan so that N nodes may fail.",
 )
+@heading("Load")
 @click.option(
     "--run",
     "run",
     default="",
     metavar="RUN",
-    help="Take latency and saturation from a saturation run.",
+    help="Take latency and saturation point from this stored saturation run.",
 )
 @click.option(
     "--replicas",
     type=int,
     default=0,
     metavar="N",
-    help="Pods that served that run. [default: as recorded]",
+    help="Divide the saturation point of --run by N pods. [default: as recorded]",
 )
+@heading("Kubernetes")
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
-    help="Take the pod's size from this Deployment, and the nodes' from the cluster.",
+    help=("Take the size of the pod from this Deployment, and that of the nodes from the cluster."),
 )
-@shared.namespace("Namespace of the Deployment. [default: the current one]")
+@shared.namespace("Look for the Deployment in this namespace. [default: the current one]")
 @shared.context
+@heading("Output")
 @click.option(
-    "--queue", default="NAME", metavar="Q", help="Queue of the chart whose values are printed."
+    "--queue", default="NAME", metavar="Q", help="Print the values of the chart for this queue."
 )
 @shared.output()
 @shared.grouped
@@ -206,12 +235,14 @@ def command(options: SizeOptions) -> None:
 
     \b
     scaletest size --rate 24/s --latency 500ms --cpu 0.5 --node-cpu 4
-    scaletest size --rate 400/s --latency 80ms --memory 1Gi --node-cpu 4 --node-cpu 16 \\
-      --node-memory 64Gi
-    scaletest size --rate 400/s --run LAST --replicas 2 --deployment model -n serving
+    scaletest size --rate 400/s --latency 80ms --memory 1Gi \\
+      --node-cpu 4 --node-cpu 16 --node-memory 64Gi
+    scaletest size --rate 400/s --run LAST --replicas 2 \\
+      --deployment model -n serving
 
-    First the article's formula, which pools CPU over the cluster; then with what short requests
-    really reach; then pods placed node by node; then with headroom, and so that a node may be lost.
+    It shows the plain formula, which pools CPU over the cluster; then what short requests really
+    reach; then pods placed node by node; then the same with headroom, and so that a node may be
+    lost.
     """
     demand, nodes, notes = _demand(options)
     sizes = alternatives(demand, nodes, options.headroom, options.spare)

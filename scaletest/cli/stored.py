@@ -57,13 +57,6 @@ def show(report: Report) -> None:
     text.show(report, console)
 
 
-def report_output(*, letter: bool = True, bare_forms: bool = True) -> shared.Decorator:
-    """-o/--output and --format of a command that writes a report."""
-    first = ("text", "json", "yaml")
-    others = [name for name in formats.names() if name not in first]
-    return shared.output(*first, *others, letter=letter, bare_forms=bare_forms)
-
-
 def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
     """Write a report; JSON and YAML are of the data instead, where there are any. The exit code of
     its verdict.

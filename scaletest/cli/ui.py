@@ -12,6 +12,7 @@ from threading import Thread
 import click
 
 from scaletest.cli import options
+from scaletest.cli.headings import HeadedCommand, heading
 from scaletest.cli.output import echo
 from scaletest.http.server import Server
 from scaletest.pages.security import HEADERS
@@ -21,42 +22,44 @@ from scaletest.ui.runs import fill
 from scaletest.ui.sources import Sources, remedy
 
 
-@click.command("ui")
+@click.command("ui", cls=HeadedCommand)
+@heading("Target")
 @options.redis_url(None)
 @click.option(
     "--archive",
     type=click.Path(file_okay=False, path_type=Path),
     default=None,
     metavar="DIR",
-    help="The folder in which runs are kept. [default: the runs of this user]",
+    help="Show the runs that are kept in this folder. [default: the runs of this user]",
 )
+@heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9995",
     show_default=True,
     metavar="ADDR:PORT",
-    help="The address at which the pages are served.",
+    help="Serve the pages at this address.",
 )
 @click.option(
     "--prefix",
     default="",
     metavar="PATH",
-    help="The path below which a proxy shows the pages, as in /scaletest.",
+    help="Serve the pages for a proxy that shows them below this path, as in /scaletest.",
 )
 @click.option(
     "--token",
     default="",
     metavar="TEXT",
     help=(
-        "A token that opens the pages under any host name. It is better set as the variable"
-        " SCALETEST_UI_TOKEN."
+        "Open the pages under any host name with this token; it is better set as the"
+        " variable SCALETEST_UI_TOKEN."
     ),
 )
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="A further host name under which the pages are shown without a token.",
+    help=("Show the pages without a token under this host name too; the option may be repeated."),
 )
 @click.option(
     "--socket", "handle", type=int, hidden=True, help="A descriptor of what listens already."
@@ -80,8 +83,8 @@ def command(
     """Show queues, workers, the run in progress and stored runs in a browser.
 
     \b
-    scaletest ui                                    the runs of this user
-    scaletest ui --redis-url redis://HOST:6379/0    and the queues and workers of a Redis
+    scaletest ui                                         # the runs of this user
+    scaletest ui --redis-url redis://127.0.0.1:6379/0    # queues and workers too
 
     The pages only read. They answer until Ctrl-C.
     """

@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from scaletest.cli import before_run, stored, validate_options
 from scaletest.cli import options as shared
+from scaletest.cli import validate_options, workloads
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.plan import MIRRORED, ORDERS
-from scaletest.model.presets import POLICIES, PRESETS
+from scaletest.model.presets import POLICIES
 from scaletest.validation.options import ValidationPlace
 
 
-@click.command("validate")
+@click.command("validate", cls=HeadedCommand)
+@first(
+    "--local",
+    "--deployment",
+    "--limit",
+    "--scale",
+    "--seconds",
+    "--threshold",
+    "--device-glob",
+    "--output",
+)
+@heading("Target")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @shared.redis_url(None)
+@heading("Kubernetes")
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
     help="Scale this Deployment of workers on Kubernetes.",
 )
-@shared.namespace("Namespace of Deployment and client. [default: the current one]")
+@shared.namespace(
+    "Look for the Deployment and the client in this namespace. [default: the current one]"
+)
 @shared.context
 @click.option(
     "--client",
     default="",
     metavar="svc/NAME[:PORT]|URL",
     help=(
-        "Steer this scaletest client, a Service through the API server's proxy, or a URL. "
-        "[default: submit from here, with --redis-url]"
+        "Steer this scaletest client: a Service, through the proxy of the API server,"
+        " or a URL. [default: submit from here, with --redis-url]"
     ),
 )
 @click.option(
@@ -46,47 +60,50 @@ from scaletest.validation.options import ValidationPlace
     default="2m",
     show_default=True,
     metavar="TIME",
-    help="The longest time until the pods of a step are ready.",
+    help="Wait at most this long until the pods of a step are ready.",
 )
 @click.option(
     "--pause-autoscalers",
     is_flag=True,
     help="Pause KEDA on the Deployment during the run, instead of refusing to run.",
 )
+@heading("Load")
 @click.option(
     "--limit",
     type=int,
     default=8,
     show_default=True,
     metavar="N",
-    help="Largest number of workers.",
+    help="Measure with 1, 2, 4, ... and up to N workers.",
 )
+@heading("Verdict")
 @click.option(
     "--scale",
     type=float,
     default=1.8,
     show_default=True,
     metavar="X",
-    help="Ratio wanted per doubling.",
+    help=(
+        "Require that throughput grows by at least this factor with each doubling of the workers."
+    ),
 )
+@heading("Load")
 @click.option(
     "--seconds",
     type=shared.DURATION,
     default="1s",
     show_default=True,
     metavar="TIME",
-    help="Run time of one request.",
+    help="Expect one request to take this long; without COMMAND it sleeps that long.",
 )
+@heading("Accuracy")
 @click.option(
     "--precision",
     type=float,
     default=0.02,
     show_default=True,
     metavar="P",
-    help=(
-        "A step has been measured enough when its interval is narrower than this part of its"
-        " throughput."
-    ),
+    help=("End a step early when its throughput is known to this part of it; 0.02 is 2 %."),
 )
 @click.option(
     "--max-step",
@@ -94,8 +111,7 @@ from scaletest.validation.options import ValidationPlace
     default=0.0,
     metavar="TIME",
     help=(
-        "Measure a step this long at most, its parts together. [default: 60 s, or 30 requests if"
-        " they take longer]"
+        "Measure a step for at most this long. [default: 60 s, or 30 requests if they take longer]"
     ),
 )
 @click.option(
@@ -103,14 +119,16 @@ from scaletest.validation.options import ValidationPlace
     type=shared.DURATION,
     default=0.0,
     metavar="TIME",
-    help="Measure every step this long, no shorter and no longer; half of it on each way.",
+    help=(
+        "Measure every step for exactly this long; a mirrored order spends half of it on each way."
+    ),
 )
 @click.option(
     "--warmup",
     type=shared.DURATION,
     default=None,
     metavar="TIME",
-    help="Time at the start of each step that does not count. [default: found from the data]",
+    help=("Leave out this much time at the start of each step. [default: found from the data]"),
 )
 @click.option(
     "--order",
@@ -118,8 +136,8 @@ from scaletest.validation.options import ValidationPlace
     default=MIRRORED,
     show_default=True,
     help=(
-        "Measure every step on the way up and on the way down, which cancels what a machine that"
-        " heats up does, or once, ascending."
+        "Measure every step on the way up and on the way down (mirrored), which cancels"
+        " the effect of a machine that heats up, or once (ascending)."
     ),
 )
 @click.option(
@@ -128,7 +146,7 @@ from scaletest.validation.options import ValidationPlace
     default=1,
     show_default=True,
     metavar="R",
-    help="Measure every step this often, in shuffled order.",
+    help="Measure every step R times, in shuffled order.",
 )
 @click.option(
     "--seed",
@@ -136,40 +154,44 @@ from scaletest.validation.options import ValidationPlace
     default=0,
     show_default=True,
     metavar="N",
-    help="Seed of the order of repeated steps.",
+    help="Use this seed for the order of repeated steps.",
 )
+@heading("Load")
 @click.option(
     "--time-limit",
     type=shared.DURATION,
     default=0.0,
     metavar="TIME",
-    help="Limit of one request; 0: none.",
+    help="Stop a request that runs longer than this; 0 means no limit.",
 )
+@heading("Verdict")
 @click.option(
     "--tolerate-failures",
     type=int,
     default=0,
     show_default=True,
     metavar="N",
-    help="Failed requests that do not fail the run.",
+    help="Let the run pass with at most N failed requests.",
 )
+@heading("Devices")
 @click.option(
     "--device-glob",
     default="",
     metavar="GLOB",
-    help=("Device files; worker N uses the N-th, counting round, unless --per-device is given."),
+    help=(
+        "Let the workers use the devices whose files match this pattern: worker N takes"
+        " the N-th, counting round, unless --per-device is given."
+    ),
 )
-@click.option(
-    "--preset", type=click.Choice(["", *PRESETS]), default="", help="Devices of one vendor."
-)
+@shared.preset("Let the workers use the devices of this vendor.")
 @click.option(
     "--per-device",
     default="",
     callback=validate_options.numbers,
     metavar="K[,K...]",
     help=(
-        "K workers may share one device, each with a slot of it. Several numbers: compare"
-        " them, all devices full, and say which is best."
+        "Let K workers share one device, each with a slot of it. Several numbers are"
+        " compared, with all devices full, and the best is named."
     ),
 )
 @click.option(
@@ -178,27 +200,33 @@ from scaletest.validation.options import ValidationPlace
     default="balanced",
     show_default=True,
     help=(
-        "With --per-device: the first device with a free slot, the least used, or the most used."
+        "With --per-device, take the first device with a free slot (first), the least"
+        " used (balanced) or the most used (packed)."
     ),
 )
+@heading("Accuracy")
 @click.option(
     "--no-causes",
     is_flag=True,
     help="Do not let local workers sample where requests spend their time.",
 )
+@heading("Devices")
 @shared.device_metrics_url(
-    "Let local workers read their devices also from an exporter of Prometheus metrics."
+    "Let local workers also read their devices from an exporter of Prometheus"
+    " metrics at this address."
 )
+@heading("Run")
 @click.option(
     "--run-dir",
     default="",
     metavar="DIR",
-    help="Where the run is kept. [default: a new folder below the user's data]",
+    help="Keep the run in this folder. [default: a new folder below the user's data]",
 )
 @shared.labels
 @shared.watch
+@heading("Run")
 @click.option(
-    "--resume", default="", metavar="RUN", help="Resume a run that was interrupted or killed."
+    "--resume", default="", metavar="RUN", help="Resume this run, which was interrupted or killed."
 )
 @click.option(
     "--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing."
@@ -208,7 +236,7 @@ from scaletest.validation.options import ValidationPlace
     "--file",
     default="",
     metavar="PLAN",
-    help="Take settings from a YAML file; -: from stdin.",
+    help="Take settings from this YAML file, or from standard input (-).",
 )
 @click.option(
     "--set",
@@ -216,8 +244,9 @@ from scaletest.validation.options import ValidationPlace
     multiple=True,
     envvar="SCALETEST_VALIDATE_SET",
     metavar="KEY=VALUE",
-    help="Override one key of the plan file; may be repeated.",
+    help=("Set one key of the plan, whatever the plan file says; the option may be repeated."),
 )
+@heading("Verdict")
 @click.option(
     "--threshold",
     "thresholds",
@@ -226,12 +255,13 @@ from scaletest.validation.options import ValidationPlace
     shell_complete=validate_options.complete_measures,
     metavar="EXPR",
     help=(
-        "Further condition of a PASS, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'; may"
-        " be repeated."
+        "Require this condition for a PASS too, as in 'efficiency(8)>=0.8' or"
+        " 'wait.p95<200ms'; the option may be repeated."
     ),
 )
-@stored.report_output()
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
+@shared.report_output()
+@heading("Target")
+@workloads.command_of_workers("[-- COMMAND ARG...]")
 @shared.grouped
 def command(
     place: ValidationPlace,
@@ -247,16 +277,21 @@ def command(
 
     \b
     scaletest validate --local --limit 8 --scale 1.8 --seconds 0.5
-    scaletest validate --limit 4 --scale 1.5 -- ffmpeg -i FILE -f null -
-    scaletest validate --local --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
-    scaletest validate --local -f plan.yaml --set limit=16 --threshold 'efficiency(8)>=0.8'
-    scaletest validate --deployment NAME -n NAMESPACE --client svc/NAME --seconds 2 --limit 16
+    scaletest validate --limit 4 --scale 1.5 -- ffmpeg -i input.mp4 -f null -
+    scaletest validate --limit 4 --workload thumbnails.py:Thumbnails -- --width 640
+    scaletest validate --local --device-glob '/dev/dri/renderD*' -- \\
+      vainfo --display drm --device FILENAME
+    scaletest validate --local -f plan.yaml --set limit=16 \\
+      --threshold 'efficiency(8)>=0.8'
+    scaletest validate -n scaletest --deployment scaletest-sleep \\
+      --client svc/scaletest-sleep-client --seconds 2s --limit 16
 
     Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what
     was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.cli import validate_run
+    from workers import before_run
 
     where = place.deployment.deployment
     has_place = place.local or place.redis_url or where or dry_run
@@ -268,14 +303,8 @@ def command(
         raise UsageError("validate needs to know where to run", hint=_place_hint(command))
     if resume:
         return validate_run.resumed(resume, place, output, watch)
-    plan = validate_options.plan(
-        click.get_current_context(),
-        f"validate-{uuid.uuid4().hex[:8]}",
-        (lambda plan: ()) if where else validate_options.device_names,
-    )
-    place.deployment.refuse_local(plan)
-    if where:
-        _refuse_local_sampling(place)
+    plan, is_limited = validate_options.plan(click.get_current_context())
+    plan = place.prepared(plan, before_run.device_names, is_limited=is_limited)
     if dry_run:
         validate_run.show_plan(plan, output)
         return 0
@@ -294,16 +323,3 @@ def _place_hint(command: Sequence[str]) -> str:
     if command:
         return f"for a plan file: -f {command[0]}; for a program: --local -- ./{command[0]}"
     return "add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine"
-
-
-def _refuse_local_sampling(place: ValidationPlace) -> None:
-    if place.no_causes:
-        raise UsageError(
-            "--no-causes is for local workers",
-            hint="set extraArguments: [--no-causes] in the values of the queue's workers",
-        )
-    if place.device_metrics_url:
-        raise UsageError(
-            "--device-metrics-url is for local workers",
-            hint="set deviceMetricsUrl in the values of the queue",
-        )

@@ -9,8 +9,7 @@ plan.json of a run is a plan file too.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import click
 from click.core import ParameterSource
@@ -25,7 +24,7 @@ from scaletest.model.errors import UsageError
 from scaletest.model.json_schema import Schema, check, known, type_names
 from scaletest.model.plan import as_plan
 from scaletest.model.verdict import VALIDATION_MEASURES
-from workers.devices import DeviceChooser, DeviceOptions
+from scaletest.validation.options import new_queue
 
 
 def numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
@@ -43,14 +42,6 @@ def complete_measures(
 ) -> list[CompletionItem]:
     """The measures of a validation, for a shell."""
     return [CompletionItem(name) for name in VALIDATION_MEASURES if name.startswith(incomplete)]
-
-
-def device_names(plan: Plan) -> list[str]:
-    """The devices that a plan's workers share; none where no slots are leased. Raises NoDevice."""
-    if not plan.per_device or not (plan.device_glob or plan.preset):
-        return []
-    chooser = DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset))
-    return [f"{device.vendor} {device.model}".strip() for device in chooser.devices()]
 
 
 _HINT = "give a plan file; see: config schema plan-file"
@@ -73,28 +64,13 @@ class PlanFileOptions:
     sets: tuple[str, ...]
 
 
-def plan(
-    context: click.Context, queue: str, names: Callable[[Plan], Sequence[str]] = lambda plan: ()
-) -> Plan:
-    """The plan that the command line, the environment and the plan file make together, on that
-    queue.
-
-    names: gives the devices that a plan's workers share, none where they do not matter.
+def plan(context: click.Context) -> tuple[Plan, bool]:
+    """The plan that the command line, the environment and the plan file make together; and whether
+    they say how many workers it has at most.
     """
     by_key = {setting.key: setting for setting in settings(context)}
     values = {key: setting.value for key, setting in by_key.items()}
-    wanted = as_plan(values, queue)
-    devices = len(names(wanted))
-    if not devices or not wanted.compares:
-        return replace(wanted, devices=devices)
-    most, limit = wanted.per_device[-1] * devices, by_key["limit"]
-    if not _is_default(limit.origin) and wanted.limit < most:
-        raise UsageError(
-            f"limit is {wanted.limit}, fewer than {wanted.per_device[-1]} workers on each of"
-            f" {devices} devices",
-            hint="leave it out: a run that compares numbers of workers fills all devices",
-        )
-    return replace(wanted, limit=most, devices=devices)
+    return as_plan(values, new_queue()), not _is_default(by_key["limit"].origin)
 
 
 def settings(context: click.Context) -> list[Setting]:

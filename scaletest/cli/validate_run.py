@@ -17,7 +17,6 @@ from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
-from scaletest.cli.validate_options import device_names
 from scaletest.cli.watching import watched
 from scaletest.model import Plan
 from scaletest.model.labels import Labels
@@ -25,6 +24,7 @@ from scaletest.runs.registry import report
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.launch import doubts, resume, start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
+from workers.before_run import device_names
 
 # What may stand beside --resume.
 AGAIN = {"output", "form", "resume"} | {

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 import click
 
-from scaletest.cli import before_run, complete
+from scaletest.cli import complete, workloads
 from scaletest.cli import options as shared
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, echo, is_verbose, show_messages
 from scaletest.model import Outcome
 from scaletest.model.errors import UsageError
@@ -21,6 +22,7 @@ from scaletest.render.numbers import seconds
 from scaletest.report import words
 from scaletest.system.devices.metrics import device_warnings
 from scaletest.system.visibility import visibility
+from workers import before_run
 from workers.runtime import Serving, Settings, SingleRun, run_once
 
 FAILED = 5
@@ -28,131 +30,197 @@ FAILED = 5
 
 @click.command(
     "worker",
+    cls=HeadedCommand,
     epilog=(
         "The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it"
         " runs. --once ends with 0, or with 5 when the request failed."
     ),
 )
+@first(
+    "--queue",
+    "--redis-url",
+    "--burst",
+    "--once",
+    "--time-limit",
+    "--device-glob",
+    "--preset",
+    "--per-device",
+)
+@heading("Target")
 @click.option(
     "--queue",
+    metavar="NAME",
     shell_complete=complete.queues,
     default="sleep",
     show_default=True,
-    help="The queue to serve; it must be declared.",
+    help="Serve this queue, which must be declared.",
 )
 @shared.redis_url()
+@heading("Run")
 @click.option("--burst", is_flag=True, help="Exit when the queue is empty.")
 @click.option(
     "--once",
     is_flag=True,
     help="Run the workload once, without Redis, and say where its time went.",
 )
+@heading("Output")
 @shared.output()
-@click.option("--name", help="Name of this worker. [default: host, process and a random part]")
-@shared.duration("--time-limit", default="0s", help="Default limit of a request; 0: none.")
+@heading("Run")
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Give this worker that name. [default: host, process and a random part]",
+)
+@heading("Failures")
+@shared.duration(
+    "--time-limit",
+    default="0s",
+    help=(
+        "Stop a request that runs longer than this and has no limit of its own; 0 means no limit."
+    ),
+)
+@heading("Devices")
 @click.option(
     "--device-glob",
     default="",
     metavar="GLOB",
-    help="Pattern of device files, as in '/dev/dri/renderD*'.",
+    help="Use the devices whose files match this pattern, as in '/dev/dri/renderD*'.",
 )
-@shared.preset("Devices, and their environment, of one vendor.")
+@shared.preset("Use the devices of this vendor, and set the environment that they need.")
 @click.option(
     "--per-device",
     type=int,
     default=1,
     show_default=True,
     metavar="K",
-    help="Workers that may share one device.",
+    help="Let K workers share one device.",
 )
 @click.option(
     "--device-policy",
     type=click.Choice(["first", "balanced", "packed"]),
     default="balanced",
     show_default=True,
-    help="The first device with a free slot, the least used, or the most used.",
+    help=(
+        "Take the first device with a free slot (first), the least used (balanced) or"
+        " the most used (packed)."
+    ),
 )
 @shared.duration(
-    "--device-wait", help="How long to wait for a free slot. [default: 4.5 heartbeats]"
+    "--device-wait",
+    help="Wait at most this long for a free slot of a device. [default: 4.5 heartbeats]",
 )
 @click.option(
     "--device-index",
     type=int,
     metavar="N",
-    help="Use the N-th matching device, counting round, and lease no slot.",
+    help="Use the N-th matching device, counting round, and lease no slot of it.",
 )
-@click.option("--directory", default="", metavar="DIR", help="Work directory of the program.")
-@click.option("--null-input", is_flag=True, help="Give the program no input.")
-@click.option("--null-output", is_flag=True, help="Discard the program's output.")
+@heading("Program")
+@click.option("--directory", default="", metavar="DIR", help="Run the program in this directory.")
+@click.option("--null-input", is_flag=True, help="Give the program an empty standard input.")
+@click.option("--null-output", is_flag=True, help="Discard what the program prints.")
 @click.option(
-    "--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's."
+    "--ignore-arguments",
+    is_flag=True,
+    help="Do not add the arguments of requests to those of the program.",
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
-@shared.device_metrics_url("Read this node's devices also from an exporter of Prometheus metrics.")
+@heading("Devices")
+@shared.device_metrics_url(
+    "Also read this node's devices from an exporter of Prometheus metrics at this address."
+)
+@heading("Program")
 @click.option(
     "--allow-commands",
     is_flag=True,
     help=(
-        "Let a benchmark's document name commands, arguments of tools, directories and objects of"
-        " the cluster."
+        "Let the documents of benchmarks name commands, arguments of tools, directories"
+        " and objects of the cluster."
     ),
 )
+@heading("Kubernetes")
 @click.option(
     "--node-env",
     default="",
     metavar="NAME",
-    help="Environment variable that holds the node's name.",
+    help="Read the name of the node from this environment variable.",
 )
 @click.option(
-    "--pod-env", default="", metavar="NAME", help="Environment variable that holds the pod's name."
+    "--pod-env",
+    default="",
+    metavar="NAME",
+    help="Read the name of the pod from this environment variable.",
 )
-@shared.duration("--kill-grace", default="5s", help="Time from TERM to KILL at the time limit.")
-@shared.duration("--grace", default="30s", help="Time to finish a request after SIGTERM.")
-@shared.duration("--heartbeat", default="5s", help="Interval of heartbeats.")
+@heading("Failures")
+@shared.duration(
+    "--kill-grace",
+    default="5s",
+    help="At the time limit, give the program this long between SIGTERM and SIGKILL.",
+)
+@shared.duration(
+    "--grace", default="30s", help="After SIGTERM, give the running request this long to finish."
+)
+@shared.duration("--heartbeat", default="5s", help="Send a heartbeat to Redis this often.")
 @click.option(
     "--max-attempts",
     type=int,
     default=3,
     show_default=True,
     metavar="N",
-    help="Attempts before a lost request fails.",
+    help="Start a request that was lost with its worker at most N times before it fails.",
 )
+@heading("RQ")
 @click.option(
     "--allow-function",
     multiple=True,
     metavar="PREFIX",
-    help="Also execute RQ jobs of functions below PREFIX.",
+    help=("Also execute RQ jobs whose functions lie below PREFIX; the option may be repeated."),
 )
 @click.option(
     "--no-rq-commands",
     is_flag=True,
-    help="Ignore commands of RQ's tools, for one connection to Redis less.",
+    help="Ignore commands of RQ's tools, which saves a connection to Redis.",
 )
-@click.option("--log-messages", is_flag=True, help="Log every request and reply.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
+@heading("Program")
+@click.option(
+    "--list-workloads",
+    is_flag=True,
+    help="List the workloads that have names, and the packages they come from.",
+)
+@heading("Output")
+@click.option("--log-messages", is_flag=True, help="Log every request and every reply.")
+@heading("Program")
+@workloads.command_of_workers("[-- COMMAND ARG...]")
 @shared.grouped
-def command(settings: Settings, serving: Serving, once: bool, output: Output) -> int:
+def command(
+    settings: Settings, serving: Serving, once: bool, list_workloads: bool, output: Output
+) -> int:
     """Take requests of one queue and run the workload: COMMAND with its arguments, transcode,
-    torch, fakedev, or sleep.
+    torch, fakedev, sleep, or a class or function of Python.
 
     \b
     scaletest worker --queue sleep
-    scaletest worker --queue q --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
+    scaletest worker --queue media --device-glob '/dev/dri/renderD*' -- \\
+      vainfo --display drm --device FILENAME
     scaletest worker --queue media --preset intel --per-device 4 -- transcode \\
-      --engine onevpl --input FILE
-    scaletest worker --once -- COMMAND ARG...
+      --engine onevpl --input input.h265
+    scaletest worker --queue thumbs --workload thumbnails.py:Thumbnails -- --width 640
+    scaletest worker --once -- sleep 0.5
 
     FILENAME in any argument becomes the path of the device. A request's own arguments are added at
     the end. With --once what COMMAND writes goes to standard error.
     """
+    if list_workloads:
+        workloads.show(output)
+        return 0
     if serving.log_messages:
         show_messages()
     if once:
         return _once(settings, output)
     if shared.is_typed("form") or shared.is_typed("output"):
         raise UsageError(
-            "--format and --output are for --once",
-            hint="add --once; a worker that serves a queue prints no result",
+            "--format and --output are for --once and --list-workloads",
+            hint="add one of them; a worker that serves a queue prints no result",
         )
     before_run.check_program(settings.command, settings.program)
     if settings.devices.device_index is not None:

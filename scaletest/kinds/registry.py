@@ -1,8 +1,8 @@
-"""All benchmark kinds by name."""
+"""All benchmark kinds by name: those built in, and the entry points of the group
+`scaletest.kinds`, each an object of class Kind under its own name.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from scaletest.kinds import (
     fio,
@@ -14,13 +14,13 @@ from scaletest.kinds import (
     rdma,
 )
 from scaletest.kinds.kind import Kind
-from scaletest.model.errors import InvalidValue, suggestion
+from scaletest.plugins.registry import Registry
 
 GROUP, VERSION = "scaletest.dev", "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 SET = "BenchmarkSet"
 
-KINDS: Mapping[str, Kind] = {
+BUILT_IN = {
     kind.name: kind
     for kind in (
         iperf.KIND,
@@ -34,11 +34,12 @@ KINDS: Mapping[str, Kind] = {
         own_commands.LIFECYCLE,
     )
 }
+KINDS = Registry("scaletest.kinds", Kind, BUILT_IN, taken=[SET])
 
 
 def kind_of(name: object) -> Kind:
     """The kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
     kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
     if kind is None:
-        raise InvalidValue(f"there is no kind {str(name)[:60]!r}", hint=suggestion(name, KINDS))
+        raise KINDS.unknown(name, "kind")
     return kind

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from importlib import metadata
 from itertools import islice
 from pathlib import Path
 
 from scaletest.model import checks
 from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.plugins.registry import Plugins
 
 GROUP = "scaletest.payloads"
 MOST_BYTES = 512 * 1024 * 1024
@@ -64,7 +64,7 @@ BUILT_IN: dict[str, Callable[[str], Iterable[object]]] = {
 def provided(text: str) -> Payloads:
     """The payloads of NAME[:ARGUMENT]. UsageError for an unknown provider, or one that fails."""
     name, _, argument = text.partition(":")
-    plugins = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
+    plugins = Plugins(GROUP, BUILT_IN).by_name
     known = sorted({*BUILT_IN, *plugins})
     checks.one_of(name, known, "payload provider")
     try:

@@ -8,6 +8,7 @@
     +-- RequestsFailed        5   requests failed in a command that gives no verdict
     |   +-- QueueFull         5   the queue holds its maximum already
     +-- WaitTimeout           6   something that was waited for did not happen in time
+    +-- NotPassed             3   the verdict of a run is FAIL; 4 where there is none
     +-- AgentLost             4   a load agent ended early, so the measurement is INVALID
     +-- Unreachable           7   Redis, Kubernetes or a database cannot be reached, or refuses
                                   access
@@ -25,7 +26,18 @@ from collections.abc import Iterable
 
 
 class ScaletestError(Exception):
-    """Something went wrong inside scaletest."""
+    """Something went wrong inside scaletest.
+
+    message: what happened and why.
+    hint: what to do; may be empty.
+    exit_code: that of a command which it ends.
+
+    Example:
+        try:
+            client.run("media", "in.mp4")
+        except scaletest.UndeclaredQueue as error:
+            print(error.message, error.hint)
+    """
 
     exit_code = 1
 
@@ -33,6 +45,9 @@ class ScaletestError(Exception):
         self.message = message or (type(self).__doc__ or "").splitlines()[0]
         self.hint = hint
         super().__init__(self.message)
+        if hint:
+            # Python shows it below the message of an error that nobody catches
+            self.add_note(hint)
 
 
 class UsageError(ScaletestError):
@@ -52,6 +67,7 @@ class UndeclaredQueue(UsageError):
         known = ", ".join(sorted(declared)) or "none"
         near = nearest(name, declared)
         hint = f"declare it with: scaletest queue add {name}"
+        self.queue = name
         super().__init__(
             f"queue {name!r} is not declared (declared: {known})",
             hint=f"did you mean {near}? If not, {hint}" if near else hint,
@@ -85,6 +101,12 @@ class WaitTimeout(ScaletestError):
     """What was waited for did not happen in time."""
 
     exit_code = 6
+
+
+class NotPassed(ScaletestError, AssertionError):
+    """The verdict of a run is not PASS."""
+
+    exit_code = 3
 
 
 class AgentLost(ScaletestError):

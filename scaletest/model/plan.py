@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 from msgspec import Meta
 
-from scaletest.model import verdict
+from scaletest.model import json_schema, verdict
 from scaletest.model.checks import cut
 from scaletest.model.declared import (
     VERSIONED,
@@ -336,6 +336,16 @@ def as_plan(values: Mapping[str, Any], queue: str, devices: int = 0) -> Plan:
             _renamed(background, _FIELDS) for background in fields["background"]
         ]
     return Plan.from_dict({**fields, "queue": queue})
+
+
+def of_options(values: Mapping[str, Any], queue: str) -> Plan:
+    """The plan of a file's values, which are not checked yet; the others are as by default.
+    InvalidValue names the one that is wrong.
+    """
+    schema = file()
+    json_schema.check(values, schema, "the plan")
+    usual = {key: member["default"] for key, member in schema["properties"].items()}
+    return as_plan({**usual, **in_seconds(values)}, queue)
 
 
 def as_file(stored_plan: Mapping[str, Any]) -> dict[str, Any]:

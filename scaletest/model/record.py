@@ -60,7 +60,22 @@ _ALWAYS = frozenset({"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"
 
 
 class Outcome(StrEnum):
-    """How a request ended. submitted = waiting + running + these five outcomes."""
+    """How a request ended: a text, which can be compared with "succeeded" and so on.
+
+    SUCCEEDED: the workload ran to its end.
+    FAILED: it did not; `reason` and `error` of the reply say why.
+    TIMED_OUT: it ran longer than its time limit.
+    CLIENT_GONE: its client was gone before it began, so it was dropped.
+    PURGED: somebody dropped what waited in the queue.
+
+    submitted = waiting + running + these five outcomes.
+
+    Example:
+        if reply.outcome is scaletest.Outcome.TIMED_OUT:
+            print(f"stopped after {reply.timeout_s} s")
+
+    Raises: nothing
+    """
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -84,19 +99,27 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply(Document):
-    """The answer to a request."""
+    """The answer to a request: how it ended, when, where, and what its workload measured.
+
+    Example:
+        reply = client.run("media", "in.mp4")
+        print(reply.outcome, reply.run_s, reply.figures.get("fps"))
+
+    Raises:
+        InvalidValue: a field is made with a value that breaks its rule.
+    """
 
     document_name = "the reply"
     always = _ALWAYS
 
-    id: RequestId
-    outcome: Outcome
-    reason: Reason = Reason.NONE
+    id: Annotated[RequestId, "of the request; with RQ the id of its job."]
+    outcome: Annotated[Outcome, "how the request ended."]
+    reason: Annotated[Reason, "why it failed; empty for every other outcome."] = Reason.NONE
     exit_code: Annotated[
         int | None,
         "of the program; None when no program ran to its end; -N when signal N ended it.",
     ] = None
-    error: str = ""
+    error: Annotated[str, "what went wrong, with the end of the program's output."] = ""
     wait_s: Annotated[ClockSeconds, "started - enqueued, both on the Redis clock."] = 0.0
     run_s: Annotated[
         ClockSeconds,
@@ -105,11 +128,11 @@ class Reply(Document):
     timeout_s: Annotated[
         ClockSeconds, "seconds after which the workload was stopped; 0 unless it timed out."
     ] = 0.0
-    attempts: Count = 1
-    worker: str = ""
-    node: str = ""
-    pod: str = ""
-    device: str = ""
+    attempts: Annotated[Count, "how often it was started: more than once when workers died."] = 1
+    worker: Annotated[str, "the worker that ended it."] = ""
+    node: Annotated[str, "the node of that worker."] = ""
+    pod: Annotated[str, "the pod of that worker; empty outside of Kubernetes."] = ""
+    device: Annotated[str, "the device of that worker; empty without one."] = ""
     enqueued_s: Annotated[ClockSeconds, "Redis server time, seconds since the epoch."] = 0.0
     started_s: Annotated[ClockSeconds, "Redis server time, seconds since the epoch."] = 0.0
     ended_s: Annotated[ClockSeconds, "Redis server time, seconds since the epoch."] = 0.0
@@ -164,15 +187,23 @@ def unreadable(request_id: str, why: str) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class Record(Document):
-    """One finished request as its client saw it."""
+    """One finished request as its client saw it.
+
+    Example:
+        slowest = max(records, key=lambda record: record.total_s)
+        print(slowest.reply.id, slowest.total_s, slowest.reply.node)
+
+    Raises:
+        InvalidValue: a field is made with a value that breaks its rule.
+    """
 
     document_name = "the record"
     constants = VERSIONED
     always = _ALWAYS | {"queue", "step", "repeat", "total_s", "overhead_s"}
 
-    queue: QueueName
+    queue: Annotated[QueueName, "where the request waited."]
     step: Annotated[Count, "the number of workers of the step in which it ran."]
-    reply: Annotated[Reply, flat()]
+    reply: Annotated[Reply, flat(), "how the request ended."]
     total_s: Annotated[
         ClockSeconds, "monotonic seconds at the client, from submission until the reply was parsed."
     ]

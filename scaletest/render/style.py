@@ -19,11 +19,30 @@ _DARK = """
 --pass:#6ee7a8;--fail:#ff8f85;--invalid:#f2c14e;--pass-back:#10301f;--fail-back:#3a1512;--invalid-back:#33270a;
 """
 
-PALETTE = (
-    f":root{{color-scheme:light dark;{_LIGHT}}}"
-    f"@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
-    f"@media print{{:root{{color-scheme:light;{_LIGHT}}}}}"
-).replace("\n", "")
+
+def _palette(selector: str) -> str:
+    """The colours of the elements below these."""
+    return (
+        f"{selector}{{color-scheme:light dark;{_LIGHT}}}"
+        f"@media (prefers-color-scheme:dark){{{selector}{{{_DARK}}}}}"
+        f"@media print{{{selector}{{color-scheme:light;{_LIGHT}}}}}"
+    ).replace("\n", "")
+
+
+def notebook_palette(selector: str) -> str:
+    """The colours of these elements in the output of a notebook, whose own theme counts: that of
+    Jupyter, Visual Studio Code or Colab.
+    """
+    light = ':is([data-jp-theme-light="true"],.vscode-light,[theme="light"])'
+    dark = ':is([data-jp-theme-light="false"],.vscode-dark,[theme="dark"])'
+    themes = (
+        f"{light} {selector}{{color-scheme:light;{_LIGHT}}}"
+        f"{dark} {selector}{{color-scheme:dark;{_DARK}}}"
+    )
+    return _palette(selector) + themes.replace("\n", "")
+
+
+PALETTE = _palette(":root")
 
 CHART = """
 .chart{display:block;width:100%;height:auto;

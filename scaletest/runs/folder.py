@@ -25,14 +25,12 @@ from scaletest.model.declared import Document
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import UNLABELLED, Labels
 
-PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT = (
-    "plan.json",
-    "environment.json",
-    "steps.jsonl",
-    "records.jsonl",
-    "samples.jsonl",
-    "result.json",
-)
+PLAN = "plan.json"
+ENVIRONMENT = "environment.json"
+STEPS = "steps.jsonl"
+RECORDS = "records.jsonl"
+SAMPLES = "samples.jsonl"
+RESULT = "result.json"
 LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
 # How far a run is that is being measured; see model/run_progress.py.
 PROGRESS = "progress.json"
@@ -60,7 +58,7 @@ class Layout:
     kind: str = ""
 
 
-COMMON = Layout()
+COMMON: Layout = Layout()
 
 
 class AnyPlan(Protocol):

@@ -23,9 +23,16 @@ from scaletest.runs.progress_keeper import ProgressKeeper
 PLAIN_EVERY_S = 10.0
 
 
+TOLD_EVERY_S = 1.0
+
+
 def _nothing(folder: RunFolder) -> str:
     """Nothing to say about a run that has begun."""
     return ""
+
+
+def _nobody(state: RunProgress) -> None:
+    """Nobody is told of a change."""
 
 
 class Progress:
@@ -40,15 +47,18 @@ class Progress:
         quiet: bool = False,
         redis_url: str = "",
         begun: Callable[[RunFolder], str] = _nothing,
+        changed: Callable[[RunProgress], object] = _nobody,
     ) -> None:
         """plain: no live line, not even on a terminal. quiet: no line stays. redis_url: where the
         state of a run is published; "" for nowhere. begun: called with the folder of each run that
-        begins; gives a line to show, "" for none.
+        begins; gives a line to show, "" for none. changed: called with the state after a change,
+        in the thread of the run, for mere figures once a second; what it raises ends the run.
         """
         self._console = console or Console(stderr=True, highlight=False)
         self._clock, self._shown_s = clock, clock()
         self._quiet = quiet
-        self._redis_url, self._begun = redis_url, begun
+        self._redis_url, self._begun, self._changed = redis_url, begun, changed
+        self._changed_s = clock()
         self._lock = threading.Lock()
         self._state = RunProgress("", "", "")
         self._began_s, self._until_s = clock(), 0.0
@@ -79,6 +89,7 @@ class Progress:
             self._change(ended=True, left_s=None, phase="", line="")
             self._keeper.close()
             self._keeper = None
+        self._tell()
 
     def at(
         self,
@@ -94,6 +105,7 @@ class Progress:
         self._change(
             done=done, steps=max(done, steps), left_s=left_s, is_estimate=is_estimate, unit=unit
         )
+        self._tell()
 
     def step_ended(self) -> None:
         """A step is on disk, and nothing is measured: time for what takes longer, as a report."""
@@ -109,6 +121,7 @@ class Progress:
     def phase(self, line: str) -> None:
         """A step entered a phase, which a log shows too."""
         self._change(phase=_line(line), line="")
+        self._tell()
         if self._live:
             self.note(line)
         else:
@@ -117,6 +130,8 @@ class Progress:
     def note(self, line: str) -> None:
         """What happens now: the live line. A log shows it after ten seconds without a line."""
         self._change(line=_line(line))
+        if self._clock() - self._changed_s >= TOLD_EVERY_S:
+            self._tell()
         if self._live:
             self._live.update(Text(clean(line)))
         elif self._clock() - self._shown_s >= PLAIN_EVERY_S:
@@ -125,6 +140,7 @@ class Progress:
     def step(self, line: str) -> None:
         """What stays: a step that is done, or something to know."""
         self._log(line)
+        self._tell()
         if not self._quiet:
             self._print(line)
 
@@ -144,6 +160,10 @@ class Progress:
     def _print(self, line: str) -> None:
         self._shown_s = self._clock()
         self._console.print(Text(clean(line)), soft_wrap=True)
+
+    def _tell(self) -> None:
+        self._changed_s = self._clock()
+        self._changed(self.state())
 
     def _log(self, line: str) -> None:
         with self._lock:

@@ -85,10 +85,13 @@ def report(folder: RunFolder, *, is_final: bool = False) -> Report:
     """The report of a stored run of any type, judged anew, with what the run is called. is_final:
     as in `judge`.
     """
+    return report_of(folder, judge(folder, is_final=is_final))
+
+
+def report_of(folder: RunFolder, judged: JudgedRun) -> Report:
+    """The report of a run that is judged already."""
     module, _, function = TYPES[type_of(folder).name].report.partition(":")
-    unlabelled = cast(
-        Report, getattr(import_module(module), function)(judge(folder, is_final=is_final))
-    )
+    unlabelled = cast(Report, getattr(import_module(module), function)(judged))
     return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
@@ -39,13 +40,16 @@ def _say(line: str) -> None:
 
 
 @contextmanager
-def stopping(stop: Callable[[str], object], *, unwind: bool) -> Iterator[ExitStack]:
+def stopping(
+    stop: Callable[[str], object], *, unwind: bool, hand_on: bool = False
+) -> Iterator[ExitStack]:
     """First SIGINT, SIGTERM or SIGHUP: drain and report. Second: end now; guards then end what is
     left.
 
     Gives the stack of what must be taken down again. unwind: nobody else would do that, as on
     Kubernetes, so a second signal still does; a third one ends now, but not while things are put
-    back.
+    back. hand_on: the process goes on afterwards, and is sent the first signal again when all is
+    taken down. Python handles signals in the main thread only, so elsewhere nothing waits for any.
     """
     names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
     received: list[int] = []
@@ -63,7 +67,8 @@ def stopping(stop: Callable[[str], object], *, unwind: bool) -> Iterator[ExitSta
         elif not closing:
             sys.exit(128 + number)
 
-    before = {number: signal.signal(number, handle) for number in names}
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handle) for number in names if is_main}
     try:
         yield stack
     finally:
@@ -73,3 +78,5 @@ def stopping(stop: Callable[[str], object], *, unwind: bool) -> Iterator[ExitSta
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+            if hand_on and received:
+                signal.raise_signal(received[0])

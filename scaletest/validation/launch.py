@@ -24,11 +24,8 @@ from scaletest.validation.deployment import DeploymentTarget, find_target
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.interfaces import BackgroundLoad
 from scaletest.validation.local import LocalSite
-from scaletest.validation.options import ValidationPlace
+from scaletest.validation.options import Devices, ValidationPlace
 from scaletest.validation.runner import READY_TIMEOUT_S, ValidationRunner, complete
-
-# The names of the devices of this machine that workers of a plan share.
-Devices = Callable[[Plan], Sequence[str]]
 
 
 def start(
@@ -38,16 +35,24 @@ def start(
     run_dir: str,
     labels: Labels,
     progress: Progress,
+    command_line: Sequence[str] = (),
 ) -> tuple[ValidationFolder, Evaluation]:
-    """Run a new validation."""
+    """Run a new validation.
+
+    command_line: makes the same run, where Python code begins this one; such code goes on after a
+    signal.
+    """
     target = _target(place, plan.limit)
     if target:
         plan = replace(plan, queue=target.queue)
     folder = ValidationFolder.create(new_path(os.environ, run_dir))
     with folder.locked():
-        folder.begin(plan, environment(sys.argv, plan.device_glob), labels)
+        folder.begin(plan, environment(command_line or sys.argv, plan.device_glob), labels)
         with progress.of_run(folder, plan.workload):
-            return folder, _validate(plan, folder, place, target, devices, progress)
+            result = _validate(
+                plan, folder, place, target, devices, progress, hand_on=bool(command_line)
+            )
+            return folder, result
 
 
 def resume(
@@ -133,6 +138,8 @@ def _validate(
     devices: Devices,
     progress: Progress,
     stored: StoredValidation | None = None,
+    *,
+    hand_on: bool = False,
 ) -> Evaluation:
     runner = ValidationRunner(
         plan,
@@ -142,7 +149,8 @@ def _validate(
         ready_s=target.patience_s if target else READY_TIMEOUT_S,
         look=tuple if target else _look(place),
     )
-    with stopping(runner.stop, unwind=bool(target)) as stack:
+    unwind = hand_on or bool(target)
+    with stopping(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
         if target:
             progress.warn([*doubts(plan, devices), *target.warnings])
             backend, load, samples = target.set_up(plan, runner, stack)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from scaletest.model import Plan
 from scaletest.model.errors import UsageError
+
+# Gives the names of the devices of this machine that workers of a plan share.
+Devices = Callable[[Plan], Sequence[str]]
+
+
+def new_queue() -> str:
+    """The name of a queue for one run."""
+    return f"validate-{uuid.uuid4().hex[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +68,37 @@ class ValidationPlace:
     deployment: DeploymentOptions
     no_causes: bool
     device_metrics_url: str
+
+    def prepared(self, plan: Plan, devices: Devices, *, is_limited: bool) -> Plan:
+        """The plan with the devices that its workers share; UsageError for what it asks of this
+        place in vain.
+
+        is_limited: whether somebody said how many workers there are at most.
+        """
+        self.deployment.refuse_local(plan)
+        if self.deployment.deployment:
+            self._refuse_local_sampling()
+            return plan
+        count = len(devices(plan))
+        if not count or not plan.compares:
+            return replace(plan, devices=count)
+        most = plan.per_device[-1] * count
+        if is_limited and plan.limit < most:
+            raise UsageError(
+                f"limit is {plan.limit}, fewer than {plan.per_device[-1]} workers on each of"
+                f" {count} devices",
+                hint="leave it out: a run that compares numbers of workers fills all devices",
+            )
+        return replace(plan, limit=most, devices=count)
+
+    def _refuse_local_sampling(self) -> None:
+        if self.no_causes:
+            raise UsageError(
+                "--no-causes is for local workers",
+                hint="set extraArguments: [--no-causes] in the values of the queue's workers",
+            )
+        if self.device_metrics_url:
+            raise UsageError(
+                "--device-metrics-url is for local workers",
+                hint="set deviceMetricsUrl in the values of the queue",
+            )

@@ -13,6 +13,7 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from scaletest.report import formats
+from scaletest.report.formats.html import notebook
 from scaletest.report.validation.report import validation_report
 from tests.browser.conftest import Browser
 from tests.conftest import eventually
@@ -96,6 +97,45 @@ def test_the_report_fits_phones_and_screens_in_light_and_dark(
     assert sizes["small"] >= 9.0
     light = [int(part) for part in re.findall(r"\d+", sizes["ink"])]
     assert (min(light) > 200) is dark
+
+
+# What notebooks give to the cells of any table, and what would show that it counts.
+FOREIGN = "<style>.cell td{color:red;font-size:1px} .cell tbody tr:nth-child(odd){background:red}"
+COLOURS = """
+const css = name => getComputedStyle(document.querySelector(name));
+return [css('.scaletest-run').backgroundColor, css('.scaletest-run td').color,
+  css('.scaletest-run tbody tr').backgroundColor, css('#outside').color];
+"""
+
+
+@pytest.mark.parametrize(
+    ("theme", "dark", "expected"),
+    [
+        ('data-jp-theme-light="true"', True, "light"),
+        ('data-jp-theme-light="false"', False, "dark"),
+        ('class="vscode-dark"', False, "dark"),
+        ("", True, "dark"),
+    ],
+)
+def test_the_output_of_a_notebook_has_the_notebooks_theme_and_changes_nothing_else(
+    browse: Open, tmp_path: Path, theme: str, dark: bool, expected: str
+) -> None:
+    report = validation_report(runs.make("limited", tmp_path))
+    page = tmp_path / "notebook.html"
+    page.write_text(
+        f'<!doctype html><meta charset="utf-8">{FOREIGN}</style><body {theme}>'
+        f'<p id="outside" style="color:#123456">text</p><div class="cell">{notebook(report)}</div>',
+        "utf-8",
+    )
+    browser = browse(dark=dark)
+    _, console = opened(browser, page)
+    assert console == []
+    paper, ink, row, outside = browser.execute_script(COLOURS)
+    assert [paper, ink] == {
+        "light": ["rgb(255, 255, 255)", "rgb(27, 33, 40)"],
+        "dark": ["rgb(18, 22, 27)", "rgb(232, 236, 241)"],
+    }[expected]
+    assert (row, outside) == ("rgba(0, 0, 0, 0)", "rgb(18, 52, 86)")
 
 
 def test_causes_are_read_on_a_phone_without_moving_sideways(browse: Open, tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+import scaletest
 from hack.kubernetes import ControlPlane
 from scaletest.broker import Queues
+from scaletest.model.run_progress import RunProgress
 from scaletest.validation.folder import ValidationFolder
 from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
@@ -128,6 +130,33 @@ def test_a_validation_passes_with_the_rights_of_the_chart_and_restores_the_repli
     sampled = {sample.node for sample in ValidationFolder(tmp_path / "run").load().samples}
     assert {row["node"] for row in rows if row.get("step") == 1} <= sampled <= nodes
     assert replicas(plane, released) == 0
+
+
+@pytest.mark.timeout(300)
+def test_python_code_validates_a_deployment_and_its_callback_may_end_that(
+    plane: ControlPlane,
+    agent: Agent,
+    released: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
+    plane.kubectl("-n", released, "scale", "deployment", DEPLOYMENT, "--replicas=2")
+    plan = scaletest.Plan(limit=2, seconds=0.5, step_time=4)
+    place = {"deployment": DEPLOYMENT, "namespace": released, "client": f"svc/{CLIENT}"}
+    result = scaletest.validate(plan, **place, run_dir=tmp_path / "run")  # type: ignore[arg-type]
+    # expect its numbers, the pods in its records, and the replicas of before
+    assert [step.workers for step in result.steps] == [1, 2]
+    assert len({record.reply.pod for record in result.records}) == 2
+    assert replicas(plane, released) == 2
+
+    def end(progress: RunProgress) -> None:
+        if progress.phase.startswith("1 worker: measuring"):
+            raise RuntimeError("seen enough")
+
+    with pytest.raises(RuntimeError, match="seen enough"):
+        scaletest.validate(plan, **place, run_dir=tmp_path / "ended", on_progress=end)  # type: ignore[arg-type]
+    assert replicas(plane, released) == 2
 
 
 @pytest.mark.parametrize(

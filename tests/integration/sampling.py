@@ -14,7 +14,8 @@ from scaletest.model import Activity, Outcome, State
 from scaletest.system.sampler import RequestSampler
 from scaletest.system.wake import Wake
 from workers.workloads.base import Result
-from workers.workloads.command import Program, ProgramOptions
+from workers.workloads.command import Program
+from workers.workloads.making import ProgramOptions
 
 # What is waited for lasts so long: on a busy machine a program needs a second to begin, and a look
 # comes late.

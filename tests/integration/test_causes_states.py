@@ -30,7 +30,8 @@ from tests.integration.sampling import (
     programs,
     sampled,
 )
-from workers.workloads.command import Program, ProgramOptions
+from workers.workloads.command import Program
+from workers.workloads.making import ProgramOptions
 
 
 def test_a_file_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.conftest import call, missing, wait_for
 from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
-from workers.workloads.command import ProgramOptions
+from workers.workloads.making import ProgramOptions
 
 SAMPLES = Path(__file__).parents[1] / "unit/samples"
 

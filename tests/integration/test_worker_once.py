@@ -125,7 +125,9 @@ def test_once_says_that_nothing_was_sampled_with_no_causes() -> None:
 def test_format_is_refused_without_once() -> None:
     done = call("worker", "--format", "json")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: --format and --output are for --once\n")
+    assert done.stderr.startswith(
+        "error: --format and --output are for --once and --list-workloads\n"
+    )
 
 
 def test_an_interrupt_ends_once_and_its_program(tmp_path: Path) -> None:

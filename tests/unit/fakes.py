@@ -27,6 +27,7 @@ class FakeClient:
         self.cancelled: list[str] = []
         self.waits: list[float] = []
         self.room = room
+        self.closed = False
 
     def new_id(self) -> str:
         return f"c-{next(self._numbers)}"
@@ -63,6 +64,12 @@ class FakeClient:
 
     def wake(self) -> None:
         self._replies.put(None)
+
+    def leave(self) -> None:
+        """There is nothing that it would wait for."""
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def replied(name: str = "c-1", outcome: Outcome = Outcome.SUCCEEDED, **fields: object) -> Reply:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.cli import before_run
 from scaletest.model import Background, Plan
 from scaletest.model.errors import NoDevice, UsageError
+from workers import before_run
 from workers.devices import DeviceOptions
-from workers.workloads.command import ProgramOptions
+from workers.workloads.making import ProgramOptions
 
 
 @pytest.fixture

@@ -57,6 +57,29 @@ def test_requests_refused_by_a_full_queue_are_submitted_again(
     assert client.recover(pending) == 0
 
 
+def test_what_redis_forgot_of_several_queues_is_submitted_again_once(
+    client: Client, redis: VirtualRedis, queues: Queues
+) -> None:
+    for name in ("a", "b", "gone"):
+        queues.add(name)
+    requests = [Request(client.new_id(), name) for name in ("a", "gone", "b", "a", "q")]
+    for request in requests:
+        client.submit([request])
+    pending = {request.id: request for request in requests}
+    names = ("a", "b", "gone", "q")
+    redis.delete(*[f"rq:queue:{name}" for name in names], *[f"rq:job:{name}" for name in pending])
+    redis.hdel(keys.QUEUES, "gone")
+    # a queue that is not declared any more keeps those after it waiting, and loses none
+    with pytest.raises(UndeclaredQueue) as raised:
+        client.recover(pending, force=True)
+    assert raised.value.queue == "gone"
+    del pending[requests[1].id]
+    assert client.recover(pending) == 2
+    assert not client.shaken
+    waiting = {name: redis.lrange(f"rq:queue:{name}", 0, -1) for name in names}
+    assert [len(waiting[name]) for name in names] == [2, 1, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("reply", "end", "why"),
     [

@@ -13,9 +13,10 @@ import pytest
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import PRESETS, preset
+from scaletest.model.workload import Device
 from scaletest.system.wake import Wake
 from workers import devices
-from workers.devices import Device, DeviceChooser, DeviceOptions, Policy, by_number, identify
+from workers.devices import DeviceChooser, DeviceOptions, Policy, by_number, identify
 from workers.runtime import Runtime, Settings
 
 # a device node that every Linux has, and that every user may open

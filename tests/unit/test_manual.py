@@ -27,6 +27,7 @@ REQUESTS = {
     ".TP",
     ".PP",
     ".B",
+    ".I",
     ".RS",
     ".RE",
     ".nf",

@@ -223,6 +223,8 @@ def test_vague_names_are_few() -> None:
 def test_a_class_name_means_one_thing() -> None:
     places = defaultdict(list)
     for path, tree in sources().items():
+        if path.startswith("scaletest/api/"):
+            continue  # a program knows these by their public names, and nothing inside imports them
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(Place(path, node.lineno, node.name))

@@ -112,6 +112,25 @@ def test_a_folder_that_cannot_be_written_does_not_harm_the_run(folder: RunFolder
     assert not (folder.path / PROGRESS).exists()
 
 
+def test_changes_are_told_at_once_and_figures_once_a_second(folder: RunFolder) -> None:
+    now, states = [100.0], list[RunProgress]()
+    progress = silent(clock=lambda: now[0], changed=states.append)
+    with progress.of_run(folder, "sleep 1"):
+        progress.at(1, 4)
+        progress.phase("2 workers: measuring")
+        for tenth in range(25):
+            now[0] = 100.0 + tenth / 10
+            progress.note(f"{tenth} done")
+        progress.step("2 workers: 2.0 requests/s")
+    assert [state.line for state in states] == ["", "", "10 done", "20 done", "24 done", ""]
+    assert states[1].phase == "2 workers: measuring" and states[4].log and states[5].ended
+    # and who does not want to know more ends the run
+    impatient = silent(changed=lambda _: 1 // 0)
+    with pytest.raises(ZeroDivisionError), impatient.of_run(folder, "sleep 1"):
+        impatient.at(1, 4)
+    assert state_of(folder).log[-1].startswith("ended early: ")
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_progress_is_deleted_with_a_run_of_any_type(name: str, tmp_path: Path) -> None:
     layout = run_type(name).layout

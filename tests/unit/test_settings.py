@@ -15,8 +15,10 @@ import yaml
 
 from scaletest.cli import settings, settings_template, validate_options
 from scaletest.cli.main import cli, run
+from scaletest.cli.quick import HERE
 from scaletest.cli.validate import command as validate
 from tests.unit.test_cli_options import COMMANDS
+from workers.before_run import device_names
 
 
 @pytest.fixture
@@ -336,5 +338,5 @@ def test_a_plan_takes_no_limit_of_the_settings_for_a_typed_one(file: Path, tmp_p
     root.meta[settings.META] = loaded
     defaults = settings.default_map(loaded, validate, ("validate",))
     with validate.make_context("validate", arguments, parent=root, default_map=defaults) as context:
-        plan = validate_options.plan(context, "q", validate_options.device_names)
-    assert plan.limit == 4
+        plan, is_limited = validate_options.plan(context)
+    assert HERE.prepared(plan, device_names, is_limited=is_limited).limit == 4

@@ -15,7 +15,6 @@ from scaletest.analysis.growth import sharing
 from scaletest.analysis.steps import summarise
 from scaletest.analysis.throughput import Throughput, work
 from scaletest.cli.main import run as program
-from scaletest.cli.validate_options import device_names
 from scaletest.model import Background, Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
@@ -26,6 +25,7 @@ from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from tests.unit import runs
 from tests.unit.made import measured
 from tests.unit.valid import checked
+from workers.before_run import device_names
 
 NOWHERE = DeploymentOptions("", "", "", "", 1.0, False)
 HERE = ValidationPlace(True, None, NOWHERE, False, "")

@@ -27,7 +27,7 @@ from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 from workers.workloads import torch
 from workers.workloads.base import Interrupted
-from workers.workloads.command import ProgramOptions
+from workers.workloads.making import ProgramOptions
 
 # Answers as torch_child does, without torch; what it is asked for last says how it behaves.
 STAND_IN = """
@@ -133,7 +133,7 @@ def test_a_request_that_is_ended_says_where_its_time_went(runtime: Runtime) -> N
 @pytest.mark.parametrize(
     ("batches", "outcome", "reason", "text"),
     [
-        ("1", Outcome.FAILED, Reason.SIGNAL, "ended by signal 9; the memory limit"),
+        ("1", Outcome.FAILED, Reason.SIGNAL, "ended by SIGKILL; the memory limit"),
         ("2", Outcome.FAILED, Reason.EXIT, "ended by itself with code 3"),
         ("3", Outcome.TIMED_OUT, Reason.NONE, "torch timed out after 0.3 s"),
         ("4", Outcome.FAILED, Reason.EXIT, "out of memory"),

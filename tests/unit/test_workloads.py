@@ -26,7 +26,8 @@ from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
 from workers.workloads.bench import BenchWorkload
-from workers.workloads.command import Ended, Program, ProgramOptions
+from workers.workloads.command import Ended, Program
+from workers.workloads.making import ProgramOptions
 
 
 @pytest.fixture

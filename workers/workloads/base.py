@@ -9,7 +9,7 @@ the result.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from scaletest.model import Activity, Outcome, Reason
 from scaletest.model.errors import ScaletestError
@@ -55,8 +55,19 @@ def timed_out(limit_s: float, program: str = "") -> Result:
     return Result(Outcome.TIMED_OUT, error=error, timeout_s=limit_s)
 
 
-class Workload(Protocol):
+class ServedWorkload(Protocol):
     """Runs requests of one type."""
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Run once. limit_s: seconds, 0 for none. Raises Interrupted, nothing for bad requests."""
+
+    def close(self) -> None:
+        """End the processes that it keeps."""
+
+
+@runtime_checkable
+class PreparedWorkload(Protocol):
+    """A workload that can get ready before the first request."""
+
+    def prepare(self, device: Chosen | None) -> None:
+        """Get ready. UsageError when that fails; raises Interrupted."""

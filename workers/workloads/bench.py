@@ -25,13 +25,21 @@ from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
 from workers.devices import Chosen
 from workers.workloads.base import Result, failed
-from workers.workloads.command import Program
+from workers.workloads.command import Program, program
+from workers.workloads.making import Making
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
 _TRUST = (
     "start the worker with --allow-commands if everybody who may submit to its queue may run"
     " anything on its node"
 )
+
+
+def make(making: Making) -> BenchWorkload:
+    """The workload of a worker."""
+    return BenchWorkload(
+        program(making), allow_commands=making.allow_commands, no_causes=making.sampler is None
+    )
 
 
 class BenchWorkload:
@@ -42,9 +50,9 @@ class BenchWorkload:
     """
 
     def __init__(
-        self, program: Program, *, allow_commands: bool = False, no_causes: bool = False
+        self, programs: Program, *, allow_commands: bool = False, no_causes: bool = False
     ) -> None:
-        self._program = program
+        self._program = programs
         self._options = ["--no-causes"] if no_causes else []
         self._allow_commands = allow_commands
 
@@ -69,6 +77,10 @@ class BenchWorkload:
         ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)
         measured = unframe(ended.output)
         return ended.result if measured is None else _framed(measured, ended.result.exit_code)
+
+    def close(self) -> None:
+        """End the guard of its programs."""
+        self._program.close()
 
 
 def _refused(benchmark: Benchmark) -> BenchmarkResult:

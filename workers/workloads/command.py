@@ -6,17 +6,14 @@ of known tools are read from its output.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import IO
 
 from scaletest.kinds.transcode_tools import READERS, Reader
 from scaletest.model import Outcome, Reason, checks
@@ -26,28 +23,11 @@ from scaletest.system.sampler import ProgramWatch, RequestSampler
 from scaletest.system.wake import Wake
 from workers.devices import DEVICE_VARIABLE, Chosen, DeviceChooser
 from workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out
+from workers.workloads.making import Making, ProgramOptions
+from workers.workloads.output import OutputTail
 
-DEFAULT_KILL_GRACE_S = 5.0
 # How much of a program's standard error goes into an error reply.
 TAIL_BYTES = 600
-# How much of its output is kept to be parsed for figures.
-OUTPUT_BYTES = 262_144
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramOptions:
-    """How programs are run.
-
-    kill_grace_s: seconds between TERM and KILL when the time limit is exceeded.
-    """
-
-    directory: str = ""
-    null_input: bool = False
-    null_output: bool = False
-    kill_grace_s: float = DEFAULT_KILL_GRACE_S
-
-    def __post_init__(self) -> None:
-        checks.seconds(self.kill_grace_s, "kill grace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +102,8 @@ class Program:
         self._guard.watch(process.pid)
         if watch is not None:
             watch.start(process.pid)
-        errors = _Tail(process.stderr, None if silent else sys.stderr)
-        output = _Tail(process.stdout, None if silent else sys.stdout)
+        errors = OutputTail(process.stderr, None if silent else sys.stderr)
+        output = OutputTail(process.stdout, None if silent else sys.stdout)
         try:
             deadline = time.monotonic() + (limit_s or float("inf"))
             ended = wait_child(process, deadline, self._interrupt.fileno(), watch=watch)
@@ -143,61 +123,30 @@ class Program:
         return Ended(result if activity is None else replace(result, activity=activity), *texts)
 
 
-class _Tail:
-    """Forwards the output of a program and keeps its end. Its thread ends with the pipe."""
-
-    def __init__(self, stream: IO[bytes] | None, echo: IO[str] | None) -> None:
-        self._stream = stream
-        self._echo = echo
-        self._end = b""
-        self._thread = threading.Thread(target=self._read, name="scaletest-output", daemon=True)
-        if stream is not None:
-            self._thread.start()
-
-    def close(self) -> str:
-        """The end of the output. The process group is dead, so the pipe is at its end.
-
-        A process that left the group may still hold it open; it is not waited for.
-        """
-        if self._stream is None:
-            return ""
-        self._thread.join(timeout=0.2)
-        if not self._thread.is_alive():
-            self._stream.close()
-        return self._end.decode(errors="replace")
-
-    def _read(self) -> None:
-        assert self._stream is not None
-        with contextlib.suppress(OSError, ValueError):
-            while chunk := os.read(self._stream.fileno(), 65536):
-                self._pass_on(chunk)
-                self._end = (self._end + chunk)[-OUTPUT_BYTES:]
-
-    def _pass_on(self, chunk: bytes) -> None:
-        """Echo while possible. Errors (disk full, reader gone) must not reach the program."""
-        if self._echo is not None:
-            try:
-                self._echo.buffer.write(chunk)  # type: ignore[attr-defined]
-                self._echo.buffer.flush()  # type: ignore[attr-defined]
-            except Exception:
-                self._echo = None
-
-
 def _result(code: int, program: str, errors: str) -> Result:
     if code == 0:
         return SUCCEEDED
-    # the end of what it wrote, safe for a reply
-    detail = checks.cut(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
-    detail = f": {detail}" if detail else ""
+    detail = last_words(errors)
     if code < 0:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = f"signal {-code}"
+        name = signal_name(-code)
         return Result(Outcome.FAILED, Reason.SIGNAL, code, f"{program} was ended by {name}{detail}")
     return Result(
         Outcome.FAILED, Reason.EXIT, code, f"{program} returned error code {code}{detail}"
     )
+
+
+def last_words(errors: str) -> str:
+    """The end of what a program wrote, behind a colon and safe for a reply; "" for nothing."""
+    detail = checks.cut(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
+    return f": {detail}" if detail else ""
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, such as SIGKILL."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def why_not_started(program: str, error: OSError, options: ProgramOptions) -> str:
@@ -212,6 +161,16 @@ def why_not_started(program: str, error: OSError, options: ProgramOptions) -> st
 
 # Replaced with the device path in any argument.
 PLACEHOLDER = "FILENAME"
+
+
+def make(making: Making) -> Command:
+    """The workload that runs the worker's command."""
+    return Command(making.command, program(making), making.devices)
+
+
+def program(making: Making) -> Program:
+    """What runs the programs of a workload."""
+    return Program(making.program, making.interrupt, making.sampler)
 
 
 class Command:
@@ -243,6 +202,10 @@ class Command:
         reader = READERS.get(PurePath(argv[0]).name)
         ended = self._program.run(argv, limit_s, environment, capture=reader is not None)
         return ended.result if reader is None else read(ended, reader)
+
+    def close(self) -> None:
+        """End the guard of its programs."""
+        self._program.close()
 
 
 def read(ended: Ended, reader: Reader) -> Result:

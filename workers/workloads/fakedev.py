@@ -40,6 +40,7 @@ from scaletest.system.sampler import RequestSampler
 from scaletest.system.wake import Wake
 from workers.devices import Chosen
 from workers.workloads.base import Interrupted, Result, failed, timed_out
+from workers.workloads.making import Making
 
 FOLDER_VARIABLE = "SCALETEST_FAKEDEV"
 # Where a volume of the downward API shows the pod's own annotations and namespace.
@@ -57,6 +58,13 @@ def folder(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(
         environment.get(FOLDER_VARIABLE)
         or Path(tempfile.gettempdir()) / f"scaletest-fakedev-{os.getuid()}"
+    )
+
+
+def make(making: Making) -> FakeDevice:
+    """The workload of a worker."""
+    return FakeDevice(
+        making.options, making.interrupt, making.sampler, node=making.node, pod=making.pod
     )
 
 
@@ -116,6 +124,9 @@ class FakeDevice:
             return (
                 replace(result, activity=watch.close_own(State.DEVICE, path)) if watch else result
             )
+
+    def close(self) -> None:
+        """It keeps no process."""
 
     def _work(self, work: FakeWork, limit_s: float, use: Use, place: Path, file: IO[str]) -> Result:
         left = max(0.0, work.seconds * self._chance.gauss(1.0, work.jitter))

@@ -11,9 +11,15 @@ from scaletest.system.sampler import RequestSampler
 from scaletest.system.wake import Wake
 from workers.devices import Chosen
 from workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out
+from workers.workloads.making import Making
 
 # The time of shorter requests is not split into states: splitting would be a part of it.
 SHORTEST_S = 0.01
+
+
+def make(making: Making) -> Sleep:
+    """The workload of a worker."""
+    return Sleep(making.options, making.interrupt, making.sampler)
 
 
 class Sleep:
@@ -53,6 +59,9 @@ class Sleep:
         watch = self._sampler.begin()
         self._wait(seconds)
         return replace(SUCCEEDED, activity=watch.close_own(State.SLEEP))
+
+    def close(self) -> None:
+        """It keeps no process."""
 
     def _wait(self, seconds: float) -> None:
         if seconds and self._interrupt.wait(seconds):

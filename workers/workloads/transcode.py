@@ -15,12 +15,19 @@ from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
 from workers.devices import Chosen, DeviceChooser
 from workers.workloads.base import Result, failed
-from workers.workloads.command import Program, read
+from workers.workloads.command import Program, program, read
+from workers.workloads.making import Making
 
 _READERS = {
     TranscodeEngine.FFMPEG: transcode_tools.ffmpeg,
     TranscodeEngine.ONEVPL: transcode_tools.onevpl,
 }
+
+
+def make(making: Making) -> TranscodeWorkload:
+    """The workload of a worker."""
+    directory = making.program.directory
+    return TranscodeWorkload(making.options, program(making), making.devices, directory)
 
 
 class TranscodeWorkload:
@@ -29,14 +36,14 @@ class TranscodeWorkload:
     def __init__(
         self,
         options: tuple[str, ...],
-        program: Program,
+        programs: Program,
         devices: DeviceChooser,
         directory: str = "",
     ) -> None:
         """InvalidValue for unreadable words. directory: base of relative paths, "" for ours."""
         from_words(("--input", "any", *options))
         self._options = options
-        self._program = program
+        self._program = programs
         self._devices = devices
         self._directory = Path(directory)
 
@@ -61,6 +68,10 @@ class TranscodeWorkload:
                 error=f"{work.command} encoded no frame",
             )
         return result
+
+    def close(self) -> None:
+        """End the guard of its programs."""
+        self._program.close()
 
     def _checked(self, work: Transcode) -> Transcode:
         """The description with the codec read from the file. InvalidValue for an unusable file."""

@@ -1,23 +1,29 @@
 """The formats of reports: a module of this package is a format, named as on the command line.
 
 Each has `render(report)`, which gives text, or bytes where it is a picture. Nothing else lists
-them.
+them. Further ones are entry points of the group `scaletest.reports`: functions like `render` that
+give text.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scaletest.render.contents import Report
+from scaletest.plugins.registry import Plugin, Plugins
+
+if TYPE_CHECKING:  # it takes a while to import, and names need none of it
+    from scaletest.render.contents import Report
 
 PICTURES = ("png",)
+_BUILT_IN = [module.name for module in pkgutil.iter_modules(__path__)]
+_PLUGINS = Plugins("scaletest.reports", [*_BUILT_IN, "yaml"])
 
 
 def names() -> list[str]:
     """The names of all formats; none of them is imported."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted([*_BUILT_IN, *_PLUGINS.by_name])
 
 
 def texts() -> list[str]:
@@ -26,7 +32,11 @@ def texts() -> list[str]:
 
 
 def render(report: Report, format_name: str) -> str:
-    """The whole report in the format of that name, one of `texts`."""
+    """The whole report in the format of that name, one of `texts`. UsageError when what an
+    installed package adds fails.
+    """
+    if format_name in _PLUGINS.by_name:
+        return _rendered(_PLUGINS.by_name[format_name], report)
     text = _module(format_name).render(report)
     assert isinstance(text, str)
     return text
@@ -37,6 +47,17 @@ def content(report: Report, format_name: str) -> bytes:
     if format_name in PICTURES:
         return bytes(_module(format_name).render(report))
     return render(report, format_name).encode(errors="replace")
+
+
+def _rendered(plugin: Plugin, report: Report) -> str:
+    render_plugin = plugin.load()
+    try:
+        text = render_plugin(report)
+    except Exception as error:
+        raise plugin.unusable(f"{type(error).__name__}: {error}") from error
+    if not isinstance(text, str):
+        raise plugin.unusable(f"it returned an object of type {type(text).__name__}, not text")
+    return text
 
 
 def _module(format_name: str) -> Any:

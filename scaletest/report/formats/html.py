@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.render.contents import (
+    Block,
     Charts,
     Facts,
     Figure,
@@ -30,15 +32,23 @@ from scaletest.render.contents import (
 )
 from scaletest.render.encoding import HeadOutline
 from scaletest.render.numbers import NOTHING, seconds
-from scaletest.render.style import CHART, COMMON, STYLE
-from scaletest.render.svg import interval_bar
-from scaletest.render.text import Markup, clean
+from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
+from scaletest.render.svg import Chart, interval_bar
+from scaletest.render.text import Markup, clean, element
 from scaletest.report import formats
 
 LONGEST_TEXT = 4000
 # Of the plan: what is no setting, or may hold secrets and whole documents.
 UNSHOWN = ("schema_version", "template")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# Twice the class: its rules count more than those of the notebook for any cell.
+NOTEBOOK = ".scaletest-run.scaletest-run"
+NOTEBOOK_RULES = """
+SELECTOR{max-width:1120px;padding:14px 20px 20px;background:var(--paper);color:var(--ink);
+font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;text-align:left}
+SELECTOR :where(h1,h2,h3,table,td,p,li){color:inherit;font-size:inherit}
+SELECTOR tbody tr:nth-child(n){background:none}
+""".replace("SELECTOR", NOTEBOOK)
 BLOCKS = {Table: "table", Figure: "figure", Charts: "charts", Text: "text", Facts: "facts"}
 
 
@@ -78,6 +88,48 @@ def style_below(selector: str) -> str:
     rules = environment().get_template("report.css").render()
     # pages have a size of their own for texts of charts, in units of their own charts
     return f"{selector}{{{CHART}{COMMON}{rules}.chart text{{font-size:inherit}}}}"
+
+
+def notebook(report: Report) -> Markup:
+    """Verdict, causes and main charts for the output of a notebook: no script, and no rule that
+    concerns anything else of its page.
+    """
+    head, sections = report.head, report.sections()
+    others = (section for section in sections if not section.leads)
+    main = next((section for section in others if any(map(_is_drawn, section.blocks))), None)
+    rename = partial(_renamed, prefix=anchor(head.name))
+    own = [
+        replace(section, blocks=list(map(rename, section.blocks)))
+        for section in sections
+        if section.leads or section is main
+    ]
+    style = notebook_palette(NOTEBOOK) + style_below(NOTEBOOK) + NOTEBOOK_RULES
+    return element(
+        "div",
+        element("style", Markup(style)),
+        element("h1", clean(head.title)),
+        element("p", " · ".join(filter(None, (f"run {head.name}", head.machine))), class_="soft"),
+        contents(head, own),
+        class_="scaletest-run",
+    )
+
+
+def _is_drawn(block: Block) -> bool:
+    return isinstance(block, Figure | Charts)
+
+
+def _renamed(block: Block, prefix: str) -> Block:
+    """The block with charts whose ids no other run's have on the same page."""
+
+    def own(chart: Chart) -> Chart:
+        return replace(chart, id=f"{prefix}-{chart.id}")
+
+    match block:
+        case Figure(wide=chart):
+            return replace(block, wide=own(chart))
+        case Charts(charts=charts):
+            return replace(block, charts=list(map(own, charts)))
+    return block
 
 
 def _thresholds(lines: Sequence[ThresholdLine]) -> Table:

@@ -1,0 +1,469 @@
+"""Requests from Python: run one and wait, submit many as futures, or map a queue over items.
+
+The calling threads submit, one at a time, since the broker's client numbers its calls. One thread
+reads the replies of all requests and hands each to whoever waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import chain, islice
+from queue import Empty, SimpleQueue
+from typing import Literal, NamedTuple, overload
+
+from scaletest import broker
+from scaletest.broker.connection import explained
+from scaletest.broker.jobs import wait_for
+from scaletest.model import Reply, Request, checks
+from scaletest.model.errors import (
+    QueueFull,
+    ScaletestError,
+    UndeclaredQueue,
+    Unreachable,
+    UsageError,
+    WaitTimeout,
+)
+
+logger = logging.getLogger("scaletest.client")
+
+REDIS_URL = "redis://127.0.0.1:6379/0"
+# For one read; also the time until a request that Redis lost is noticed.
+READ_TIMEOUT_S = 2.0
+# After a full queue `map` waits, longer each time; the reader waits as long after an error.
+FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.05, 2.0
+
+# What a workload takes; numbers and paths are passed as their text.
+Argument = str | int | float | os.PathLike[str]
+# What `map` makes a request of: its only argument, or all of them.
+Item = Argument | Sequence[Argument]
+# A reply, or why there will be none.
+Answer = Reply | ScaletestError
+
+
+class _Pending(NamedTuple):
+    """A request without a reply, and what takes its answer."""
+
+    request: Request
+    deliver: Callable[[Answer], None]
+
+
+class Client:
+    """Submits requests to queues, and gives their replies. For any number of threads.
+
+    redis_url: by default the variable SCALETEST_REDIS_URL, else the Redis of this machine.
+    patience: for how many seconds Redis may be away; None: for any time.
+
+    One thread reads the replies of all requests, however many are in flight. While Redis is away
+    submitting waits; what a restarted Redis forgot is submitted again, and each request gets one
+    reply. Use the client as a context: its end waits for what is in flight, or cancels it after an
+    exception. A client belongs to the process that made it: after a fork the child makes its own.
+
+    Example:
+        with scaletest.Client("redis://127.0.0.1:6379/0") as client:
+            client.declare("media")
+            reply = client.run("media", "in.mp4", time_limit=60)
+            print(reply.outcome, reply.run_s, reply.figures)
+
+    Raises:
+        InvalidValue: the URL cannot be read, or `patience` is no number of seconds.
+        Unreachable: Redis cannot be reached, or rejects the login.
+        UsageError: a method was called after `close`, or in another process.
+    """
+
+    def __init__(self, redis_url: str | None = None, *, patience: float | None = None) -> None:
+        self._url = redis_url or os.environ.get("SCALETEST_REDIS_URL") or REDIS_URL
+        if patience is not None:
+            patience = checks.seconds(patience, "patience")
+        self._redis = broker.connect(self._url)
+        with explained(self._url):
+            self._broker = broker.Client(self._redis, patience_s=patience)
+        self._process = os.getpid()
+        self._pending: dict[str, _Pending] = {}
+        self._calling = threading.Lock()
+        self._closing = threading.Event()
+        self._answered = threading.Condition()
+        self._reader = threading.Thread(target=self._read, name="scaletest-replies", daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None and self._is_ours:
+                with self._answered:
+                    self._answered.wait_for(lambda: not self._pending)
+        finally:
+            self.close()
+
+    def declare(self, queue: str, *, maximum: int = 0, note: str = "") -> None:
+        """Declare a queue, or change it.
+
+        maximum: of waiting requests; 0 for no limit.
+        note: what the queue is for.
+
+        Example:
+            client.declare("media", maximum=1000)
+
+        Raises:
+            InvalidValue: the name or the maximum breaks its rule.
+            Unreachable: Redis cannot be reached.
+        """
+        with self._call():
+            broker.Queues(self._redis).add(queue, maximum, note)
+
+    def run(
+        self,
+        queue: str,
+        *arguments: Argument,
+        time_limit: float = 0.0,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Submit one request and wait for its reply, whatever its outcome.
+
+        arguments: for the workload, as on the command line; numbers and paths are passed as text.
+        time_limit: seconds that the workload may run; 0: no limit but the worker's.
+        timeout: seconds to wait for the reply, then the request is cancelled; None: for ever.
+
+        Example:
+            reply = client.run("media", "in.mp4", time_limit=60)
+            if not reply.ok:
+                print(reply.outcome, reply.error)
+
+        Raises:
+            InvalidValue: an argument or the time limit breaks its rule.
+            QueueFull: the queue holds its maximum already.
+            UndeclaredQueue: the queue is not declared, or Redis forgot it.
+            Unreachable: Redis was away for longer than the client's patience.
+            WaitTimeout: no reply came within `timeout`.
+        """
+        future = self.submit(queue, *arguments, time_limit=time_limit)
+        try:
+            return future.result(timeout)
+        except FutureTimeout:
+            if not future.cancel():
+                return future.result()
+            raise WaitTimeout(
+                f"no reply came within {timeout:g} s; the request was cancelled",
+                hint="see whether a worker serves the queue: scaletest queue show",
+            ) from None
+
+    @overload
+    def submit(
+        self,
+        queue: str,
+        *arguments: Argument,
+        time_limit: float = 0.0,
+        keep: Literal[False] = False,
+    ) -> Future[Reply]: ...
+
+    @overload
+    def submit(
+        self,
+        queue: str,
+        *arguments: Argument,
+        time_limit: float = 0.0,
+        keep: Literal[True],
+        result_ttl: int = 500,
+    ) -> str: ...
+
+    def submit(
+        self,
+        queue: str,
+        *arguments: Argument,
+        time_limit: float = 0.0,
+        keep: bool = False,
+        result_ttl: int = 500,
+    ) -> Future[Reply] | str:
+        """Submit one request; a future of its reply, or with `keep` its id.
+
+        arguments, time_limit: as for `run`.
+        keep: run it also when this program has ended, and leave an ordinary RQ result, which
+        `result` and RQ find by its id.
+        result_ttl: for how many seconds that result is kept.
+
+        To cancel the future takes the request out of its queue; when it runs already, its reply is
+        dropped. Callbacks of the future are called by the thread that reads replies, so they must
+        be short, and must not wait for another reply.
+
+        Example:
+            futures = [client.submit("media", name) for name in names]
+            for future in concurrent.futures.as_completed(futures):
+                print(future.result().run_s)
+
+        Raises:
+            InvalidValue: an argument, the time limit or `result_ttl` breaks its rule.
+            QueueFull: the queue holds its maximum already.
+            UndeclaredQueue: the queue is not declared; the future has it when Redis forgot it.
+            Unreachable: Redis was away for longer than the client's patience.
+        """
+        request = self._request(queue, arguments, time_limit)
+        if keep:
+            checks.count(result_ttl, "result ttl", minimum=1)
+            with self._call():
+                self._broker.submit_one(request, reply=False, result_ttl_s=result_ttl)
+            return request.id
+        future: Future[Reply] = Future()
+        if not self._submit([request], partial(_settle, future)):
+            with explained(self._url):
+                raise QueueFull(queue, broker.Queues(self._redis).state(queue).maximum)
+        future.add_done_callback(partial(self._dropped, request))
+        return future
+
+    def result(self, request_id: str, *, timeout: float = 0.0) -> Reply:
+        """Look up the reply to a request that was submitted with `keep`, by any client.
+
+        timeout: seconds to wait for it.
+
+        Example:
+            request_id = client.submit("media", "in.mp4", keep=True)
+            print(client.result(request_id, timeout=60).outcome)
+
+        Raises:
+            InvalidValue: no such request is known, or its result has expired.
+            Unreachable: Redis cannot be reached.
+            WaitTimeout: it still waits or runs.
+        """
+        self._check()
+        with explained(self._url):
+            return wait_for(self._redis, checks.request_id(request_id), timeout)
+
+    def map(
+        self,
+        queue: str,
+        items: Iterable[Item],
+        *,
+        in_flight: int = 64,
+        time_limit: float = 0.0,
+    ) -> Iterator[Reply]:
+        """Submit a request for each item, and yield the replies in the order in which they come.
+
+        items: each a sequence of arguments, or a single argument; they are taken as replies come.
+        in_flight: how many requests may be without a reply. A full queue slows it down.
+        time_limit: as for `run`.
+
+        Nothing is submitted before the first reply is asked for. When the iterator is closed, what
+        is in flight is cancelled.
+
+        Example:
+            for reply in client.map("media", ["a.mp4", "b.mp4"], in_flight=8):
+                print(reply.id, reply.outcome)
+
+        Raises:
+            InvalidValue: an item, `in_flight` or the time limit breaks its rule.
+            UndeclaredQueue: the queue is not declared, or Redis forgot it.
+            Unreachable: Redis was away for longer than the client's patience.
+        """
+        checks.count(in_flight, "in flight", minimum=1)
+        requests = (self._request(queue, _arguments(item), time_limit) for item in items)
+        return self._map(queue, requests, in_flight)
+
+    def close(self) -> None:
+        """Cancel what is in flight, and disconnect. Futures without a reply get an error.
+
+        It never waits for a Redis that is away.
+
+        Example:
+            client.close()
+
+        Raises: nothing
+        """
+        if self._closing.is_set() or not self._is_ours:
+            return
+        self._closing.set()
+        self._broker.leave()
+        # without it the reader ends a little later
+        with suppress(Exception):
+            self._broker.wake()
+        self._reader.join()
+        with self._calling:  # whoever comes later learns that it is closed
+            pending = list(self._pending.values())
+        for queue in {request.queue for request, _ in pending}:
+            waiting = {
+                request.id: deliver for request, deliver in pending if request.queue == queue
+            }
+            for name in self._cancel(queue, list(waiting)):
+                waiting[name](UsageError("the client was closed before the reply came"))
+        self._broker.close()
+        self._redis.close()
+
+    def _map(
+        self, queue: str, requests: Iterator[Request], in_flight: int
+    ) -> Generator[Reply, None, None]:
+        answers: SimpleQueue[Answer] = SimpleQueue()
+        flying: set[str] = set()
+        refused: list[Request] = []
+        backoff_s = 0.0
+        try:
+            while True:
+                batch = list(islice(chain(refused, requests), in_flight - len(flying)))
+                accepted = self._submit(batch, answers.put)
+                flying.update(request.id for request in batch[:accepted])
+                refused = batch[accepted:]
+                backoff_s = _longer(backoff_s) if refused else 0.0
+                if not flying and not refused:
+                    return
+                for reply in _arrived(answers, backoff_s or None):
+                    flying.discard(reply.id)
+                    yield reply
+        finally:
+            self._cancel(queue, list(flying))
+
+    def _request(self, queue: str, arguments: Sequence[Argument], time_limit: float) -> Request:
+        return Request(self._broker.new_id(), queue, tuple(map(_text, arguments)), time_limit)
+
+    def _submit(self, requests: Sequence[Request], deliver: Callable[[Answer], None]) -> int:
+        """Submit requests of one queue, whose answers go to `deliver`; how many were accepted."""
+        if not requests:
+            return 0
+        accepted = 0
+        with self._call():
+            # a reply may come before the call returns
+            self._pending |= {request.id: _Pending(request, deliver) for request in requests}
+            try:
+                accepted = self._broker.submit(requests)
+            finally:
+                self._forget([request.id for request in requests[accepted:]])
+        return accepted
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """Have the broker's client alone, for one call."""
+        self._check()
+        with self._calling, explained(self._url):
+            self._check()
+            yield
+
+    @property
+    def _is_ours(self) -> bool:
+        """Whether this process made the client: a forked one has no reader, and locks for ever."""
+        return self._process == os.getpid()
+
+    def _check(self) -> None:
+        """Raise UsageError where the client cannot be used."""
+        if not self._is_ours:
+            raise UsageError(
+                "the client belongs to the process that made it",
+                hint="make a scaletest.Client in this process, after the fork",
+            )
+        if self._closing.is_set():
+            raise UsageError("the client is closed", hint="make a new scaletest.Client")
+
+    def _read(self) -> None:
+        """Hand over replies until the client is closed."""
+        stumbled = False
+        while not self._closing.is_set():
+            try:
+                with explained(self._url):
+                    for _, reply in self._broker.replies(READ_TIMEOUT_S):
+                        self._answer(reply.id, reply)
+                    if stumbled or self._broker.shaken:
+                        self._recover(force=stumbled)
+                stumbled = False
+            except Exception as error:
+                stumbled = True
+                if not self._closing.is_set():
+                    self._fail(error)
+                    self._closing.wait(LONGEST_BACKOFF_S)
+
+    def _recover(self, *, force: bool) -> None:
+        """Submit again what Redis forgot."""
+        with self._calling:
+            pending = {name: request for name, (request, _) in list(self._pending.items())}
+            self._broker.recover(pending, force=force)
+
+    def _fail(self, error: Exception) -> None:
+        """Tell those who wait of an error of the reader; of one of ours it is only logged."""
+        if not isinstance(error, ScaletestError):
+            logger.error("an error interrupted the reading of replies", exc_info=error)
+            return
+        for name, (request, _) in list(self._pending.items()):
+            if not isinstance(error, UndeclaredQueue) or request.queue == error.queue:
+                self._answer(name, error)
+
+    def _answer(self, request_id: str, answer: Answer) -> None:
+        """Hand over the answer to a request, unless it was cancelled."""
+        pending = self._pending.get(request_id)
+        if pending and self._forget([request_id]):
+            pending.deliver(answer)
+
+    def _forget(self, ids: Iterable[str]) -> list[str]:
+        """Wait for no answer to these requests any more; those that had none."""
+        known = [name for name in ids if self._pending.pop(name, None)]
+        if not self._pending:
+            with self._answered:
+                self._answered.notify_all()
+        return known
+
+    def _dropped(self, request: Request, future: Future[Reply]) -> None:
+        if future.cancelled() and self._cancel(request.queue, [request.id]):
+            future.set_running_or_notify_cancel()
+
+    def _cancel(self, queue: str, ids: Sequence[str]) -> list[str]:
+        """Take waiting requests out of their queue, and drop the replies of running ones; those
+        that had no answer.
+
+        Where Redis is away it is left to the workers, which drop what waits when its client is
+        gone.
+        """
+        if not self._is_ours:
+            return []
+        known = self._forget(ids)
+        if known:
+            with suppress(Unreachable), self._calling, explained(self._url):
+                self._broker.cancel(queue, known)
+        return known
+
+
+def _settle(future: Future[Reply], answer: Answer) -> None:
+    """Give a future its answer, unless it was cancelled."""
+    if not future.set_running_or_notify_cancel():
+        return
+    if isinstance(answer, ScaletestError):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
+
+
+def _text(argument: Argument) -> str:
+    """An argument as the command line would have it; a check refuses what is no argument."""
+    if isinstance(argument, int | float) and not isinstance(argument, bool):
+        return str(argument)
+    return os.fspath(argument) if isinstance(argument, os.PathLike) else argument  # type: ignore[return-value]
+
+
+def _arguments(item: Item) -> Sequence[Argument]:
+    """All arguments of an item."""
+    if isinstance(item, str | int | float | os.PathLike):
+        return (item,)
+    return item
+
+
+def _longer(backoff_s: float) -> float:
+    return min(LONGEST_BACKOFF_S, max(FIRST_BACKOFF_S, 2 * backoff_s))
+
+
+def _arrived(answers: SimpleQueue[Answer], timeout_s: float | None) -> list[Reply]:
+    """Replies that are there; waits for the first, at most `timeout_s` seconds.
+
+    Raises an error that came in place of a reply, after the replies before it were returned.
+    """
+    replies: list[Reply] = []
+    with suppress(Empty):
+        answer = answers.get(timeout=timeout_s)
+        while True:
+            if isinstance(answer, ScaletestError) and replies:
+                answers.put(answer)
+                break
+            if isinstance(answer, ScaletestError):
+                raise answer
+            replies.append(answer)
+            answer = answers.get_nowait()
+    return replies

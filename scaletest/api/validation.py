@@ -1,0 +1,263 @@
+"""Validations that Python code begins: the plan, and the run."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+from rich.console import Console
+
+from scaletest.api.result import Result
+from scaletest.model import plan as schemas
+from scaletest.model.checks import cut
+from scaletest.model.errors import UsageError
+from scaletest.model.labels import Labels
+from scaletest.model.run_progress import RunProgress
+from scaletest.model.workload import REFERENCE, reference
+from scaletest.runs.folder import PLAN
+from scaletest.runs.places import new_path
+from scaletest.runs.progress import Progress
+from scaletest.validation.launch import start
+from scaletest.validation.options import DeploymentOptions, ValidationPlace, new_queue
+from workers import before_run
+from workers.workloads import registry
+
+# A program and its arguments, MODULE:NAME, or a class or function.
+AnyWorkload = Sequence[str] | Callable[..., Any]
+Duration = float | str
+# An option in a text, but not one in brackets, which is for a worker.
+_OPTION = re.compile(r"(?<!\[)--([a-z][a-z-]*)")
+_RUNNING = threading.Lock()
+
+
+class ValidationOptions(TypedDict, total=False):
+    """The options of a plan, named as those of `scaletest validate` and as the keys of a plan file.
+
+    A duration is a number of seconds, or a text with its unit, as in "500ms" or "3m".
+    """
+
+    limit: int
+    scale: float
+    seconds: Duration
+    step_time: Duration
+    precision: float
+    max_step: Duration
+    warmup: Duration | None
+    device_glob: str
+    preset: str
+    per_device: Sequence[int]
+    device_policy: Literal["first", "balanced", "packed"]
+    time_limit: Duration
+    tolerate_failures: int
+    order: Literal["mirrored", "ascending"]
+    repeats: int
+    seed: int
+    thresholds: Sequence[str]
+    background: Sequence[Mapping[str, Any]]
+
+
+class Plan:
+    """What a validation does: a workload, and the options of `scaletest validate`.
+
+    It is checked at once: InvalidValue names the option that is wrong, its value and what to do.
+
+        plan = scaletest.Plan(["sleep", "0.2"], limit=4, thresholds=["efficiency(4)>=0.9"])
+        result = scaletest.validate(plan)
+    """
+
+    def __init__(self, workload: AnyWorkload = (), **options: Unpack[ValidationOptions]) -> None:
+        """workload: a program and its arguments; or a class or function that other processes can
+        import, itself or as "module:name", or the name of a registered one; without one the
+        requests sleep for `seconds`.
+        """
+        values: dict[str, Any] = {"command": _command(workload), **options}
+        with _python_names():
+            self._plan = schemas.of_options(_with_lists(values), "validate")
+        self._is_limited = "limit" in options
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The numbers of workers that are measured."""
+        return self._plan.steps
+
+    def to_dict(self) -> dict[str, Any]:
+        """All options as plain values, as a plan file for `scaletest validate -f` has them."""
+        return schemas.as_file(self._plan.to_dict())
+
+    def __repr__(self) -> str:
+        return f"<Plan of {self._plan.workload!r} with {self.steps[-1]} workers at most>"
+
+
+def validate(
+    workload: AnyWorkload | Plan = (),
+    *,
+    redis_url: str = "",
+    deployment: str = "",
+    namespace: str = "",
+    context: str = "",
+    client: str = "",
+    ready_timeout: float = 120.0,
+    pause_autoscalers: bool = False,
+    no_causes: bool = False,
+    device_metrics_url: str = "",
+    run_dir: str | os.PathLike[str] = "",
+    name: str = "",
+    tags: Sequence[str] = (),
+    note: str = "",
+    on_progress: Callable[[RunProgress], object] | None = None,
+    **options: Unpack[ValidationOptions],
+) -> Result:
+    """Measure how throughput grows while the workers are doubled, and judge it, as
+    `scaletest validate` does; nothing is printed.
+
+    workload, options: those of a Plan, or a whole Plan instead. The workers are processes of this
+    machine, with a Redis of their own or that of redis_url, unless a Deployment is named.
+    on_progress: called with the state of the run when it changes, in the thread of the caller; what
+    it raises ends the run.
+
+    Whatever ends the run, its workers, its Redis and the pods are put back first. In the main
+    thread a first Ctrl-C or SIGTERM ends the step in order and a second one at once; then the
+    signal goes its usual way, as KeyboardInterrupt for Ctrl-C. What was measured stays in the run
+    folder, and `scaletest validate --resume` goes on with it.
+
+    Raises UsageError for what cannot work, also while another validation runs in this process,
+    since each would measure the other; Unreachable without Redis or Kubernetes; WaitTimeout when
+    workers are not ready in time. A bad verdict is no error: see `Result.require`.
+
+        result = scaletest.validate(["ffmpeg", "-i", "in.mp4", "-f", "null", "-"], limit=8)
+        result.require()
+    """
+    if isinstance(workload, Plan) and options:
+        raise UsageError(
+            f"a plan is complete, and {', '.join(options)} stands beside it",
+            hint="give the options to Plan",
+        )
+    plan = workload if isinstance(workload, Plan) else Plan(workload, **options)
+    place = ValidationPlace(
+        local=not deployment and not redis_url,
+        redis_url=redis_url or None,
+        deployment=DeploymentOptions(
+            deployment, namespace, context, client, ready_timeout, pause_autoscalers
+        ),
+        no_causes=no_causes,
+        device_metrics_url=device_metrics_url,
+    )
+    labels = Labels(name, tuple(tags), note)
+    path = new_path(os.environ, os.fspath(run_dir)).absolute()
+    progress = Progress(
+        Console(quiet=True), plain=True, redis_url=redis_url, changed=on_progress or _ignored
+    )
+    with _alone(), _importable(plan), progress:
+        folder, _ = start(
+            _at_place(plan, place),
+            place,
+            before_run.device_names,
+            str(path),
+            labels,
+            progress,
+            command_line=_command_line(place, path),
+        )
+    return Result(folder)
+
+
+def _at_place(plan: Plan, place: ValidationPlace) -> schemas.Plan:
+    """The plan of a run there, with a queue of its own; UsageError where that cannot work."""
+    own = replace(plan._plan, queue=new_queue())
+    with _python_names():
+        own = place.prepared(own, before_run.device_names, is_limited=plan._is_limited)
+    if not place.deployment.deployment:
+        before_run.check_plan(own)
+    return own
+
+
+def _ignored(state: RunProgress) -> None:
+    """Nobody wants to know."""
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """UsageError while another validation runs in this process."""
+    if not _RUNNING.acquire(blocking=False):
+        raise UsageError(
+            "another validation runs in this process, and each would measure the other",
+            hint="begin it when the other has ended",
+        )
+    try:
+        yield
+    finally:
+        _RUNNING.release()
+
+
+@contextmanager
+def _python_names() -> Iterator[None]:
+    """Errors that name options as Python does."""
+    try:
+        yield
+    except UsageError as error:
+        message, hint = (_OPTION.sub(_python_name, text) for text in (error.message, error.hint))
+        raise type(error)(message, hint=hint) from None
+
+
+def _python_name(option: re.Match[str]) -> str:
+    return option[1].replace("-", "_")
+
+
+def _command(workload: AnyWorkload) -> list[str]:
+    """The words by which a worker finds the workload."""
+    if callable(workload):
+        return [reference(workload)]
+    if not isinstance(workload, str):
+        return list(workload)
+    if any(map(str.isspace, workload)):
+        raise UsageError(
+            f"the workload {cut(repr(workload), 80)} is neither a list nor the name of a workload",
+            hint='give a program and its arguments as in ["sleep", "0.2"]',
+        )
+    return [registry.resolved(workload)]
+
+
+@contextmanager
+def _importable(plan: Plan) -> Iterator[None]:
+    """Let the workers of a workload in Python import what this process can."""
+    before = os.environ.get("PYTHONPATH")
+    if REFERENCE.fullmatch("".join(plan._plan.command[:1])):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONPATH", None)
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
+def _with_lists(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with lists in place of other sequences, as files have them."""
+    tuples = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+    return {**values, **tuples}
+
+
+def _command_line(place: ValidationPlace, path: Path) -> list[str]:
+    """What makes the same run in a shell."""
+    target = place.deployment
+    pairs = {
+        "--redis-url": place.redis_url,
+        "--deployment": target.deployment,
+        "--namespace": target.namespace,
+        "--context": target.context,
+        "--client": target.client,
+        "-f": str(path / PLAN),
+    }
+    line = ["scaletest", "validate"]
+    if place.local:
+        line.append("--local")
+    for option, text in pairs.items():
+        if text:
+            line += [option, text]
+    return line

@@ -1,0 +1,74 @@
+"""--workload, which names what workers run: one built in, of an installed package, or of Python."""
+
+from __future__ import annotations
+
+import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+from scaletest.cli import options as shared
+from scaletest.cli.output import Output, echo
+from workers.workloads import registry
+
+_KEY = "scaletest.workload"
+
+
+def command_of_workers(metavar: str) -> shared.Decorator:
+    """--workload NAME and the words of a command, as the parameter `command`, the name first."""
+    return shared.group(
+        click.option(
+            "--workload",
+            default="",
+            metavar="NAME",
+            # it is read before the command
+            is_eager=True,
+            expose_value=False,
+            callback=_remember,
+            shell_complete=_complete,
+            help=(
+                "Run a class or function of Python, as PACKAGE.MODULE:NAME or FILE.py:NAME, or a"
+                " workload that has a name; the words behind -- are its arguments."
+            ),
+        ),
+        click.argument(
+            "command", nargs=-1, type=click.UNPROCESSED, metavar=metavar, callback=_with_workload
+        ),
+    )
+
+
+def show(output: Output) -> None:
+    """Print the workloads that this installation knows by name, and where each comes from."""
+    rows, problems = registry.listed()
+    width = max(len(row["workload"]) for row in rows)
+    lines = (
+        f"{row['workload']:{width}}  {row['package']}  {row['target']}".rstrip() for row in rows
+    )
+    output.show(rows, lines)
+    for problem in problems:
+        echo(f"warning: {problem}", err=True)
+
+
+def _remember(context: click.Context, _option: click.Parameter, name: str) -> None:
+    context.meta[_KEY] = registry.resolved(name) if name else ""
+
+
+def _with_workload(
+    context: click.Context, argument: click.Parameter, words: tuple[str, ...]
+) -> tuple[str, ...]:
+    name = context.meta[_KEY]
+    if not name:
+        return words
+    # it counts as typed, also without further words
+    context.set_parameter_source(str(argument.name), ParameterSource.COMMANDLINE)
+    return (name, *words)
+
+
+def _complete(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    rows, _ = registry.listed()
+    return [
+        CompletionItem(row["workload"], help=row["package"])
+        for row in rows
+        if row["workload"].startswith(incomplete)
+    ]

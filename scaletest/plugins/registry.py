@@ -1,0 +1,142 @@
+"""Entry points of a group: what installed packages add to what is built in.
+
+None is imported before it is used. One that cannot be used is a sentence of `problems`, and an
+error for who names it; all others stay usable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from typing import Any, Generic, TypeVar
+
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue, suggestion
+
+BUILT_IN = "scaletest"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """An entry point. target: MODULE:NAME. package: name and version of what brings it."""
+
+    group: str
+    name: str
+    target: str
+    package: str
+
+    def load(self) -> Any:
+        """What it names. InvalidValue, of one line, when that cannot be imported."""
+        try:
+            return metadata.EntryPoint(self.name, self.target, self.group).load()
+        except Exception as error:
+            raise self.unusable(f"{type(error).__name__}: {error}") from error
+
+    def unusable(self, why: str) -> InvalidValue:
+        """The error that says why it cannot be used."""
+        text = cut(" ".join(why.split()), 300)
+        return InvalidValue(
+            f"{self.name} of the package {self.package} cannot be used: {text}",
+            hint=f"correct or remove that package; its entry point is {cut(self.target, 200)}",
+        )
+
+
+class Plugins:
+    """The entry points of a group, read when they are first asked for."""
+
+    def __init__(self, group: str, built_in: Collection[str] = ()) -> None:
+        """built_in: names that are taken, in any case."""
+        self._group = group
+        self._taken = {name.lower(): BUILT_IN for name in built_in}
+        self._problems: list[str] = []
+
+    @cached_property
+    def by_name(self) -> dict[str, Plugin]:
+        """All whose name is free; of two with one name the first by package."""
+        entry_points = metadata.entry_points(group=self._group)
+        plugins = {}
+        for plugin in sorted(map(_plugin, entry_points), key=lambda plugin: plugin.package):
+            owner = self._taken.setdefault(plugin.name.lower(), plugin.package)
+            if owner == plugin.package:
+                plugins[plugin.name] = plugin
+            else:
+                why = f"the name belongs to {owner}"
+                self._problems.append(plugin.unusable(why).message)
+        return plugins
+
+    @property
+    def problems(self) -> list[str]:
+        """Why entry points cannot be used, as far as their names tell; a sentence each."""
+        assert self.by_name is not None
+        return self._problems
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Built-in objects of a type by name, and those of entry points, imported at the first use."""
+
+    def __init__(
+        self, group: str, type_: type[T], built_in: Mapping[str, T], taken: Collection[str] = ()
+    ) -> None:
+        """taken: further names that no entry point may have."""
+        self._type = type_
+        self._built_in = built_in
+        self._plugins = Plugins(group, [*built_in, *taken])
+        self._errors: dict[str, InvalidValue] = {}
+
+    def __getitem__(self, name: str) -> T:
+        return self._built_in[name] if name in self._built_in else self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._built_in
+        yield from self._loaded
+
+    def __len__(self) -> int:
+        return len(self._built_in) + len(self._loaded)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why entry points cannot be used, a sentence each."""
+        assert self._loaded is not None
+        return [*self._plugins.problems, *(error.message for error in self._errors.values())]
+
+    def package(self, name: str) -> str:
+        """What brings an object of this registry."""
+        return BUILT_IN if name in self._built_in else self._plugins.by_name[name].package
+
+    def unknown(self, name: object, subject: str) -> InvalidValue:
+        """The error for a name that is not here: why its entry point is unusable, else what there
+        is. subject: such as "kind".
+        """
+        error = self._errors.get(str(name).lower())
+        return error or InvalidValue(
+            f"there is no {subject} {cut(repr(name), 60)}", hint=suggestion(name, self)
+        )
+
+    @cached_property
+    def _loaded(self) -> dict[str, T]:
+        members = {}
+        for name, plugin in self._plugins.by_name.items():
+            try:
+                members[name] = self._member(plugin)
+            except InvalidValue as error:
+                self._errors[name.lower()] = error
+        return members
+
+    def _member(self, plugin: Plugin) -> T:
+        member = plugin.load()
+        if not isinstance(member, self._type):
+            raise plugin.unusable(
+                f"it is of type {type(member).__name__}, not {self._type.__name__}"
+            )
+        if plugin.name != getattr(member, "name", plugin.name):
+            raise plugin.unusable(f"it calls itself {member.name!r}")  # type: ignore[attr-defined]
+        return member
+
+
+def _plugin(entry_point: metadata.EntryPoint) -> Plugin:
+    package = entry_point.dist
+    name = f"{package.name} {package.version}" if package else "unknown"
+    return Plugin(entry_point.group, cut(entry_point.name, 60), entry_point.value, cut(name, 80))

@@ -1,0 +1,74 @@
+"""Processes that hack/cluster runs for pods on fake nodes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hack.kubernetes import ControlPlane, tool
+from tests.cluster.conftest import needs_own
+from tests.conftest import eventually
+
+
+def marked(mark: str) -> list[int]:
+    """The processes of this machine with that text in their environment."""
+    processes = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it ended meanwhile
+            if mark.encode() in path.read_bytes():
+                processes.append(int(path.parent.name))
+    return processes
+
+
+@needs_own
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_the_processes_of_the_pods_too(
+    plane: ControlPlane, namespace: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    mark = uuid.uuid4().hex
+    # where hack/cluster looks for this user's cluster and tools
+    cache = tmp_path / "scaletest"
+    cache.mkdir()
+    (cache / "cluster").symlink_to(plane.folder)
+    (cache / "tools").symlink_to(Path(tool("kubernetes", "")).parent)
+    line = [sys.executable, "-m", "hack.kubernetes", "pods", namespace]
+    command = subprocess.Popen(line, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    try:
+        plane.apply([_pod(namespace, mark)])
+        eventually(lambda: marked(mark) or command.poll() is not None)
+        command.send_signal(number)
+        assert command.wait() == 0
+        assert marked(mark) == []
+    finally:
+        command.kill()
+        command.wait()
+
+
+def _pod(namespace: str, mark: str) -> dict[str, object]:
+    """A pod that serves a page until it is ended."""
+    restricted = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container = {
+        "name": "ui",
+        "image": "scaletest",
+        "args": ["ui", "--listen", "127.0.0.1:0"],
+        "env": [{"name": "MARK", "value": mark}],
+        "securityContext": restricted,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "ui", "namespace": namespace},
+        "spec": {"containers": [container]},
+    }

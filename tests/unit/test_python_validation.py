@@ -1,0 +1,347 @@
+"""Validations from Python: plan, place, progress and result, without a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scaletest
+from scaletest.api import validation
+from scaletest.cli.main import run
+from scaletest.model import Plan as StoredPlan
+from scaletest.model import Record
+from scaletest.model.errors import InvalidValue, NotPassed, UsageError
+from scaletest.runs.places import opened
+from scaletest.runs.stopping import stopping
+from scaletest.runs.transfer import import_run
+from scaletest.validation.options import ValidationPlace
+from tests.unit import runs
+from tests.unit.report_page import Page
+
+
+class Begun:
+    """A run that takes no time: what it was begun with, and its folder with a stored run."""
+
+    def __init__(self, make: Callable[[Path], object]) -> None:
+        self.make = make
+        self.plans: list[StoredPlan] = []
+        self.places: list[ValidationPlace] = []
+        self.lines: list[list[str]] = []
+
+    def __call__(
+        self,
+        plan: StoredPlan,
+        place: ValidationPlace,
+        devices: Any,
+        run_dir: str,
+        labels: Any,
+        progress: Any,
+        command_line: list[str],
+    ) -> tuple[Any, None]:
+        self.plans.append(plan)
+        self.places.append(place)
+        self.lines.append(command_line)
+        self.python_path = os.environ.get("PYTHONPATH")
+        self.make(Path(run_dir))
+        return opened(Path(run_dir)), None
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> Begun:
+    """Takes the place of the run."""
+    begun = Begun(lambda path: runs.make("pass", path.parent))
+    monkeypatch.setattr(validation, "start", begun)
+    return begun
+
+
+def test_the_plan_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--limit", "4", "--seconds", "500ms", "--step-time", "3", "--threshold", "ratio>=1")
+    assert run(["validate", "--dry-run", "--format", "json", *options, "--", "sleep", "1"]) == 0
+    typed = StoredPlan.from_dict(json.loads(capsys.readouterr().out))
+    plan = scaletest.Plan(
+        ["sleep", "1"], limit=4, seconds="500ms", step_time=3, thresholds=("ratio>=1",)
+    )
+    assert plan.to_dict() == validation.schemas.as_file(typed.to_dict())
+    assert plan.steps == (1, 2, 4)
+    assert repr(plan) == "<Plan of 'sleep 1' with 4 workers at most>"
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "hint"),
+    [
+        ({"limt": 3}, "does not know 'limt'", "did you mean limit?"),
+        ({"limit": "3"}, "limit in the plan is '3', not a whole number", "write it as in 8"),
+        ({"limit": 0}, "limit is 0", ""),
+        ({"seconds": "1 parsec"}, "seconds is '1 parsec'", "write it as in 2.5, 90s"),
+        ({"warmup": 9, "step_time": 2}, "the warm-up of 9 s", "give a shorter warmup, or a longer"),
+        ({"thresholds": ["speed>1"]}, "speed", ""),
+        ({"background": [{"nam": "b"}]}, "'nam'", "did you mean name?"),
+        ({"per_device": [2, 1], "preset": "intel"}, "workers per device are 2 1", "per_device 1"),
+    ],
+)
+def test_an_option_that_is_wrong_is_named_with_its_value_and_what_to_do(
+    options: dict[str, Any], message: str, hint: str
+) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        scaletest.Plan(["sleep"], **options)
+    assert message in caught.value.message and hint in caught.value.hint
+    # Python shows the hint where nobody catches the error
+    assert caught.value.__notes__ == [caught.value.hint]
+
+
+def nobody() -> None:
+    """A workload in a module."""
+
+
+@pytest.mark.parametrize("workload", [nobody, f"{__name__}:nobody", [f"{__name__}:nobody"]])
+def test_a_workload_in_python_is_named_and_its_workers_find_the_module(
+    workload: Any, begun: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(validation.before_run, "check_plan", lambda plan: None)
+    monkeypatch.setenv("PYTHONPATH", "/before")
+    scaletest.validate(workload, limit=2, run_dir=tmp_path / "pass")
+    assert begun.plans[0].command == (f"{__name__}:nobody",)
+    assert set(filter(None, sys.path)) == set(str(begun.python_path).split(os.pathsep))
+    assert os.environ["PYTHONPATH"] == "/before"
+
+
+def test_a_workload_that_no_worker_can_find_is_refused() -> None:
+    def inner() -> None:
+        """A function that is not there when its module is imported."""
+
+    for workload in (inner, lambda: None):
+        with pytest.raises(UsageError, match="cannot be imported by another process") as caught:
+            scaletest.Plan(workload)
+        assert caught.value.hint.startswith("write it into a module")
+    with pytest.raises(UsageError, match="'sleep 1' is neither a list nor") as caught:
+        scaletest.Plan("sleep 1")
+    assert '["sleep", "0.2"]' in caught.value.hint
+
+
+def test_a_run_is_begun_as_the_command_begins_it(begun: Begun, tmp_path: Path) -> None:
+    plan = scaletest.Plan(["sleep", "1"], limit=2)
+    results = [
+        scaletest.validate(plan, run_dir=str(tmp_path / number / "pass")) for number in ("1", "2")
+    ]
+    # expect a queue and a folder for each, and the line that does the same in a shell
+    assert begun.plans[0].queue != begun.plans[1].queue
+    assert [result.name for result in results] == ["pass", "pass"]
+    where = results[0].path / "plan.json"
+    assert begun.lines[0] == ["scaletest", "validate", "--local", "-f", str(where)]
+    place = begun.places[0]
+    assert (place.local, place.redis_url, place.deployment.deployment) == (True, None, "")
+
+
+def test_a_deployment_takes_no_program_and_no_local_option(begun: Begun, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="for local workers"):
+        scaletest.validate(["sleep", "1"], deployment="bench")
+    with pytest.raises(UsageError, match=r"^no_causes is for local workers") as caught:
+        scaletest.validate(deployment="bench", no_causes=True)
+    assert "[--no-causes]" in caught.value.hint
+    scaletest.validate(deployment="bench", namespace="ns", run_dir=tmp_path / "pass")
+    assert begun.lines[0][2:-2] == ["--deployment", "bench", "--namespace", "ns"]
+
+
+def test_a_program_that_is_not_there_is_refused_before_anything_starts(begun: Begun) -> None:
+    with pytest.raises(UsageError, match="nosuchprog cannot be started"):
+        scaletest.validate(["nosuchprog"])
+    with pytest.raises(UsageError, match="limit stands beside it"):
+        scaletest.validate(scaletest.Plan(["sleep", "1"]), limit=2)
+    assert not begun.plans
+
+
+def test_a_second_validation_at_the_same_time_is_refused(begun: Begun, tmp_path: Path) -> None:
+    def beside(path: Path) -> None:
+        with pytest.raises(UsageError, match="another validation runs in this process"):
+            scaletest.validate(["sleep", "1"], run_dir=tmp_path / "other")
+        runs.make("pass", path.parent)
+
+    begun.make = beside
+    scaletest.validate(["sleep", "1"], run_dir=tmp_path / "pass")
+    # expect that the next may run
+    begun.make = lambda path: runs.make("pass", path.parent)
+    scaletest.validate(["sleep", "1"], run_dir=tmp_path / "again" / "pass")
+
+
+@pytest.fixture
+def usual() -> Iterator[list[int]]:
+    """Signals that reach the program's own handler."""
+    received: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
+    yield received
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_reaches_the_program_when_all_is_taken_down(usual: list[int]) -> None:
+    events: list[str] = []
+    with stopping(events.append, unwind=True, hand_on=True) as stack:
+        stack.callback(lambda: events.append(f"down {usual}"))
+        signal.raise_signal(signal.SIGTERM)
+        assert events == ["SIGTERM"]
+    assert (events, usual) == (["SIGTERM", "down []"], [signal.SIGTERM])
+
+
+def test_a_second_signal_ends_it_at_once_and_one_reaches_the_program(usual: list[int]) -> None:
+    events: list[str] = []
+    with (
+        pytest.raises(SystemExit),
+        stopping(events.append, unwind=True, hand_on=True) as stack,
+    ):
+        stack.callback(lambda: events.append("down"))
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        events.append("never")
+    assert (events, usual) == (["SIGTERM", "down"], [signal.SIGTERM])
+
+
+def test_in_another_thread_no_signal_is_handled(usual: list[int]) -> None:
+    events: list[str] = []
+
+    def work() -> None:
+        with stopping(events.append, unwind=True, hand_on=True):
+            signal.raise_signal(signal.SIGTERM)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert (events, usual) == ([], [signal.SIGTERM])
+
+
+def test_what_a_result_of_a_validation_holds(tmp_path: Path) -> None:
+    runs.make("limited", tmp_path)
+    path = tmp_path / "limited"
+    result = scaletest.load_run(path)
+    assert (result.name, result.path, result.run_type) == ("limited", path, "validation")
+    assert result.plan["limit"] == 4
+    assert [step.workers for step in result.steps] == [1, 2, 4]
+    assert {measure.name for measure in result.measures} >= {"throughput", "ratio", "run.p50"}
+    assert result.causes is not None and result.causes.causes
+    # three steps are too few for a law
+    assert result.law is None
+    runs.make("peak", tmp_path)
+    law = scaletest.load_run(tmp_path / "peak").law
+    assert law is not None and law.choice.law.name == "usl"
+    records = result.records
+    assert isinstance(next(records), Record)
+    assert 1 + sum(1 for _ in records) == len((path / "records.jsonl").read_text().splitlines())
+    assert repr(result) == "<Result of validation limited: FAIL>"
+    assert result.to_dict()["verdict"]["kind"] == result.verdict.kind
+
+
+def test_require_is_silent_for_a_pass_and_else_names_the_reasons(tmp_path: Path) -> None:
+    steps = [runs.rows(workers, 0.5, 30, noise=0.05) for workers in (1, 2)]
+    for name, limit_s in (("met", "9s"), ("missed", "100ms")):
+        plan = StoredPlan(limit=2, queue="q", thresholds=(f"run.p50<{limit_s}", "failures<1"))
+        runs.stored(tmp_path / name, plan, steps)
+    scaletest.load_run(tmp_path / "met").require()
+    result = scaletest.load_run(tmp_path / "missed")
+    with pytest.raises(NotPassed) as caught:
+        result.require()
+    assert isinstance(caught.value, AssertionError)
+    first, second = str(caught.value).splitlines()
+    assert first == f"missed is FAIL: {result.verdict.reason}"
+    assert second.startswith("threshold run.p50<100ms is FAIL: ")
+    assert (caught.value.hint, caught.value.exit_code) == (result.verdict.remedy, 3)
+    # and an undecided run is none that passed
+    runs.make("interrupted", tmp_path)
+    with pytest.raises(NotPassed, match="is INVALID") as caught:
+        scaletest.load_run(tmp_path / "interrupted").require()
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize("suffix", ["html", "htm", "md", "csv", "json", "xml", "txt"])
+def test_a_report_is_written_in_the_form_of_its_suffix(suffix: str, tmp_path: Path) -> None:
+    runs.make("pass", tmp_path)
+    result = scaletest.load_run(tmp_path / "pass")
+    forms = {"htm": "html", "xml": "junit", "txt": "text"}
+    path = result.report(tmp_path / f"report.{suffix}")
+    assert path.read_bytes().decode() == result.text(forms.get(suffix, suffix))
+
+
+def test_a_report_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    runs.make("pass", tmp_path)
+    result = scaletest.load_run(tmp_path / "pass")
+    with pytest.raises(UsageError, match="no report in the form") as caught:
+        result.report(tmp_path / "report.htlm")
+    assert caught.value.hint == "did you mean html?"
+    with pytest.raises(UsageError, match="cannot be written"):
+        result.report(tmp_path / "none" / "report.html")
+    with pytest.raises(UsageError, match="'pnj'"):
+        result.text("pnj")
+
+
+@pytest.mark.parametrize("case", ["pass", "hostile"])
+def test_the_output_of_a_notebook_is_whole_and_concerns_nothing_else(
+    case: str, tmp_path: Path
+) -> None:
+    runs.make(case, tmp_path)
+    result = scaletest.load_run(tmp_path / case)
+    html = result._repr_html_()
+    assert type(html) is str
+    page = Page(html)
+    assert page.open == []
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "body"}
+    assert "http" not in html.replace("http://www.w3.org/2000/svg", "").replace("http://evil", "")
+    assert result.verdict.reason.split(",")[0][:20] in page.text
+    ids = [attributes["id"] for tag, attributes in page.tags if "id" in attributes]
+    assert any(tag == "svg" for tag, _ in page.tags) and len(ids) == len(set(ids))
+    # and every rule is of this output
+    style = html.split("<style>")[1].split("</style>")[0]
+    assert [rule for rule in top_rules(style) if ".scaletest-run" not in rule] == []
+
+
+def top_rules(css: str) -> list[str]:
+    """The selectors of all rules that lie in no other rule; those in @media too."""
+    rules: list[str] = []
+    around: list[str] = []
+    for text, end in re.findall(r"([^{};]*)([{};])", css):
+        if end == "{":
+            if not text.startswith("@media") and not any(around):
+                rules.append(text.strip())
+            around.append("" if text.startswith("@media") else text)
+        elif end == "}":
+            around.pop()
+    assert rules and not around
+    return rules
+
+
+STORED = Path(__file__).parents[1] / "data" / "v0.1"
+
+
+@pytest.mark.parametrize(
+    "name", ["validation-fail", "saturation-fail", "lifecycle-pass", "benchmark-fail"]
+)
+def test_every_run_type_has_a_result(name: str, tmp_path: Path) -> None:
+    folder = import_run(STORED / name / "run.tar.gz", tmp_path)
+    result = scaletest.load_run(folder.path)
+    assert result.run_type == name.partition("-")[0]
+    assert result.verdict.kind == name.partition("-")[2].upper()
+    assert result.plan and result.measures and result.text() and result._repr_html_()
+    is_validation = name == "validation-fail"
+    assert bool(result.steps) is bool(list(result.records)) is is_validation
+    assert is_validation or (result.law, result.causes) == (None, None)
+
+
+def test_a_run_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="there is no run 'LAST'"):
+        scaletest.load_run()
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    code = "import sys, scaletest; print(sorted(n for n in sys.modules if 'scaletest.' in n))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert loaded.stdout == "[]\n"
+    assert set(scaletest.__all__) <= set(dir(scaletest))
+    with pytest.raises(AttributeError, match="no attribute 'validat'"):
+        scaletest.validat  # type: ignore[attr-defined]  # noqa: B018

@@ -1,0 +1,299 @@
+"""Workloads in Python, run for real: real processes, no Redis."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scaletest.model import Outcome, Reason, State
+from scaletest.model.errors import UsageError
+from scaletest.model.workload import reference
+from scaletest.system.wake import Wake
+from tests.conftest import eventually
+from workers.devices import DeviceOptions
+from workers.runtime import Runtime, Settings
+from workers.workloads import persistent, registry
+from workers.workloads.base import Interrupted
+from workers.workloads.making import ProgramOptions
+
+SOURCE = '''
+from __future__ import annotations
+import os, resource, signal, sys, time
+from scaletest.model.errors import NoDevice
+from scaletest.model.workload import Device
+
+class Behaviour:
+    def __init__(self, width: int = 320, device: Device | None = None) -> None:
+        self.width, self.device, self.runs = width, device, 0
+        print("it is set up")
+
+    def run(self, how: str = "", seconds: float = 0.0) -> dict[str, object] | None:
+        self.runs += 1
+        if how == "exception":
+            raise ValueError("no such\\n  picture")
+        if how == "exit":
+            os._exit(4)
+        if how == "exit 0":
+            os._exit(0)
+        if how == "sys.exit":
+            sys.exit("it gives up")
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "fault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if how == "memory":
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))
+            bytearray(1 << 34)
+        if how == "output":
+            while True:
+                print("x" * 1000)
+        if how == "stubborn":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.system("sleep 600 &")
+            time.sleep(600)
+        if how == "no device":
+            raise NoDevice("the decoder is taken", hint="wait for it")
+        if how == "text":
+            return "done"
+        if how == "object":
+            return {"width": object()}
+        if how == "much":
+            return {str(number): number for number in range(1000)}
+        if how == "answers":
+            for handle in range(3, 20):
+                try:
+                    os.write(handle, b"no JSON" * 1000 + b"\\n")
+                except OSError:
+                    pass
+            time.sleep(600)
+        if how == "stdin":
+            return {"read": len(sys.stdin.read())}
+        if how == "spin":
+            while time.process_time() < seconds:
+                pass
+        elif how == "device":
+            return {"path": self.device.path, "seen": os.environ["SCALETEST_DEVICE"]}
+        else:
+            time.sleep(seconds)
+        if how == "nothing":
+            return None
+        return {"width": self.width, "pid": os.getpid(), "runs": self.runs}
+
+def twice(number: float) -> dict[str, float]:
+    return {"twice": 2 * number}
+
+def needy(device: Device) -> None:
+    """It uses a device."""
+
+class WithoutRun:
+    pass
+
+async def later() -> None:
+    pass
+'''
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    pipe = Wake()
+    yield pipe
+    pipe.close()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "behaviour.py"
+    path.write_text(SOURCE)
+    return path
+
+
+@pytest.fixture
+def runtime(file: Path, wake: Wake) -> Iterator[Runtime]:
+    """A worker's runtime with the class of the file."""
+    python_runtime = make(wake, f"{file}:Behaviour", "--width", "64")
+    yield python_runtime
+    python_runtime.close()
+
+
+def make(wake: Wake, *command: str, device: Path | None = None) -> Runtime:
+    options = DeviceOptions(str(device), device_index=0) if device else DeviceOptions()
+    program = ProgramOptions(kill_grace_s=0.1)
+    return Runtime(Settings(command=command, devices=options, program=program), wake)
+
+
+def test_it_is_made_once_and_its_process_stays(runtime: Runtime) -> None:
+    first, second = (runtime.run((), 0.0)[0] for _ in range(2))
+    assert first.outcome is second.outcome is Outcome.SUCCEEDED
+    assert (first.figures["width"], first.figures["runs"]) == (64, 1)
+    assert (second.figures["pid"], second.figures["runs"]) == (first.figures["pid"], 2)
+    assert runtime.run(("nothing",), 0.0)[0].figures == {}
+
+
+MEMORY = "out of memory"
+
+
+@pytest.mark.parametrize(
+    ("how", "outcome", "reason", "text"),
+    [
+        ("exception", Outcome.FAILED, Reason.EXIT, "ValueError: no such picture (behaviour.py, "),
+        ("exit", Outcome.FAILED, Reason.EXIT, "ended by itself with code 4"),
+        ("exit 0", Outcome.FAILED, Reason.EXIT, "ended by itself with code 0"),
+        ("sys.exit", Outcome.FAILED, Reason.EXIT, "code 1: it gives up"),
+        ("kill", Outcome.FAILED, Reason.SIGNAL, "SIGKILL; the memory limit of its container"),
+        ("fault", Outcome.FAILED, Reason.SIGNAL, "was ended by SIGSEGV"),
+        ("memory", Outcome.FAILED, Reason.EXIT, MEMORY),
+        ("output", Outcome.FAILED, Reason.EXIT, "wrote more than 100000 bytes in one request"),
+        ("stubborn", Outcome.TIMED_OUT, Reason.NONE, "timed out after 1 s"),
+        ("no device", Outcome.FAILED, Reason.NO_DEVICE, "the decoder is taken (wait for it)"),
+        ("text", Outcome.FAILED, Reason.EXIT, "returned an object of type str"),
+        ("object", Outcome.FAILED, Reason.EXIT, "width is an object of type object, not a number"),
+        ("much", Outcome.FAILED, Reason.EXIT, "returned 1000 figures"),
+        ("answers", Outcome.FAILED, Reason.EXIT, "which is no answer"),
+    ],
+)
+def test_a_request_that_fails_says_why_and_the_next_is_run(
+    runtime: Runtime,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    outcome: Outcome,
+    reason: Reason,
+    text: str,
+) -> None:
+    monkeypatch.setattr(persistent, "MOST_OUTPUT_BYTES", 100_000)
+    runtime.prepare()
+    result, _ = runtime.run((how,), 1.0 if outcome is Outcome.TIMED_OUT else 60.0)
+    assert (result.outcome, result.reason, text in result.error) == (outcome, reason, True), result
+    assert ("memory_limit_hits" in result.figures) == (text == MEMORY)
+    # the next one is run, also the one after it
+    assert [runtime.run((), 60.0)[0].outcome for _ in range(2)] == [Outcome.SUCCEEDED] * 2
+
+
+def test_killed_from_outside_it_fails_and_the_next_request_runs(runtime: Runtime) -> None:
+    pid = int(runtime.run((), 0.0)[0].figures["pid"])
+    timer = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    result, _ = runtime.run(("", "60"), 0.0)
+    timer.join()
+    assert (result.outcome, result.reason) == (Outcome.FAILED, Reason.SIGNAL)
+    # one that ended between two requests is no failure
+    pid = int(runtime.run((), 0.0)[0].figures["pid"])
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert runtime.run((), 0.0)[0].outcome is Outcome.SUCCEEDED
+
+
+def test_arguments_that_do_not_fit_are_failed_requests(runtime: Runtime) -> None:
+    result, _ = runtime.run(("", "soon"), 0.0)
+    assert result.outcome is Outcome.FAILED
+    assert "seconds of" in result.error and "is 'soon', not a number" in result.error
+    assert "how: str = ''" in result.error
+
+
+@pytest.mark.parametrize(("how", "state"), [("", State.SLEEP), ("spin", State.ON_CPU)])
+def test_what_it_waits_for_and_uses_is_told(runtime: Runtime, how: str, state: State) -> None:
+    activity = runtime.run((how, "1.5"), 0.0)[0].activity
+    assert activity is not None
+    # other programs may keep it from the CPU, longer than it computes
+    assert activity.seconds[state] > 1.0
+    assert (activity.cpu_s > 1.0) == (state is State.ON_CPU)
+
+
+def test_a_worker_that_must_stop_ends_the_process(runtime: Runtime, wake: Wake) -> None:
+    pid = int(runtime.run((), 0.0)[0].figures["pid"])
+    wake.set()
+    with pytest.raises(Interrupted):
+        runtime.run(("", "60"), 0.0)
+    assert not Path(f"/proc/{pid}").exists()
+    wake.clear()
+    assert runtime.run((), 0.0)[0].figures["pid"] != pid
+
+
+def test_its_process_ends_with_the_worker(file: Path, tmp_path: Path) -> None:
+    script = textwrap.dedent(f"""
+        from scaletest.system.wake import Wake
+        from workers.runtime import Runtime, Settings
+        runtime = Runtime(Settings(command=("{file}:Behaviour",)), Wake())
+        print(runtime.run((), 0.0)[0].figures["pid"], flush=True)
+        runtime.run(("", "600"), 0.0)
+    """)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        pid = int(worker.stdout.readline())
+        worker.kill()
+    assert eventually(lambda: not Path(f"/proc/{pid}/cmdline").exists(), 20)
+
+
+def test_it_cannot_read_the_requests_of_others(runtime: Runtime) -> None:
+    assert runtime.run(("stdin",), 10.0)[0].figures == {"read": 0}
+
+
+def test_it_gets_the_device_of_the_worker(file: Path, tmp_path: Path, wake: Wake) -> None:
+    device = tmp_path / "renderD128"
+    device.touch()
+    runtime = make(wake, f"{file}:Behaviour", device=device)
+    result, _ = runtime.run(("device",), 0.0)
+    runtime.close()
+    assert result.figures == {"path": str(device), "seen": str(device)}
+
+
+def test_without_a_device_that_it_needs_it_says_so(file: Path, wake: Wake) -> None:
+    runtime = make(wake, f"{file}:needy")
+    result, _ = runtime.run((), 0.0)
+    runtime.close()
+    assert result.reason is Reason.NO_DEVICE and "--device-glob" in result.error
+
+
+def test_a_function_is_a_workload(file: Path, wake: Wake) -> None:
+    runtime = make(wake, f"{file}:twice")
+    assert runtime.run(("1.5",), 0.0)[0].figures == {"twice": 3.0}
+    assert "lacks its argument number" in runtime.run((), 0.0)[0].error
+    runtime.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("no.such:thing", "there is no module no.such"),
+        ("{file}:Behavior", "has no Behavior (did you mean Behaviour?)"),
+        ("{file}:WithoutRun", "has no method run"),
+        ("{file}:later", "is neither a class nor a function"),
+        ("{file}:os", "is neither a class nor a function"),
+        ("{folder}/none.py:x", "there is no file"),
+        ("{folder}/broken.py:x", "ZeroDivisionError: division by zero (broken.py, line 1)"),
+        ("{folder}/lacking.py:x", "ModuleNotFoundError: No module named 'nothing_like_it'"),
+    ],
+)
+def test_what_cannot_be_made_is_an_error_before_the_first_request(
+    file: Path, tmp_path: Path, wake: Wake, name: str, why: str
+) -> None:
+    (tmp_path / "broken.py").write_text("x = 1 / 0\n")
+    (tmp_path / "lacking.py").write_text("import nothing_like_it\n")
+    runtime = make(wake, name.format(file=file, folder=tmp_path))
+    with pytest.raises(UsageError) as refused:
+        runtime.prepare()
+    assert why in refused.value.message and refused.value.hint
+    runtime.close()
+
+
+def test_every_built_in_workload_is_where_its_name_leads(wake: Wake) -> None:
+    for name, target in registry.BUILT_IN.items():
+        module, _, function = target.partition(":")
+        assert callable(getattr(__import__(module, fromlist=[function]), function)), name
+
+
+def a_workload() -> None:
+    """At the top of a module."""
+
+
+def test_a_class_or_function_has_a_name_that_another_process_can_import() -> None:
+    assert reference(a_workload) == f"{__name__}:a_workload"
+    with pytest.raises(UsageError, match="cannot be imported by another process"):
+        reference(lambda: None)

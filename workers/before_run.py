@@ -1,0 +1,71 @@
+"""Checks before a run on this machine: a program that cannot be started, or a device that nobody
+may open, would otherwise cost a run of requests that fail.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from scaletest.model import Plan
+from scaletest.model.errors import UsageError
+from scaletest.system.wake import Wake
+from workers.devices import DeviceChooser, DeviceOptions
+from workers.runtime import Runtime, Settings
+from workers.workloads import registry
+from workers.workloads.command import PLACEHOLDER, why_not_started
+from workers.workloads.making import ProgramOptions
+
+
+def check_plan(plan: Plan) -> None:
+    """UsageError when a program or a device of a plan, or of its background loads, cannot be used
+    here.
+    """
+    # who leases slots may get any of the devices
+    most = None if plan.per_device else plan.limit
+    _check(plan.command, DeviceOptions(plan.device_glob, preset=plan.preset), most)
+    for load in plan.background:
+        _check(load.command, DeviceOptions(load.device_glob), load.workers)
+
+
+def _check(command: tuple[str, ...], devices: DeviceOptions, most: int | None) -> None:
+    check_program(command)
+    check_devices(devices, most)
+    if registry.is_python(command):
+        alone = replace(devices, device_index=0 if devices.glob else None)
+        with closing(Runtime(Settings(command, devices=alone, no_causes=True), Wake())) as runtime:
+            runtime.prepare()
+
+
+def device_names(plan: Plan) -> list[str]:
+    """The devices that a plan's workers share; none where no slots are leased. Raises NoDevice."""
+    if not plan.per_device or not (plan.device_glob or plan.preset):
+        return []
+    chooser = DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset))
+    return [f"{device.vendor} {device.model}".strip() for device in chooser.devices()]
+
+
+def check_program(command: tuple[str, ...], options: ProgramOptions | None = None) -> None:
+    """UsageError when the first word names no program that can be started. A class or function of
+    Python is left to the worker, which imports it in a process of its own.
+    """
+    options = options or ProgramOptions()
+    program = "".join(command[:1])
+    path = str(Path(options.directory, program)) if "/" in program else program
+    is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
+    if is_workload or PLACEHOLDER in program or shutil.which(path):
+        return
+    error, hint = OSError(0, "there is no such program"), "install it, or give its path"
+    if Path(path).is_file():
+        error = OSError(0, "it is not executable")
+        hint = f"chmod +x {path}, or name its interpreter"
+    raise UsageError(why_not_started(program, error, options), hint=hint)
+
+
+def check_devices(options: DeviceOptions, most: int | None) -> None:
+    """NoDevice when there is none, or one of the first `most` cannot be used; None for all."""
+    chooser = DeviceChooser(options)
+    if chooser.wanted:
+        chooser.check(most)

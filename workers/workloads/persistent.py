@@ -1,0 +1,206 @@
+"""A process that stays alive between requests: a line of JSON goes in, an answer comes out.
+
+It starts with the first request, in the environment that restricts it to the worker's device, and
+again when the device changes or a request had to be ended. It dies with the worker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from scaletest.kinds.torch import UNAVAILABLE
+from scaletest.model import Outcome, Reason
+from scaletest.model.checks import cut
+from scaletest.model.texts import without_secrets
+from scaletest.system.children import Guard, end_group, wait_child, wait_ready
+from scaletest.system.sampler import ProgramWatch
+from scaletest.system.tree import Tree
+from scaletest.system.wake import Wake
+from workers.devices import Chosen
+from workers.workloads.base import Interrupted, Result, timed_out
+from workers.workloads.command import last_words, signal_name, why_not_started
+from workers.workloads.making import Making
+from workers.workloads.output import OutputTail
+
+# What a process may write while it runs one request, and how long its answer may be.
+MOST_OUTPUT_BYTES = 16 * 1024 * 1024
+MOST_ANSWER_BYTES = 1024 * 1024
+# How long it may take to end by itself.
+EXIT_S = 2.0
+
+
+class PersistentChild:
+    """The process of one workload. name: as errors call it."""
+
+    def __init__(self, name: str, argv: Sequence[str], making: Making) -> None:
+        self._name = name
+        self._argv = list(argv)
+        self._interrupt = making.interrupt
+        self._devices = making.devices
+        self._options = making.program
+        self._sampler = making.sampler
+        self._guard = Guard("KILL")
+        self._full = Wake()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._environment: Mapping[str, str] = {}
+        self._output = OutputTail(None, None)
+        self._errors = ""
+        self._tree: Tree | None = None
+
+    def run(self, request: object, limit_s: float, device: Chosen | None) -> Result:
+        """The result of a request, with where its time went. Raises Interrupted."""
+        deadline = time.monotonic() + (limit_s or float("inf"))
+        path = device.device.path if device else ""
+        watch = self._sampler.draw(path) if self._sampler else None
+        try:
+            process = self._ready(device)
+        except OSError as error:
+            text = why_not_started(self._argv[0], error, self._options)
+            return Result(Outcome.FAILED, Reason.NO_BINARY, error=text)
+        if watch is not None and self._tree is not None:
+            watch.resume(self._tree)
+        answer: dict[str, Any] | str | None = None
+        try:
+            answer = self._ask(process, json.dumps(request).encode() + b"\n", deadline, watch)
+        finally:
+            if not isinstance(answer, dict) or answer.get("last"):
+                self._end()
+        usage = _usage(answer) if isinstance(answer, dict) else None
+        activity = watch.close(usage) if watch else None
+        return replace(self._result(answer, limit_s, process.returncode or 0), activity=activity)
+
+    def close(self) -> None:
+        """End the process and the guard."""
+        self._end()
+        self._guard.close()
+
+    def _ready(self, device: Chosen | None) -> subprocess.Popen[bytes]:
+        environment = self._devices.environment(device) if device else {}
+        if self._process is not None and (
+            self._environment != environment or self._process.poll() is not None
+        ):
+            self._end()
+        if self._process is None:
+            self._full = Wake()
+            self._process = subprocess.Popen(
+                self._argv,
+                cwd=self._options.directory or None,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._guard.environment({**without_secrets(os.environ), **environment}),
+                start_new_session=True,
+            )
+            self._guard.watch(self._process.pid)
+            self._environment = environment
+            self._output = OutputTail(
+                self._process.stderr,
+                None if self._options.null_output else sys.stderr,
+                most_bytes=MOST_OUTPUT_BYTES,
+                full=self._full,
+            )
+            self._tree = Tree(self._process.pid, self._sampler.blocking) if self._sampler else None
+        return self._process
+
+    def _ask(
+        self,
+        process: subprocess.Popen[bytes],
+        line: bytes,
+        deadline: float,
+        watch: ProgramWatch | None,
+    ) -> dict[str, Any] | str | None:
+        """Send a request; its answer, or why there is none, "" when the process ended; None at the
+        deadline. Raises Interrupted.
+        """
+        assert process.stdin is not None and process.stdout is not None
+        self._output.begin()
+        try:
+            process.stdin.write(line)
+            process.stdin.flush()
+        except OSError:
+            return ""
+        stream, answer = process.stdout.fileno(), b""
+        handles = [stream, self._interrupt.fileno(), self._full.fileno()]
+        while not answer.endswith(b"\n"):
+            ready = wait_ready(handles, deadline, watch)
+            if not ready:
+                return None
+            if stream not in ready:
+                if self._full.is_set():
+                    return f"wrote more than {MOST_OUTPUT_BYTES} bytes in one request"
+                raise Interrupted
+            part = os.read(stream, 65536)
+            answer += part
+            if not part:
+                # it closes its output before it ends
+                wait_child(process, min(deadline, time.monotonic() + EXIT_S))
+                return ""
+            if len(answer) > MOST_ANSWER_BYTES:
+                return f"answered with more than {MOST_ANSWER_BYTES} bytes"
+        try:
+            document = json.loads(answer)
+        except ValueError:
+            document = None
+        is_answer = isinstance(document, dict)
+        return document if is_answer else f"answered {cut(repr(answer), 60)}, which is no answer"
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if self._tree is not None:
+            self._tree.close()
+        if process is None:
+            return
+        end_group(process, self._options.kill_grace_s)
+        self._guard.watch(None)
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):  # the process died before it read everything
+                    stream.close()
+        self._errors = self._output.close()
+
+    def _result(self, answer: dict[str, Any] | str | None, limit_s: float, code: int) -> Result:
+        """The result of a request that was answered, or that was not. code: of the process, when it
+        ended.
+        """
+        if answer is None:
+            return timed_out(limit_s, self._name)
+        if isinstance(answer, str):
+            error = f"{self._name} {answer}"
+            return Result(Outcome.FAILED, Reason.EXIT, error=error) if answer else self._died(code)
+        figures = answer.get("figures", {})
+        if "error" not in answer:
+            return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
+        reason = Reason.NO_DEVICE if answer.get("no_device") else Reason.EXIT
+        reason = Reason.NO_BINARY if answer.get("unavailable") else reason
+        return Result(Outcome.FAILED, reason, error=cut(answer["error"]), figures=figures)
+
+    def _died(self, code: int) -> Result:
+        """The result when the process died, by a crash or for lack of memory."""
+        text = last_words(self._errors)
+        if code == UNAVAILABLE:
+            text = f"{self._name} cannot be used here{text}"
+            return Result(Outcome.FAILED, Reason.NO_BINARY, code, text)
+        if code < 0:
+            why = "; the memory limit of its container may be the reason" if code == -9 else ""
+            text = f"{self._name} was ended by {signal_name(-code)}{why}{text}"
+            return Result(Outcome.FAILED, Reason.SIGNAL, code, text)
+        text = f"{self._name} ended by itself with code {code}{text}"
+        return Result(Outcome.FAILED, Reason.EXIT, code, text)
+
+
+def _usage(answer: Mapping[str, Any]) -> resource.struct_rusage | None:
+    """Resources that the process used for the request; None when the answer lacks them."""
+    try:
+        times, counts = answer["usage"][:2], answer["usage"][2:]
+        return resource.struct_rusage([*map(float, times), *map(int, counts)])
+    except (KeyError, TypeError, ValueError):
+        return None

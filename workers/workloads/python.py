@@ -1,0 +1,52 @@
+"""A class or function of Python as a workload, in a process that stays alive between requests.
+
+The worker itself never imports it: what it does cannot harm the worker.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+
+from scaletest.model import Outcome
+from scaletest.model.errors import UsageError
+from workers.devices import Chosen
+from workers.workloads.base import Result
+from workers.workloads.making import Making
+from workers.workloads.persistent import PersistentChild
+
+
+class PythonWorkload:
+    """Runs what the first word of the worker's command names."""
+
+    def __init__(self, making: Making) -> None:
+        # -P: no file of the folder in which the worker runs takes the place of ours
+        argv = [sys.executable, "-P", "-m", "workers.python_child", *making.command]
+        self._name = making.command[0]
+        self._child = PersistentChild(self._name, argv, making)
+
+    def prepare(self, device: Chosen | None) -> None:
+        """Import and make it. UsageError when that fails; raises Interrupted."""
+        result = self._request(None, 0.0, device)
+        if result.outcome is not Outcome.SUCCEEDED:
+            self._child.close()
+            raise UsageError(
+                f"the workload {self._name} cannot start: {result.error}",
+                hint=f"try it alone with: scaletest worker --once --workload {self._name}",
+            )
+
+    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+        """Run once. Raises Interrupted."""
+        return self._request(arguments, limit_s, device)
+
+    def close(self) -> None:
+        """End its process."""
+        self._child.close()
+
+    def _request(
+        self, arguments: tuple[str, ...] | None, limit_s: float, device: Chosen | None
+    ) -> Result:
+        """Send arguments, or None to get ready."""
+        return self._child.run(
+            [arguments, asdict(device.device) if device else None], limit_s, device
+        )
