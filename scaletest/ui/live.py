@@ -68,8 +68,10 @@ class LiveRun:
     @property
     def title(self) -> str:
         """Its type, and the title of what is measured; its name where these are unknown."""
-        parts = [self.progress.run_type, printable(self.progress.title)]
-        return ": ".join(filter(None, parts)) or self.name
+        run_type, title = self.progress.run_type, printable(self.progress.title)
+        if title.startswith(run_type):
+            return title or self.name
+        return ": ".join(filter(None, (run_type, title)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
-from scaletest.runs.folder import PROGRESS
+from scaletest.runs.folder import RECORDS
 from tests.cluster.conftest import established
 from tests.cluster.lifecycles import Run, run_json, step
 from tests.conftest import eventually, program
@@ -619,8 +619,8 @@ def test_impossible_options_are_refused_before_anything_is_submitted(
 
 
 def test_the_report_of_a_lifecycle_fills_up_on_its_page(lifecycle: Run, tmp_path: Path) -> None:
-    log, out = tmp_path / "log", tmp_path / "out"
-    line = ["run", "-n", "12", "-p", "2", "--delay", "2s", "-g", "0", "--output-dir", "out"]
+    log = tmp_path / "log"
+    line = ["run", "-n", "24", "-p", "2", "--delay", "2s", "-g", "0", "--output-dir", "out"]
     with log.open("w") as file:
         process = subprocess.Popen(
             program("lifecycle", *line, "--ui", "--output", "report.html"),
@@ -630,11 +630,12 @@ def test_the_report_of_a_lifecycle_fills_up_on_its_page(lifecycle: Run, tmp_path
         )
     try:
         url = eventually(lambda: "".join(re.findall(r"watch it at (\S+)", log.read_text())))
-        eventually(lambda: _measured(out) >= 2)
+        records = tmp_path / "out" / RECORDS
+        eventually(lambda: records.exists() and records.read_text().count("\n") > 2)
         # while the command does nothing more, expect the report of what is measured
         process.send_signal(signal.SIGSTOP)
         text = eventually(lambda: "On the way to" in (text := _page(url)) and text)
-        assert "Pods over time" in text and "of 12 workloads" in text
+        assert "Pods over time" in text and "of 24 workloads" in text
         assert "it is still being measured" in text
         process.send_signal(signal.SIGCONT)
         assert process.wait(110) == 0, log.read_text()
@@ -643,11 +644,6 @@ def test_the_report_of_a_lifecycle_fills_up_on_its_page(lifecycle: Run, tmp_path
         process.wait()
     assert "<svg" in (tmp_path / "report.html").read_text()
     assert "the page of the run is closed" in log.read_text()
-
-
-def _measured(out: Path) -> int:
-    progress = out / PROGRESS
-    return int(json.loads(progress.read_text())["done"]) if progress.exists() else 0
 
 
 def _page(url: str) -> str:

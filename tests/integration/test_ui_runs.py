@@ -184,7 +184,7 @@ def test_the_report_of_a_run_fills_up_on_its_page(site: Site, command: str) -> N
             if shutil.which("fio") is None:
                 missing("fio")
             line = ["bench", "run", "Fio", "--repetitions", "4", "--scratch", str(site.path)]
-            line += ["--set", "size=1m", "--set", "runtime=1s"]
+            line += ["--set", "size=64m", "--set", "runtime=1s"]
             shown = ["read bandwidth"]
         run, report = site.path / "run", site.path / "report.html"
         line += ["--ui", "--run-dir", str(run), "-o", str(report)]
