@@ -65,6 +65,22 @@ PARTS = {
             "workers/workloads/registry.py",
         ),
     ),
+    "guides": WeeklyPart(
+        (
+            "README.md",
+            "docs/how-to",
+            "docs/tutorial.md",
+            "hack/demo",
+            "hack/guides.py",
+            "hack/newcomer",
+            "hack/newcomer.py",
+            "pyproject.toml",
+            "tests/cluster/real/test_guides.py",
+            "tests/integration/test_guides.py",
+        ),
+        (*PLANE, *REAL_NODE, "helm4"),
+        (*REAL_PROGRAMS, "curl", "ffmpeg", "iperf3"),
+    ),
     "helm3": WeeklyPart(
         (
             "charts/scaletest",
@@ -246,7 +262,7 @@ def pytest_of(name: str, report: Path, options: Sequence[str]) -> int:
     """Run a part's tests and return pytest's exit code."""
     line = [sys.executable, "-m", "pytest", "-m", f'weekly(part="{name}")', f"--junitxml={report}"]
     return subprocess.run(
-        [*line, "-o", "testpaths=tests/cluster tests/integration", *options], cwd=ROOT, check=False
+        [*line, "-o", "testpaths=tests", *options], cwd=ROOT, check=False
     ).returncode
 
 

@@ -34,6 +34,7 @@ from workers import rq_jobs
 from workers.devices import DeviceChooser, NoneFree
 from workers.runtime import Runtime
 from workers.stopping import StopState
+from workers.tally import WorkTally
 from workers.workloads.base import Interrupted, Result
 
 FAILURES = 5
@@ -169,6 +170,7 @@ class FastLoop:
         burst: bool,
         max_jobs: int | None,
         log_messages: bool,
+        tally: WorkTally,
     ) -> None:
         """leasing: of the worker's slot of a device. put_back: returns a request to its queue.
 
@@ -186,6 +188,7 @@ class FastLoop:
         self._burst = burst
         self._max_jobs = max_jobs
         self._log_messages = log_messages
+        self._tally = tally
         self._breaker = Breaker()
         self._delivers = False
         self.count = 0
@@ -342,7 +345,7 @@ class FastLoop:
 
     def _note(self, result: Result, run_s: float, reply: str) -> None:
         """Count a request as RQ's worker does, and publish whether this worker became suspect."""
-        rq_jobs.count(self._worker, result.outcome is Outcome.SUCCEEDED, run_s)
+        rq_jobs.count(self._worker, self._tally, result.outcome, run_s)
         if self._log_messages:
             logger.info("reply %s", cut(reply, 1000))
         if self._breaker.note(result, run_s):

@@ -30,16 +30,20 @@ from scaletest.model import Outcome
 from scaletest.model.checks import cut
 from workers import entry
 from workers.runtime import Runtime
+from workers.tally import WorkTally
 from workers.workloads.base import SUCCEEDED, Result
 
 # The error of a job whose function failed, beside its traceback, which RQ keeps.
 RAISED = "its function failed; RQ's failed registry has the traceback"
 
 
-def count(worker: SimpleWorker, succeeded: bool, run_s: float) -> None:
-    """Count an execution in the figures that heartbeats tell, which are the only ones written."""
+def count(worker: SimpleWorker, tally: WorkTally, outcome: Outcome, run_s: float) -> None:
+    """Count an execution, also in the figures that heartbeats tell, which are the only ones
+    written.
+    """
+    tally.add(outcome, run_s)
     worker.total_working_time += run_s
-    if succeeded:
+    if outcome is Outcome.SUCCEEDED:
         worker.successful_job_count += 1
     else:
         worker.failed_job_count += 1
@@ -117,6 +121,7 @@ class RqJobRunner:
         *,
         put_back: Callable[[Taken], None],
         forget_stop: Callable[[], None],
+        tally: WorkTally,
     ) -> None:
         """allowed: prefixes of functions that may be executed. put_back: returns a request to its
         queue.
@@ -130,6 +135,7 @@ class RqJobRunner:
         self._allowed = allowed
         self._put_back = put_back
         self._forget_stop = forget_stop
+        self._tally = tally
         self.running: entry.Current | None = None
         self.count = 0
 
@@ -178,7 +184,8 @@ class RqJobRunner:
         try:
             if self._execute(current, execute) and not current.put_back:
                 run_s = time.monotonic() - began
-                count(self._worker, current.ok, run_s)
+                outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
+                count(self._worker, self._tally, outcome, run_s)
                 if not current.settled:
                     self._settle(current, run_s)
         finally:

@@ -23,7 +23,7 @@ import signal
 import socket
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -55,6 +55,7 @@ from workers.fast_loop import FastLoop, Leasing
 from workers.node_sampler import NodeSampler
 from workers.runtime import Runtime, Serving, Settings
 from workers.stopping import StopState
+from workers.tally import WorkTally
 
 PUBSUB_RETRY_S = 2.0
 # How long a stopping worker waits for the thread that reads RQ's commands.
@@ -125,8 +126,11 @@ class Worker(SimpleWorker):
         *args: Any,
         settings: Settings | None = None,
         serving: Serving | None = None,
+        tally: WorkTally | None = None,
+        begun: Callable[[Worker], None] = lambda worker: None,
         **options: Any,
     ) -> None:
+        """tally: counts what is done. begun: called when the worker is about to take requests."""
         # RQ's command line passes its default, pickle, when the user chose nothing; it cannot be
         # chosen here.
         if resolve_serializer(options.get("serializer")) not in (JSONSerializer, DefaultSerializer):
@@ -140,6 +144,8 @@ class Worker(SimpleWorker):
         # set when the worker ends
         self._leaving = threading.Event()
         self._settings = settings
+        self._tally = tally or WorkTally()
+        self._begun_serving = begun
         self._stopping = StopState(self, self._serving.grace_s)
         self._leasing: Leasing | None = None
         self._sampler: NodeSampler | None = None
@@ -207,11 +213,13 @@ class Worker(SimpleWorker):
             rq_jobs.prefixes(self._serving.allow_function),
             put_back=self._put_back,
             forget_stop=self._stopping.forget_job,
+            tally=self._tally,
         )
         self._open_lane(queue, self._rq_jobs)
         if self._sampler:
             self._sampler.start()
         self._booting = False
+        self._begun_serving(self)
 
     def _open_lane(self, queue: str, rq_jobs: rq_jobs.RqJobRunner) -> None:
         self._lane = FastLane(
@@ -230,6 +238,7 @@ class Worker(SimpleWorker):
             burst=self._burst,
             max_jobs=self._max_jobs,
             log_messages=self._serving.log_messages,
+            tally=self._tally,
         )
         self._heartbeat.lane = self._lane
 
@@ -354,20 +363,26 @@ class Worker(SimpleWorker):
             self._stopping.requested and (self._loop is None or self._loop.idle)
         )
 
-    def _running(self) -> RunningRequest | None:
-        """The request of the fast lane that runs now."""
+    @property
+    def running(self) -> RunningRequest | None:
+        """The request that runs now, for any thread; None without a fast lane."""
         return self._heartbeat.running if self._lane is not None else None
+
+    @property
+    def device(self) -> str:
+        """The device that requests run on; "" for none."""
+        return self._runtime.devices.current
 
     def get_current_job_id(self) -> str | None:
         """The running job's id, for RQ's stop command; also of a request in the fast lane."""
-        running = self._running()
+        running = self.running
         return running.id if running is not None else super().get_current_job_id()
 
     def request_stop_execution(self, execution_id: str) -> None:
         """Stop an execution, for the thread that reads RQ's commands. In the fast lane its id is
         the attempt.
         """
-        running = self._running()
+        running = self.running
         if running is None or running.slow or str(running.attempt) != execution_id:
             super().request_stop_execution(execution_id)
             return
@@ -378,7 +393,7 @@ class Worker(SimpleWorker):
         """End the running workload (RQ's name for it), unless it has just ended or is none of
         ours.
         """
-        running = self._running()
+        running = self.running
         if running is not None and running.id == self._stopping.job:
             self._stopping.interrupt.set()
 
@@ -501,8 +516,14 @@ class Worker(SimpleWorker):
         return None if job is None else (job, self.queues[0])
 
 
-def serve(serving: Serving, settings: Settings, logging_level: str) -> None:
-    """Work until a signal ends it; with `burst` until the queue is empty.
+def serve(
+    serving: Serving,
+    settings: Settings,
+    logging_level: str,
+    tally: WorkTally,
+    begun: Callable[[Worker], None],
+) -> None:
+    """Work until a signal ends it; with `burst` until the queue is empty. tally, begun: see Worker.
 
     UndeclaredQueue, or InvalidValue when a worker of that name lives.
     """
@@ -518,6 +539,8 @@ def serve(serving: Serving, settings: Settings, logging_level: str) -> None:
             connection=redis,
             settings=settings,
             serving=serving,
+            tally=tally,
+            begun=begun,
         )
 
     worker = Retrying(f"worker {name}").run(make)

@@ -20,6 +20,7 @@ from scaletest.model.lifecycle import (
     Submission,
 )
 from scaletest.model.measurement import Environment
+from scaletest.model.run_progress import ProgressEvent
 
 # Documents that nobody reads have no defaults.
 _WRITTEN = Form(defaults=False)
@@ -113,6 +114,11 @@ _CLASSES: Mapping[str, tuple[type, str, Form]] = {
         _WRITTEN,
     ),
     "lifecycle-submission": (Submission, "One workload that was submitted.", Form()),
+    "progress-event": (
+        ProgressEvent,
+        "A line of --progress json: how far a run is, after something happened.",
+        _WRITTEN,
+    ),
     "comparison": (
         Comparison,
         "What comparing a run with others of its type found.",

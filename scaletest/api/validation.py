@@ -12,14 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from rich.console import Console
-
 from scaletest.api.result import Result
 from scaletest.model import plan as schemas
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.run_progress import RunProgress
+from scaletest.model.run_progress import ProgressChange, RunProgress
 from scaletest.model.workload import REFERENCE, reference
 from scaletest.runs.folder import PLAN
 from scaletest.runs.places import new_path
@@ -35,6 +33,7 @@ Duration = float | str
 # An option in a text, but not one in brackets, which is for a worker.
 _OPTION = re.compile(r"(?<!\[)--([a-z][a-z-]*)")
 _RUNNING = threading.Lock()
+TOLD_EVERY_S = 1.0
 
 
 class ValidationOptions(TypedDict, total=False):
@@ -119,8 +118,8 @@ def validate(
 
     workload, options: those of a Plan, or a whole Plan instead. The workers are processes of this
     machine, with a Redis of their own or that of redis_url, unless a Deployment is named.
-    on_progress: called with the state of the run when it changes, in the thread of the caller; what
-    it raises ends the run.
+    on_progress: called with the state of the run when it changes, for mere figures once a second,
+    in the thread of the caller; what it raises ends the run.
 
     Whatever ends the run, its workers, its Redis and the pods are put back first. In the main
     thread a first Ctrl-C or SIGTERM ends the step in order and a second one at once; then the
@@ -151,10 +150,13 @@ def validate(
     )
     labels = Labels(name, tuple(tags), note)
     path = new_path(os.environ, os.fspath(run_dir)).absolute()
-    progress = Progress(
-        Console(quiet=True), plain=True, redis_url=redis_url, changed=on_progress or _ignored
-    )
-    with _alone(), _importable(plan), progress:
+
+    def tell(change: ProgressChange, state: RunProgress, message: str) -> None:
+        if on_progress is not None:
+            on_progress(state)
+
+    progress = Progress(tell, redis_url=redis_url, every_s=TOLD_EVERY_S)
+    with _alone(), _importable(plan):
         folder, _ = start(
             _at_place(plan, place),
             place,
@@ -175,10 +177,6 @@ def _at_place(plan: Plan, place: ValidationPlace) -> schemas.Plan:
     if not place.deployment.deployment:
         before_run.check_plan(own)
     return own
-
-
-def _ignored(state: RunProgress) -> None:
-    """Nobody wants to know."""
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def start(
         with folder.files.locked():
             folder.files.begin(plan, {**environment(sys.argv), **_where(plan, place)}, labels)
             if plan.paused:
-                progress.step(f"paused; go on with: {_resumption(folder)}")
+                progress.message(f"paused; go on with: {_resumption(folder)}")
             else:
                 _go_on(folder, plan, {}, executor, look, progress)
     return RUN_TYPE.judge(folder.files)
@@ -150,12 +150,11 @@ class _Course:
     ) -> None:
         """A benchmark has a new phase, or has ended."""
         self._ended += ended is not None
-        first = f"{self._ended}/{len(self._plan.benchmarks)}  {benchmark.name}"
         if ended is None:
-            self._progress.note(f"{first}: {phase}")
+            self._progress.note(f"{benchmark.name}: {phase}")
         else:
             self._lengths_s.append(max(0.0, ended.finished_s - ended.started_s))
-            self._progress.step(f"{first}{self._outcome(benchmark, ended)}")
+            self._progress.step(f"{benchmark.name}{self._outcome(benchmark, ended)}")
             self._tell()
             self._progress.step_ended()
 
@@ -192,7 +191,7 @@ def _look_before(plan: BenchmarkPlan, place: BenchmarkPlace, progress: Progress)
             ) from None
     files = [each.kind.files(each.spec, folder) for each in plan.benchmarks]
     for line in dict.fromkeys(filter(None, files)):
-        progress.step(line)
+        progress.message(line)
 
 
 def _look(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
@@ -242,7 +241,7 @@ def _go_on(
         try:
             run(plan, ended, executor, folder.store, _Course(plan, len(ended), progress))
         except KeyboardInterrupt:
-            progress.step(f"interrupted; go on with: {_resumption(folder)}")
+            progress.message(f"interrupted; go on with: {_resumption(folder)}")
         finally:
             succeeded, failed = counts(plan, ended)
             finished = datetime.now(UTC).isoformat(timespec="seconds")
@@ -317,7 +316,7 @@ def _alone(progress: Progress) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            progress.step("waiting for another run of benchmarks on this machine")
+            progress.message("waiting for another run of benchmarks on this machine")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

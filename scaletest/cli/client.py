@@ -14,14 +14,17 @@ from scaletest.broker.samples import SampleReader
 from scaletest.cli import complete
 from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedCommand, first, heading
-from scaletest.cli.output import Output, echo, show_messages
+from scaletest.cli.output import Output, echo, live_rows, show_messages
 from scaletest.http.server import Server, bind
-from scaletest.load import Statistics
+from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
 from scaletest.model.errors import InvalidValue
+from scaletest.model.texts import masked, short
 from scaletest.pages.security import HEADERS, HttpCounts
 from scaletest.pages.site import checked
+from scaletest.render.numbers import seconds
+from scaletest.report import words
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.web import text
 from scaletest.web.app import make_app
@@ -204,6 +207,7 @@ def command(
         bound = None if listen == "none" else bind(listen)
         steering = load.begin(client, statistics, starts)
         stack.callback(steering.loop.close, patient=False)
+        server = None
         if bound is not None:
             # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page
             # is being made
@@ -219,11 +223,11 @@ def command(
             )
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)
-            echo(
-                f"queue {load.queue}, load: {load}; page and statistics at {server.url}/", err=True
-            )
+        page = f"; page and statistics at {server.url}/" if server else ""
+        echo(f"queue {load.queue} of {masked(redis_url)}, load: {load}{page}", err=True)
         try:
-            drained = load.run(steering, stop.wake, grace_s)
+            with live_rows(lambda: [_row(statistics.snapshot())], per_s=1):
+                drained = load.run(steering, stop.wake, grace_s)
         finally:
             _show(statistics, counts, output)
         if not drained:
@@ -256,8 +260,23 @@ def _samples(
     return after
 
 
+def _row(snapshot: LoadSnapshot) -> str:
+    failed = [f"{snapshot.failed} failed"] if snapshot.failed else []
+    parts = [
+        f"queue {snapshot.queue}",
+        f"{snapshot.in_flight} in flight",
+        f"{snapshot.succeeded + snapshot.failed} done",
+        *failed,
+        f"{short(snapshot.recent_per_s)}/s",
+        f"run time median {seconds(snapshot.times['run'].quantiles_s['p50'])}",
+    ]
+    return "  ".join(parts)
+
+
 def _show(statistics: Statistics, counts: HttpCounts, output: Output) -> None:
     snapshot = statistics.snapshot()
+    summary = words.served(snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s)
+    echo(f"queue {snapshot.queue}: {summary}", err=True)
     places = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []
     output.show(
         {

@@ -8,7 +8,7 @@ import click
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand
+from scaletest.cli.headings import HeadedCommand, heading
 from scaletest.cli.options import Quantity, group, report_output
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
@@ -31,6 +31,7 @@ def below_one(context: click.Context, parameter: click.Parameter, value: float) 
 
 # The options of all commands that compare.
 compare_options = group(
+    heading("Verdict"),
     click.option(
         "--tolerance",
         type=PART,

@@ -13,6 +13,7 @@ from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, echo
+from scaletest.cli.progress_views import shown
 from scaletest.cli.watching import watched
 from scaletest.cluster.connection import connect
 from scaletest.lifecycle import measuring
@@ -25,7 +26,6 @@ from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.model.labels import Labels
 from scaletest.model.lifecycle import KIND, UNTIL, LifecyclePlan
 from scaletest.runs.places import new_path
-from scaletest.runs.progress import Progress
 from scaletest.runs.registry import TYPES
 
 FOREVER_S = 30 * 86400.0
@@ -143,7 +143,7 @@ def sample(
             hint="leave --project out",
         )
     backend = read_times(backend_times) if backend_times else {}
-    with Progress() as progress:
+    with shown() as progress:
         done = measuring.sample(plan, store, context, timeout, progress, backend, once=not follow)
     echo(f"sampled: {store.path}", err=True)
     if not done:
@@ -344,7 +344,7 @@ def observe(
         event_times=event_times,
     )
     plan = conditioned(plan, judged)
-    with Progress() as progress:
+    with shown() as progress:
         measuring.sample(plan, store, context, timeout, progress, new=labels)
     return show(store, read(store, conditions=judged), output)
 

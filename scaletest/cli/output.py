@@ -10,10 +10,11 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -79,6 +80,16 @@ def as_text(data: object, form: str = "json") -> str:
     return text if printable(text, keep="\n") == text else yaml.safe_dump(data, sort_keys=False)
 
 
+def live_rows(rows: Callable[[], Sequence[str]], per_s: int) -> AbstractContextManager[object]:
+    """Rows at the foot of the terminal of standard error, drawn so often; nothing elsewhere."""
+    if not (sys.stderr and sys.stderr.isatty()):
+        return nullcontext()
+    # takes a while, and most workers and clients have no terminal
+    from scaletest.cli.live_rows import LiveRows
+
+    return LiveRows(lambda width: rows(), per_s=per_s)
+
+
 def confirm(question: str) -> bool:
     """Ask on standard error, as `echo` prints."""
     return click.confirm(printable(question), err=True)
@@ -110,9 +121,18 @@ def _harmless(record: logging.LogRecord) -> bool:
     return True
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes to what standard error is now, as that changes where live rows are drawn."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def set_up(verbose: bool) -> None:
     """Warnings by default; with -v everything of ours, and RQ's information."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler()
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
     root = logging.getLogger("scaletest")
     root.handlers[:] = [handler]

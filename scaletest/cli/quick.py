@@ -12,12 +12,12 @@ from scaletest.cli import options as shared
 from scaletest.cli import workloads
 from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.output import echo
+from scaletest.cli.progress_views import shown
 from scaletest.model import Outcome, Plan, checks
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import UNLABELLED
 from scaletest.render.numbers import plural, seconds
 from scaletest.report.validation.quick import quick_lines
-from scaletest.runs.progress import Progress
 from scaletest.validation.launch import start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from workers.before_run import device_names
@@ -60,7 +60,7 @@ def command(limit: int | None, device_glob: str, preset: str, command: tuple[str
     \b
     scaletest quick -- sleep 0.2
     scaletest quick -- ffmpeg -v error -i input.mp4 -f null -
-    scaletest quick --workload thumbnails.py:Thumbnails -- --width 640
+    scaletest quick --workload thumbs.py:Thumbs -- --width 640
 
     It runs the program once, and then with 1, 2, 4, ... workers at a time. The answer has no
     verdict; the last line is the command that measures it well. Exit code 5 when requests failed.
@@ -87,7 +87,7 @@ def command(limit: int | None, device_glob: str, preset: str, command: tuple[str
         f" {len(plan.steps) * steps.step_s:.0f} s",
         err=True,
     )
-    with Progress(quiet=True) as progress:
+    with shown(steps=False) as progress:
         _, result = start(plan, HERE, device_names, "", UNLABELLED, progress)
     for line in quick_lines(result):
         echo(line)

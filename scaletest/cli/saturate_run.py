@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from scaletest.analysis.saturation.pods import TriedSetting, ranked, settings
 from scaletest.analysis.saturation.sequence import (
@@ -45,7 +44,7 @@ def run_tuning(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure settings, and print them, the best first; the exit code."""
-    with watched(replace(watch, progress="plain"), options.agents.redis_url) as progress:
+    with watched(watch, options.agents.redis_url) as progress:
         tried, code = tune(plan, options, progress)
     tried = ranked(tried)
     rows = [setting.to_dict() for setting in tried]

@@ -47,14 +47,9 @@ def spared(folder: RunFolder, *targets: Path | None) -> None:
 
 def show(report: Report) -> None:
     """Print the summary of a run on standard output, in the width of the terminal if it is one."""
-    from rich.console import Console
-
     from scaletest.report.formats import text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=text.WIDTH)
-    text.show(report, console)
+    text.show_here(report)
 
 
 def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:

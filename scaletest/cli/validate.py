@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,7 +11,7 @@ import click
 from scaletest.cli import options as shared
 from scaletest.cli import validate_options, workloads
 from scaletest.cli.headings import HeadedCommand, first, heading
-from scaletest.cli.output import Output, echo
+from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.plan import MIRRORED, ORDERS
@@ -278,7 +277,7 @@ def command(
     \b
     scaletest validate --local --limit 8 --scale 1.8 --seconds 0.5
     scaletest validate --limit 4 --scale 1.5 -- ffmpeg -i input.mp4 -f null -
-    scaletest validate --limit 4 --workload thumbnails.py:Thumbnails -- --width 640
+    scaletest validate --limit 4 --workload thumbs.py:Thumbs -- --width 640
     scaletest validate --local --device-glob '/dev/dri/renderD*' -- \\
       vainfo --display drm --device FILENAME
     scaletest validate --local -f plan.yaml --set limit=16 \\
@@ -291,25 +290,20 @@ def command(
     """
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.cli import validate_run
-    from workers import before_run
 
     where = place.deployment.deployment
     has_place = place.local or place.redis_url or where or dry_run
     if command and not has_place and not _is_plan_file(command[0]):
-        before_run.check_program(command)
-        echo("the workers run on this machine, as with --local", err=True)
-        place = replace(place, local=True)
+        place = validate_run.here(place, command)
     elif not has_place:
         raise UsageError("validate needs to know where to run", hint=_place_hint(command))
     if resume:
         return validate_run.resumed(resume, place, output, watch)
     plan, is_limited = validate_options.plan(click.get_current_context())
-    plan = place.prepared(plan, before_run.device_names, is_limited=is_limited)
+    plan = validate_run.prepared(plan, place, is_limited=is_limited)
     if dry_run:
         validate_run.show_plan(plan, output)
         return 0
-    if not where:
-        before_run.check_plan(plan)
     return validate_run.started(plan, place, run_dir, labels, output, watch)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.stopping import (
@@ -16,7 +16,7 @@ from scaletest.analysis.stopping import (
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
-from scaletest.cli.output import Output
+from scaletest.cli.output import Output, echo
 from scaletest.cli.watching import watched
 from scaletest.model import Plan
 from scaletest.model.labels import Labels
@@ -24,13 +24,25 @@ from scaletest.runs.registry import report
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.launch import doubts, resume, start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
-from workers.before_run import device_names
+from workers import before_run
 
 # What may stand beside --resume.
-AGAIN = {"output", "form", "resume"} | {
+AGAIN = {"output", "form", "no_color", "resume"} | {
     field.name
     for field in (*fields(ValidationPlace), *fields(DeploymentOptions), *fields(WatchOptions))
 }
+
+
+def here(place: ValidationPlace, command: tuple[str, ...]) -> ValidationPlace:
+    """The place of a run whose program was named without one: this machine."""
+    before_run.check_program(command)
+    echo("the workers run on this machine, as with --local", err=True)
+    return replace(place, local=True)
+
+
+def prepared(plan: Plan, place: ValidationPlace, *, is_limited: bool) -> Plan:
+    """The plan at its place. UsageError where that cannot work."""
+    return place.prepared(plan, before_run.device_names, is_limited=is_limited)
 
 
 def started(
@@ -42,8 +54,10 @@ def started(
     watch: WatchOptions,
 ) -> int:
     """Run a new validation, and print it; its exit code."""
+    if not place.deployment.deployment:
+        before_run.check_plan(plan)
     with watched(watch, place.redis_url or "") as progress:
-        folder, result = start(plan, place, device_names, run_dir, labels, progress)
+        folder, result = start(plan, place, before_run.device_names, run_dir, labels, progress)
     return _show(folder, result, output)
 
 
@@ -51,7 +65,7 @@ def resumed(run: str, place: ValidationPlace, output: Output, watch: WatchOption
     """Go on with a run, and print it; its exit code."""
     shared.refuse_beside("--resume", allowed=AGAIN)
     with watched(watch, place.redis_url or "") as progress:
-        folder, result = resume(stored.find(run), place, device_names, progress)
+        folder, result = resume(stored.find(run), place, before_run.device_names, progress)
     return _show(folder, result, output)
 
 
@@ -63,7 +77,7 @@ def _show(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
 def show_plan(plan: Plan, output: Output) -> None:
     """Print what a plan will do, how long it takes, and what it cannot tell."""
     expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
-    warnings = doubts(plan, device_names)
+    warnings = doubts(plan, before_run.device_names)
     rows = [estimate.to_dict() for estimate in expected]
     facts = [*_facts(plan, expected), *(("warning", line) for line in warnings)]
     output.show(

@@ -15,7 +15,7 @@ import click
 from scaletest.cli import complete, workloads
 from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedCommand, first, heading
-from scaletest.cli.output import Output, echo, is_verbose, show_messages
+from scaletest.cli.output import Output, echo, show_messages
 from scaletest.model import Outcome
 from scaletest.model.errors import UsageError
 from scaletest.render.numbers import seconds
@@ -204,7 +204,7 @@ def command(
       vainfo --display drm --device FILENAME
     scaletest worker --queue media --preset intel --per-device 4 -- transcode \\
       --engine onevpl --input input.h265
-    scaletest worker --queue thumbs --workload thumbnails.py:Thumbnails -- --width 640
+    scaletest worker --queue thumbs --workload thumbs.py:Thumbs -- --width 640
     scaletest worker --once -- sleep 0.5
 
     FILENAME in any argument becomes the path of the device. A request's own arguments are added at
@@ -262,7 +262,7 @@ def _serve(settings: Settings, serving: Serving) -> int:
         # `scaletest cluster check` reads it there
         echo(visibility().to_line(), err=True)
     # imports RQ and redis, which neither --help nor --once needs
-    from workers.worker import serve
+    from scaletest.cli.serving import serve_shown
 
-    serve(serving, settings, "INFO" if is_verbose() else "WARNING")
+    serve_shown(serving, settings)
     return 0

@@ -292,7 +292,7 @@ class ProgressReport:
         endless = 0 < far.running == far.fates.get(Fate.PENDING)
         if endless and idle_s >= ENDLESS_S and not self._is_hinted:
             self._is_hinted = True
-            self._progress.step(
+            self._progress.message(
                 f"for {idle_s:.0f} s nothing changed, and the pods of all {far.running} pending"
                 f" workloads run: if they do not end by themselves, {ENDLESS}"
             )

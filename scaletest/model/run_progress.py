@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from scaletest.model.declared import VERSIONED, Count, Document
+from scaletest.model.declared import VERSIONED, Count, Document, flat
 
 # Lines of its log that are kept, the newest ones, and their length.
 MOST_LINES, LONGEST_LINE = 50, 300
@@ -26,25 +27,32 @@ class RunProgress(Document):
     complete; 0 steps where their number is unknown, and is_estimate where it may still change.
     unit: what a step is called. phase: what is done now; line: its figures. left_s: seconds until
     its end, None where nobody knows. log: what happened, the newest last. ended: whether the
-    command has ended it, in order or not.
+    command has ended it, in order or not. verdict: PASS or FAIL by what is measured so far,
+    RUNNING where that is too little, INVALID at the end only; "" where nothing is judged yet.
     """
 
     document_name: ClassVar[str] = "the progress of a run"
     constants = VERSIONED
 
-    run: Name
+    run: Annotated[Name, "the name of its folder"]
     run_type: Annotated[str, Meta(max_length=40)]
-    title: Line
+    title: Annotated[Line, "what is measured"]
     elapsed_s: Elapsed = 0.0
-    done: Count = 0
-    steps: Count = 0
-    is_estimate: bool = False
-    unit: Annotated[str, Meta(max_length=40)] = STEP
+    done: Annotated[Count, "how many steps are complete"] = 0
+    steps: Annotated[Count, "how many there are; 0 where nobody knows"] = 0
+    is_estimate: Annotated[bool, "whether there may be more or fewer steps"] = False
+    unit: Annotated[str, Meta(max_length=40), "what a step is called"] = STEP
     phase: Line = ""
     line: Line = ""
-    left_s: Elapsed | None = None
+    left_s: Annotated[Elapsed | None, "seconds until the end; null where nobody knows"] = None
     log: Annotated[tuple[Line, ...], Meta(max_length=MOST_LINES)] = ()
     ended: bool = False
+    verdict: Annotated[
+        str,
+        Meta(max_length=10),
+        "PASS, FAIL, or RUNNING while that is not clear; INVALID at the end only; empty where"
+        " nothing is judged while it is measured",
+    ] = ""
 
     @property
     def place(self) -> str:
@@ -73,3 +81,36 @@ class RunProgress(Document):
     def _is_exceeded(self) -> bool:
         """Whether it goes on after as many steps as were expected."""
         return self.is_estimate and self.done >= self.steps and not self.ended
+
+
+class ProgressChange(StrEnum):
+    """What an event tells."""
+
+    START = "start"
+    STEP_BEGUN = "step_begun"
+    STEP_MEASURED = "step_measured"
+    STATE = "state"
+    MESSAGE = "message"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent(Document):
+    """A line of --progress json. message: of a person's log; "" where there is none."""
+
+    document_name: ClassVar[str] = "an event of a run"
+    constants = VERSIONED
+
+    event: Annotated[
+        ProgressChange,
+        "state: how far the run is, where nothing else was told for 10 seconds; message: something"
+        " to know, as a warning",
+    ]
+    progress: Annotated[
+        RunProgress,
+        flat(
+            *("run", "run_type", "title", "elapsed_s", "done", "steps", "is_estimate", "unit"),
+            *("left_s", "verdict"),
+        ),
+    ]
+    message: Annotated[Line, "for people"] = ""

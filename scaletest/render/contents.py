@@ -162,9 +162,10 @@ class Charts:
 class Text:
     """Lines of text.
 
-    style: "plain", "soft" for explanations, "strong", "list", "code", "copy" for a command line, or
-    "warning". label: what stands before each line in forms that have no headings. most: how many
-    lines a summary shows; 0 for all. rest: what one line is called where some are left out.
+    style: "plain", "soft" for explanations, "strong", "list", "code", "copy" for a command line,
+    "chart" for one of characters, or "warning". label: what stands before each line in forms that
+    have no headings. most: how many lines a summary shows; 0 for all. rest: what one line is called
+    where some are left out.
     optional: whether a terminal leaves it out where the summary gets too long.
     """
 

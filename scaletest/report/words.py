@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.request_time import PLACE_TEXTS
 from scaletest.analysis.scaling import Knee
+from scaletest.load.bounded_counts import DurationSummary
 from scaletest.model import Activity, State, Verdict, VerdictKind
 from scaletest.render.contents import Table, aligned
-from scaletest.render.numbers import percent, quantity, seconds
+from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean
 
 KNEES = {
@@ -116,6 +117,22 @@ def sentence(activities: Sequence[Activity]) -> str:
         f"{PLACE_TEXTS[state].label} {percent(part_s / whole_s, 0)}{named.get(state, '')}"
         for state, part_s in largest
         if part_s >= LEAST_TOLD * whole_s > 0
+    )
+
+
+def served(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
+    """What became of requests, how long they ran, and how many a second there were."""
+    count = sum(outcomes.values())
+    if not count:
+        return f"no requests in {duration(elapsed_s)}"
+    parts = [
+        f"{number} {outcome.replace('_', ' ')}" for outcome, number in outcomes.items() if number
+    ]
+    rate = f", {significant(count / elapsed_s)}/s" if elapsed_s > 0 else ""
+    median_s, p95_s = run.quantiles_s["p50"], run.quantiles_s["p95"]
+    times = f"run time median {seconds(median_s)}, p95 {seconds(p95_s)}"
+    return (
+        f"{plural(count, 'request')} in {duration(elapsed_s)} ({', '.join(parts)}){rate}, {times}"
     )
 
 

@@ -1,32 +1,40 @@
-"""Progress of a run, of any type: one live line on a terminal, plain lines elsewhere; and its
-state, for who looks from elsewhere.
+"""Progress of a run, of any type: its state, kept for who looks from elsewhere, and shown by its
+command.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Self
-
-from rich.console import Console
-from rich.text import Text
+from threading import Lock
 
 from scaletest.model.checks import cut
-from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, STEP, RunProgress
+from scaletest.model.errors import ScaletestError
+from scaletest.model.run_progress import (
+    LONGEST_LINE,
+    MOST_LINES,
+    STEP,
+    WORKLOAD,
+    ProgressChange,
+    RunProgress,
+)
+from scaletest.model.verdict import VerdictKind
 from scaletest.render.text import clean
-from scaletest.runs.folder import RunFolder
+from scaletest.runs.folder import RESULT, RunFolder
 from scaletest.runs.progress_keeper import ProgressKeeper
 
-PLAIN_EVERY_S = 10.0
+# A log that is silent for so long gets a line that says how far the run is.
+STATE_EVERY_S = 10.0
 
 
-TOLD_EVERY_S = 1.0
+# Shows an event of a run, with its state then and a line for people, which may be foreign text and
+# may be empty. It returns at once.
+ShowEvent = Callable[[ProgressChange, RunProgress, str], None]
 
 
-def _nothing(folder: RunFolder) -> str:
+def nothing(folder: RunFolder) -> str:
     """Nothing to say about a run that has begun."""
     return ""
 
@@ -36,60 +44,53 @@ def _nobody(state: RunProgress) -> None:
 
 
 class Progress:
-    """Shows what a run does, on standard error. Every call returns at once, from any thread."""
+    """Tells what a run does. Every call returns at once, from any thread."""
 
     def __init__(
         self,
-        console: Console | None = None,
+        show: ShowEvent,
         clock: Callable[[], float] = time.monotonic,
         *,
-        plain: bool = False,
-        quiet: bool = False,
         redis_url: str = "",
-        begun: Callable[[RunFolder], str] = _nothing,
-        changed: Callable[[RunProgress], object] = _nobody,
+        begun: Callable[[RunFolder], str] = nothing,
+        every_s: float = STATE_EVERY_S,
     ) -> None:
-        """plain: no live line, not even on a terminal. quiet: no line stays. redis_url: where the
-        state of a run is published; "" for nowhere. begun: called with the folder of each run that
-        begins; gives a line to show, "" for none. changed: called with the state after a change,
-        in the thread of the run, for mere figures once a second; what it raises ends the run.
+        """redis_url: where the state of a run is published; "" for nowhere. begun: called with the
+        folder of each run that begins; gives a line to show, "" for none. every_s: how often the
+        state is shown when nothing else is.
         """
-        self._console = console or Console(stderr=True, highlight=False)
+        self._show_event = show
         self._clock, self._shown_s = clock, clock()
-        self._quiet = quiet
-        self._redis_url, self._begun, self._changed = redis_url, begun, changed
-        self._changed_s = clock()
-        self._lock = threading.Lock()
+        self._redis_url, self._begun, self._every_s = redis_url, begun, every_s
+        self._lock = Lock()
         self._state = RunProgress("", "", "")
         self._began_s, self._until_s = clock(), 0.0
+        self._begun_step = 0
+        self._folder: RunFolder | None = None
         self._keeper: ProgressKeeper | None = None
-        is_live = self._console.is_terminal and not plain
-        self._live = self._console.status("starting", spinner="dots") if is_live else None
-        if self._live:
-            self._live.start()
 
     @contextmanager
     def of_run(self, folder: RunFolder, title: str) -> Iterator[None]:
         """Keep the state of this run, in its folder and in Redis, until it ends. title: what is
         measured.
         """
-        self._began_s = self._clock()
-        self._change(
-            run=cut(folder.name, 255), run_type=folder.kind, title=_line(title), ended=False, done=0
-        )
+        self._began_s, self._folder, self._begun_step = self._clock(), folder, 0
+        self._state = RunProgress(cut(folder.name, 255), folder.kind, _line(title))
         self._keeper = ProgressKeeper(folder, self.state, self._redis_url)
         try:
+            self._show(ProgressChange.START)
             if line := self._begun(folder):
-                self._print(line)
+                self._show(ProgressChange.MESSAGE, line)
             yield
         except Exception as error:
             self._log(f"ended early: {error}")
             raise
         finally:
+            self._judge(is_final=True)
             self._change(ended=True, left_s=None, phase="", line="")
             self._keeper.close()
             self._keeper = None
-        self._tell()
+            self._show(ProgressChange.END)
 
     def at(
         self,
@@ -102,14 +103,16 @@ class Progress:
     ) -> None:
         """Where in its plan the run is; see RunProgress. left_s: from now on."""
         self._until_s = self._clock() + (left_s or 0.0)
-        self._change(
-            done=done, steps=max(done, steps), left_s=left_s, is_estimate=is_estimate, unit=unit
-        )
-        self._tell()
+        steps = max(done, steps)
+        self._change(done=done, steps=steps, left_s=left_s, is_estimate=is_estimate, unit=unit)
+        if unit != WORKLOAD and self._begun_step <= done < steps:
+            self._begun_step = done + 1
+            self._show(ProgressChange.STEP_BEGUN)
 
     def step_ended(self) -> None:
         """A step is on disk, and nothing is measured: time for what takes longer, as a report."""
         if self._keeper is not None:
+            self._judge()
             self._keeper.publish_report()
 
     def state(self) -> RunProgress:
@@ -119,51 +122,49 @@ class Progress:
         return replace(state, elapsed_s=max(0.0, round(now - self._began_s)), left_s=left_s)
 
     def phase(self, line: str) -> None:
-        """A step entered a phase, which a log shows too."""
-        self._change(phase=_line(line), line="")
-        self._tell()
-        if self._live:
-            self.note(line)
-        else:
-            self._print(line)
+        """A step entered a phase."""
+        self._change(phase=_line(line))
+        self.note(line)
 
     def note(self, line: str) -> None:
-        """What happens now: the live line. A log shows it after ten seconds without a line."""
+        """What happens now. A log shows it after ten seconds without a line."""
         self._change(line=_line(line))
-        if self._clock() - self._changed_s >= TOLD_EVERY_S:
-            self._tell()
-        if self._live:
-            self._live.update(Text(clean(line)))
-        elif self._clock() - self._shown_s >= PLAIN_EVERY_S:
-            self._print(line)
+        if self._clock() - self._shown_s >= self._every_s:
+            self._show(ProgressChange.STATE, line)
 
     def step(self, line: str) -> None:
-        """What stays: a step that is done, or something to know."""
+        """A step is measured."""
         self._log(line)
-        self._tell()
-        if not self._quiet:
-            self._print(line)
+        self._change(done=min(self._state.done + 1, self._state.steps))
+        self._show(ProgressChange.STEP_MEASURED, line)
+
+    def message(self, line: str) -> None:
+        """Something to know."""
+        self._log(line)
+        self._show(ProgressChange.MESSAGE, line)
 
     def warn(self, lines: Iterable[str]) -> None:
         """What may be wrong with the run."""
         for line in lines:
-            self.step(f"warning: {line}")
+            self.message(f"warning: {line}")
 
-    def __enter__(self) -> Self:
-        return self
+    def _judge(self, *, is_final: bool = False) -> None:
+        """Take over the verdict that is stored with the run. Before its end only a FAIL or a PASS
+        says something.
+        """
+        assert self._folder is not None  # a run has begun
+        try:
+            verdict = self._folder.read(RESULT).get("verdict")
+        except ScaletestError:
+            return
+        kind = str(verdict.get("kind")) if isinstance(verdict, dict) else ""
+        if kind == VerdictKind.INVALID and not is_final:
+            kind = str(VerdictKind.RUNNING)
+        self._change(verdict=cut(kind, 10))
 
-    def __exit__(self, *error: object) -> None:
-        """Take the live line away."""
-        if self._live:
-            self._live.stop()
-
-    def _print(self, line: str) -> None:
+    def _show(self, change: ProgressChange, message: str = "") -> None:
         self._shown_s = self._clock()
-        self._console.print(Text(clean(line)), soft_wrap=True)
-
-    def _tell(self) -> None:
-        self._changed_s = self._clock()
-        self._changed(self.state())
+        self._show_event(change, self.state(), message)
 
     def _log(self, line: str) -> None:
         with self._lock:

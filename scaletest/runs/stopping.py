@@ -12,6 +12,10 @@ from types import FrameType
 
 from scaletest.system.wake import Wake
 
+# Live rows clear two lines from the cursor up when they are drawn again, which must not be the line
+# above; and who ends now cannot show the cursor that they hide.
+BELOW_ROWS = "\n\x1b[?25h"
+
 
 class StopRequest:
     """Asks a run to end. reason: who asked, "" as long as nobody did; whoever measures looks.
@@ -36,7 +40,7 @@ class StopRequest:
 def _say(line: str) -> None:
     """To standard error, past all buffers, since a signal may come while one of them is written."""
     with suppress(OSError):
-        os.write(2, f"\n{line}\n".encode())
+        os.write(2, f"\n{line}\n{BELOW_ROWS if os.isatty(2) else ''}".encode())
 
 
 @contextmanager

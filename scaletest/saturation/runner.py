@@ -35,6 +35,7 @@ from scaletest.model.saturation import (
     rounded,
 )
 from scaletest.model.texts import HIDDEN, masked
+from scaletest.render.numbers import seconds
 from scaletest.runs.folder import RESULT
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
@@ -127,7 +128,7 @@ class Runner:
         left_s = None
         if expected.usual_s is not None and left > 0:
             left_s = left * expected.usual_s / steps
-        self._progress.at(done, steps, left_s=left_s, is_estimate=is_search)
+        self._progress.at(done, max(steps, done + 1), left_s=left_s, is_estimate=is_search)
 
     def _measure(
         self, probe: Probe, course: SaturationSequence
@@ -197,7 +198,7 @@ def line(plan: SaturationPlan, assessed: Assessed) -> str:
     """A step in one line."""
     step = assessed.step
     p95 = assessed.latency.p95 or assessed.latency.p50
-    latency = f", p{100 * p95.p:.0f} {1000 * p95.value:.3g} ms" if p95 else ""
+    latency = f", p{100 * p95.p:.0f} {seconds(p95.value)}" if p95 else ""
     wrong = assessed.tester or assessed.saturated or assessed.undecided
     state = f": {wrong}" if wrong else ""
     rate = f"{assessed.goodput.value:.4g}/s"
@@ -214,7 +215,7 @@ def saturate(
             article.prepare(Path(options.original_csv))
         path, stop = new_path(os.environ, options.run_dir), StopRequest()
         database = before.enter_context(
-            closing(Database(options.sql, plan, path.name, progress.step))
+            closing(Database(options.sql, plan, path.name, progress.message))
         )
         database.open()
         folder = begun(path, plan, options.labels, before)
@@ -222,7 +223,7 @@ def saturate(
         unwind = bool(options.cluster.service or options.agents.agent_jobs)
         with stopping(stop, unwind=unwind) as stack:
             for each in target.shown:
-                progress.step(each)
+                progress.message(each)
             causes = not (options.no_causes or options.agents.agent_jobs)
             _, code = measure(
                 plan, target, (folder, database), progress, stop, stack, target.shown, causes=causes

@@ -73,9 +73,9 @@ def tune(
         _check_amounts(setting)
         # whether it can be done at all, before anything is
         changed({}, setting, variable, argument)
-    with closing(Database(options.sql, plan, "", progress.step)) as database:
+    with closing(Database(options.sql, plan, "", progress.message)) as database:
         database.open()
-    progress.step(note)
+    progress.message(note)
     trial = _Trial(plan, options, tuning, hold, progress)
     with stopping(trial.stop, unwind=True) as stack:
         enter(stack, hold)
@@ -152,7 +152,7 @@ class _Trial:
         """
         tuning = self._tuning
         name = ", ".join(f"{key} {value}" for key, value in setting.items())
-        self._progress.step(f"setting {name}")
+        self._progress.message(f"setting {name}")
         before_cpu, before_memory = tuning.resources()
         cpu = float(quantity(setting.get("cpu", str(before_cpu))))
         memory = float(quantity(setting.get("memory", str(before_memory))))
@@ -170,7 +170,9 @@ class _Trial:
                 target = replace(find_target(self._options, self._plan), enter=lambda stack: None)
                 folder = begun(new_path(os.environ), self._plan, labels, stack)
                 stack.enter_context(self._progress.of_run(folder, self._plan.target))
-                database = Database(self._options.sql, self._plan, folder.name, self._progress.step)
+                database = Database(
+                    self._options.sql, self._plan, folder.name, self._progress.message
+                )
                 stack.callback(database.close)
                 result, _ = measure(
                     self._plan,
@@ -202,4 +204,4 @@ class _Trial:
                 # at the number of a setting they would take it back at once
                 self._hold.hold(self._tuning.replicas)
         for line in self._tuning.put_back():
-            self._progress.step(line)
+            self._progress.message(line)

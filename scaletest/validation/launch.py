@@ -15,6 +15,7 @@ from scaletest.load import busy_check
 from scaletest.model import Background, Plan
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
+from scaletest.model.verdict import parse_of_steps
 from scaletest.runs.folder import RESULT, RunFolder
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
@@ -84,14 +85,28 @@ def doubts(plan: Plan, devices: Devices) -> list[str]:
     )
     doubt = inseparable(points, plan.parts * plan.repeats, who=who)
     lines = [doubt] if doubt and len(points) >= 3 else []
+    return [*lines, *_unlike(plan, devices)]
+
+
+def doubts_before(plan: Plan, devices: Devices) -> list[str]:
+    """The doubts that belong before the run: all where a threshold bounds a coefficient of the law,
+    else those that do not only concern the law.
+    """
+    bounded = {parse_of_steps(text, plan.steps).measure for text in plan.thresholds}
+    if not bounded.isdisjoint(("contention", "coherency")):
+        return doubts(plan, devices)
+    return _unlike(plan, devices)
+
+
+def _unlike(plan: Plan, devices: Devices) -> list[str]:
+    """A warning where devices are compared that are not alike."""
     models = Counter(devices(plan)) if plan.compares else Counter[str]()
-    if len(models) > 1:
-        names = ", ".join(f"{count} {name or 'unknown'}" for name, count in models.most_common())
-        lines.append(
-            f"the devices are not alike ({names}): compare on one kind, with a narrower"
-            " --device-glob"
-        )
-    return lines
+    if len(models) < 2:
+        return []
+    names = ", ".join(f"{count} {name or 'unknown'}" for name, count in models.most_common())
+    return [
+        f"the devices are not alike ({names}): compare on one kind, with a narrower --device-glob"
+    ]
 
 
 def same_devices(plan: Plan, devices: Devices) -> None:
@@ -152,12 +167,12 @@ def _validate(
     unwind = hand_on or bool(target)
     with stopping(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
         if target:
-            progress.warn([*doubts(plan, devices), *target.warnings])
+            progress.warn([*doubts_before(plan, devices), *target.warnings])
             backend, load, samples = target.set_up(plan, runner, stack)
             result = runner.run(backend, load, samples=samples)
         else:
             site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
-            progress.warn(doubts(plan, devices))
+            progress.warn(doubts_before(plan, devices))
             result = _run_here(plan, runner, site)
         folder.write(RESULT, result.to_dict())
     return result

@@ -235,7 +235,7 @@ def test_a_schedule_says_why_it_cannot_be_changed(browse: Open) -> None:
     site = Site(pace.steps([(20, 1), (1, 60)]))
     browser = browse()
     browser.get(site.url)
-    assert browser.find_elements(By.CSS_SELECTOR, ".set button, .quick button") == [
+    assert browser.find_elements(By.CSS_SELECTOR, ".steer button") == [
         browser.find_element(By.CSS_SELECTOR, "[data-reset] button")
     ]
     assert "the load cannot be changed" in inner(browser, ".steer", "innerText")

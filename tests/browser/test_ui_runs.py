@@ -126,8 +126,9 @@ def test_a_run_in_progress_is_renewed_without_losing_what_is_unfolded(
         for fold in folds[:1]:
             fold.click()
         chart = browser.find_element(By.CSS_SELECTOR, ".report svg.chart")
-        tell(folder, done=2, steps=8, left_s=30.0, log=("4 workers: 9/s",))
+        tell(folder, done=2, steps=8, verdict="FAIL", log=("4 workers: 9/s",))
         eventually(lambda: "step 3 of 8" in text_of(browser))
+        assert "Verdict so far: FAIL" in text_of(browser)
         assert "4 workers: 9/s" in browser.find_element(By.CLASS_NAME, "log").text
         # what has not changed was left alone
         assert chart.is_displayed()

@@ -1,4 +1,4 @@
-"""What the guides say to type is what the chart and the program take."""
+"""What the guides say to install is what the chart takes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import re
 import shlex
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from hack.kubernetes import NotBuilt, tool
-from scaletest.cli.main import cli
 from tests.cluster.charts import MAIN_HELM, ROOT, objects, render
 from tests.conftest import missing
 
@@ -36,18 +34,6 @@ def lines(page: Path, program: str) -> list[list[str]]:
     """The command lines of a program, as the page has them."""
     text = page.read_text("utf-8").splitlines()
     return [shlex.split(line)[1:] for line in text if line.strip().startswith(f"{program} ")]
-
-
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_scaletest_commands_in_the_guides_are_accepted(page: Path) -> None:
-    commands = lines(page, "scaletest")
-    assert commands
-    for arguments in commands:
-        command: Any = cli
-        while hasattr(command, "get_command"):
-            command = command.get_command(None, arguments.pop(0))
-            assert command is not None
-        command.make_context(command.name, arguments)
 
 
 def test_helm_commands_in_the_guides_render(helm: str) -> None:

@@ -225,7 +225,7 @@ def test_each_signal_says_what_it_does(tmp_path: Path) -> None:
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         lines = iter(process.stderr)
-        assert any("measuring" in shown for shown in lines)
+        eventually(lambda: (tmp_path / "run" / "workers.log").exists())
         process.send_signal(signal.SIGINT)
         assert any("Ctrl-C: what runs is finished in order" in shown for shown in lines)
         process.send_signal(signal.SIGTERM)

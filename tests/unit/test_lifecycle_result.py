@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
 from scaletest.analysis.lifecycle.phases import Fate, LifecycleProgress
 from scaletest.analysis.lifecycle.result import WorkloadSelection, result
 from scaletest.lifecycle.sampling import ProgressReport
 from scaletest.model.lifecycle import Stamp
 from scaletest.model.verdict import VerdictKind
-from scaletest.runs.progress import Progress
 from tests.unit.lifecycles import BEGAN, VIEW, of, submission, workload
+from tests.unit.told import telling
 
 
 def test_defect_09_all_series_are_ordered_alike() -> None:
@@ -72,14 +69,14 @@ def test_pods_that_run_without_end_are_counted_and_hinted_at_once() -> None:
     assert "--run-seconds" in lifecycle.verdict.remedy
     # and during the run, once
     now = [0.0]
-    shown = io.StringIO()
-    report = ProgressReport(Progress(Console(file=shown)), lambda: now[0])
+    shown: list[str] = []
+    report = ProgressReport(telling(shown), lambda: now[0])
     stuck = LifecycleProgress(2, 2, 0, {Fate.PENDING: 2}, 2, 2)
     hints = []
     for at_s in (1.0, 60.0, 130.0, 200.0):
         now[0] = at_s
         report.tell(stuck)
-        hints.append(shown.getvalue().count("if they do not end by themselves"))
+        hints.append("".join(shown).count("if they do not end by themselves"))
     assert hints == [0, 0, 1, 1]
 
 

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from scaletest.cli import validate, validate_options
 from scaletest.cli.main import run as program
+from scaletest.cli.quick import HERE
 from scaletest.model import Plan
 from scaletest.model import plan as schemas
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
@@ -87,7 +89,14 @@ def context(*arguments: str) -> click.Context:
 
 
 def plan_of(*arguments: str) -> Plan:
-    return validate_options.plan(context(*arguments), "q")
+    plan, _ = validate_options.plan(context(*arguments))
+    return replace(plan, queue="q")
+
+
+def on_four_devices(*arguments: str) -> Plan:
+    """The plan of a run here, where four devices are."""
+    plan, is_limited = validate_options.plan(context(*arguments))
+    return HERE.prepared(plan, lambda plan: ["device"] * 4, is_limited=is_limited)
 
 
 def origin(key: str, *arguments: str) -> tuple[Any, str]:
@@ -169,18 +178,16 @@ def test_shares_that_cannot_be_are_refused(settings: dict[str, Any], text: str) 
 
 def test_several_numbers_per_device_are_the_steps_and_need_all_devices(tmp_path: Path) -> None:
     arguments = ("--per-device", "1,2,3", "--preset", "intel")
-    plan = validate_options.plan(context(*arguments), "q", lambda plan: ["device"] * 4)
+    plan = on_four_devices(*arguments)
     assert (plan.steps, plan.limit, [plan.share(workers) for workers in plan.steps]) == (
         (4, 8, 12),
         12,
         [1, 2, 3],
     )
     with pytest.raises(UsageError, match="limit is 8, fewer than 3 workers on each of 4 devices"):
-        validate_options.plan(context(*arguments, "--limit", "8"), "q", lambda plan: ["device"] * 4)
+        on_four_devices(*arguments, "--limit", "8")
     # one number is how the workers of an ordinary run share
-    plan = validate_options.plan(
-        context("--per-device", "2", "--preset", "intel"), "q", lambda plan: ["device"] * 4
-    )
+    plan = on_four_devices("--per-device", "2", "--preset", "intel")
     assert (plan.steps, plan.share(1), plan.share(8)) == ((1, 2, 4, 8), 2, 2)
 
 

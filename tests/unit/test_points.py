@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,9 @@ from scaletest.analysis.law import (
     lacking,
     repeats_needed,
 )
+from scaletest.cli import validate
+from scaletest.model import Plan
+from scaletest.validation import launch
 
 
 def test_single_points_ask_for_more_steps_or_repeats() -> None:
@@ -152,3 +156,18 @@ def test_computed_errors_are_those_of_simulated_fits(
     )
     both = statistics.correlation([law.contention for law in laws], [law.coherency for law in laws])
     assert both == pytest.approx(correlation, abs=0.05)
+
+
+def test_a_run_warns_of_its_law_only_where_a_threshold_needs_it() -> None:
+    few: dict[str, Any] = {"limit": 4, "order": "mirrored", "queue": "q"}
+    assert launch.doubts(Plan(**few), lambda plan: ())
+    assert not launch.doubts_before(Plan(**few), lambda plan: ())
+    bounded = Plan(**few, thresholds=("contention<5%",))
+    (warning,) = launch.doubts_before(bounded, lambda plan: ())
+    assert warning == launch.doubts(bounded, lambda plan: ())[0]
+
+
+def test_the_steps_that_are_usual_are_enough_for_a_law() -> None:
+    usual = {option.name: option.default for option in validate.command.params}
+    plan = Plan(limit=usual["limit"], order=usual["order"], queue="q")
+    assert not launch.doubts(plan, lambda plan: ())

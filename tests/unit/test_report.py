@@ -27,13 +27,13 @@ from scaletest.report.formats import text as text_format
 from scaletest.report.validation import words
 from scaletest.report.validation.report import validation_report
 from scaletest.report.validation.steps import COLUMNS
-from scaletest.runs.progress import Progress
 from scaletest.validation.run_type import ValidationRun
 from scaletest.validation.runner import StepTally, progress_line
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.golden_files import golden
 from tests.unit.report_page import Page
+from tests.unit.told import telling
 
 DOCS = Path(__file__).parents[2] / "docs"
 KINDS = {
@@ -275,18 +275,19 @@ def test_the_picture_is_drawn(
         write_bytes(content, tmp_path / "no" / "x.png", "--png FILE")
 
 
-def test_plain_progress_tells_phases_and_every_ten_seconds() -> None:
+def test_plain_progress_tells_steps_and_what_happens_every_ten_seconds() -> None:
     now = [0.0]
-    out = io.StringIO()
+    shown: list[str] = []
     tally = StepTally()
     tally.completions, tally.failures = 7, 1
-    with Progress(Console(file=out), lambda: now[0]) as progress:
-        progress.phase("2 workers: measuring")
-        for now[0] in (1.0, 9.0, 10.5, 11.0):
-            progress.note(progress_line(2, tally, now[0], 20.0, None))
-        progress.step("2 workers: done")
-    assert out.getvalue().splitlines() == [
-        "2 workers: measuring",
-        "2 workers: measuring, 7 done, 1 failed, 10 s of 20 s at most",
-        "2 workers: done",
+    progress = telling(shown, clock=lambda: now[0])
+    progress.at(1, 4, left_s=50.0)
+    progress.phase("2 workers: measuring")
+    for now[0] in (1.0, 9.0, 10.5, 11.0):
+        progress.note(progress_line(2, tally, now[0], 20.0, None))
+    progress.step("2 workers: done")
+    place = "step 2 of 4: 2 workers"
+    assert shown == [
+        f"{place}: measuring, 7 done, 1 failed, 10 s of 20 s at most, about 40 s left",
+        f"{place}: done, about 39 s left",
     ]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from scaletest.analysis.stopping import STEADY, Turn, forecast, left_s
 from scaletest.broker import keys, run_progress
 from scaletest.broker.run_progress import RunPublisher, published, published_report, published_run
 from scaletest.model import Measurement, Plan
 from scaletest.model.errors import InvalidValue
-from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, RunProgress
+from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, ProgressChange, RunProgress
 from scaletest.render import encoding
 from scaletest.runs import progress_keeper
 from scaletest.runs.folder import PROGRESS, RunFolder
@@ -25,6 +23,7 @@ from scaletest.runs.registry import TYPES, run_type
 from scaletest.runs.transfer import export, import_run
 from tests.conftest import eventually
 from tests.unit import runs
+from tests.unit.told import telling
 from tests.unit.virtual_redis import Clock, VirtualRedis
 
 
@@ -65,7 +64,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 
 def silent(**options: Any) -> Progress:
-    return Progress(Console(file=io.StringIO()), **options)
+    return telling([], **options)
 
 
 def state_of(folder: RunFolder) -> RunProgress:
@@ -82,7 +81,7 @@ def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
         progress.phase("2 workers: measuring")
         progress.note("2 workers: 7 done")
         for number in range(60):
-            progress.step(f"line {number} \x1b[31m" + "x" * 1000)
+            progress.message(f"line {number} \x1b[31m" + "x" * 1000)
         now[0] = 110.0
         state = progress.state()
         assert (state.elapsed_s, state.left_s, state.place) == (10.0, 30.0, "step 2 of about 4")
@@ -112,20 +111,29 @@ def test_a_folder_that_cannot_be_written_does_not_harm_the_run(folder: RunFolder
     assert not (folder.path / PROGRESS).exists()
 
 
-def test_changes_are_told_at_once_and_figures_once_a_second(folder: RunFolder) -> None:
+def test_changes_are_told_at_once_and_figures_as_often_as_wanted(folder: RunFolder) -> None:
     now, states = [100.0], list[RunProgress]()
-    progress = silent(clock=lambda: now[0], changed=states.append)
+
+    def tell(change: ProgressChange, state: RunProgress, message: str) -> None:
+        states.append(state)
+
+    progress = Progress(tell, clock=lambda: now[0], every_s=1.0)
     with progress.of_run(folder, "sleep 1"):
         progress.at(1, 4)
-        progress.phase("2 workers: measuring")
         for tenth in range(25):
             now[0] = 100.0 + tenth / 10
             progress.note(f"{tenth} done")
         progress.step("2 workers: 2.0 requests/s")
     assert [state.line for state in states] == ["", "", "10 done", "20 done", "24 done", ""]
-    assert states[1].phase == "2 workers: measuring" and states[4].log and states[5].ended
-    # and who does not want to know more ends the run
-    impatient = silent(changed=lambda _: 1 // 0)
+    assert states[4].done == 2 and states[5].ended
+
+
+def test_who_does_not_want_to_know_more_ends_the_run(folder: RunFolder) -> None:
+    def fail(change: ProgressChange, state: RunProgress, message: str) -> None:
+        if state.done:
+            raise ZeroDivisionError
+
+    impatient = Progress(fail)
     with pytest.raises(ZeroDivisionError), impatient.of_run(folder, "sleep 1"):
         impatient.at(1, 4)
     assert state_of(folder).log[-1].startswith("ended early: ")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from scaletest.analysis.saturation.sequence import LONGEST, forecast
 from scaletest.load.level_load import LoadOrder, LoadResult
-from scaletest.runs.progress import Progress
 from scaletest.saturation.runner import Runner
 from tests.unit.simulated import PLAN, Simulated
+from tests.unit.told import telling
 
 
 class OnItsOwnClock:
@@ -63,7 +61,7 @@ class OnItsOwnClock:
 )
 def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
     plan = replace(PLAN, **more)
-    load, silent = OnItsOwnClock(), Progress(Console(file=io.StringIO()))
+    load, silent = OnItsOwnClock(), telling([])
 
     def sleep(seconds: float) -> None:
         load.now_s += seconds

@@ -31,7 +31,6 @@ from scaletest.report.lifecycle_figures import phase_charts
 from scaletest.report.validation import figures
 from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import Progress
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.runner import StepTally, progress_line
 from tests.conftest import missing
@@ -39,6 +38,7 @@ from tests.unit import runs
 from tests.unit.lifecycles import of, workload
 from tests.unit.made import measured
 from tests.unit.test_benchmark_report import stored as stored_benchmarks
+from tests.unit.told import telling
 
 
 def later(row: Record, seconds: float) -> Record:
@@ -118,15 +118,15 @@ def test_an_interval_that_rounds_to_zero_has_no_sign() -> None:
 
 
 def test_progress_has_no_exponent() -> None:
-    out = io.StringIO()
+    shown: list[str] = []
     seconds = [0.0]
-    progress = Progress(Console(file=out, width=200), clock=lambda: seconds[0])
+    progress = telling(shown, clock=lambda: seconds[0])
     seconds[0] = 60.0
     rate = slowing(0.0)[0].steps[0].throughput
     tally = StepTally()
     tally.completions = 740_000
     progress.note(progress_line(2, tally, 60.0, 90.0, replace(rate, per_s=12_345.6)))
-    assert "12350/s" in out.getvalue()
+    assert "12350/s" in shown[-1]
 
 
 @pytest.mark.parametrize(

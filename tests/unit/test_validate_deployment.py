@@ -4,7 +4,6 @@ plays.
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from scaletest.cli.main import run
 from scaletest.cluster import connection, rights
@@ -22,9 +20,9 @@ from scaletest.cluster.deployment import Autoscaler, PodState
 from scaletest.cluster.rights import Right
 from scaletest.model import NodeSample, Outcome, Plan, Record, Reply
 from scaletest.model.errors import WaitTimeout
-from scaletest.runs.progress import Progress
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.runner import ValidationRunner
+from tests.unit.told import telling
 
 RUN_S = 0.02
 URL = "http://client.example:9996"
@@ -290,7 +288,7 @@ def test_pods_may_take_as_long_as_the_backend_says(tmp_path: Path) -> None:
         return int(now[0] >= 200.0)
 
     backend: Any = SimpleNamespace(scale=lambda workers: None, ready=ready, close=lambda: None)
-    progress = Progress(Console(file=io.StringIO()))
+    progress = telling([])
     plan = Plan(limit=1, queue="q", seconds=1.0)
 
     def runner(name: str, **options: Any) -> ValidationRunner:

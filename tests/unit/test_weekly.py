@@ -25,8 +25,7 @@ class Listed:
         for item in session.items:
             for mark in item.iter_markers("weekly"):
                 print("MARKED", mark.kwargs.get("part"), item.nodeid)
-options = ["--collect-only", "-q", "-m", "weekly", "tests/cluster", "tests/integration"]
-sys.exit(pytest.main(options, plugins=[Listed()]))
+sys.exit(pytest.main(["--collect-only", "-q", "-m", "weekly", "tests"], plugins=[Listed()]))
 """
 
 

@@ -1,8 +1,8 @@
 """A run as plain text, and on a terminal: heading, summary, verdict, where it is, what to try next.
 
 The most important stands last, where a terminal leaves the eye. A table that is too wide leaves out
-its spare columns, and else is broken into several below each other. Texts that are optional are cut
-where the whole would be longer than a screen.
+its spare columns, and else is broken into several below each other. Texts that are optional are
+cut, and charts left out, where the whole would be longer than a screen.
 """
 
 from __future__ import annotations
@@ -45,6 +45,14 @@ def render(report: Report) -> str:
     return out.getvalue()
 
 
+def show_here(report: Report) -> None:
+    """Print the summary on standard output, in the width of the terminal if it is one."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH)
+    show(report, console)
+
+
 def show(report: Report, console: Console) -> None:
     """Print the summary."""
     head = report.head
@@ -63,7 +71,7 @@ def show(report: Report, console: Console) -> None:
     for block in blocks:
         lines = _lines(block, console.width)
         if isinstance(block, Text) and block.optional and room < 0:
-            most = max(0, len(lines) + room)
+            most = 0 if block.style == "chart" else max(0, len(lines) + room)
             room += len(lines) - most
             lines = lines[:most]
         _show_lines(console, block, lines)
@@ -120,5 +128,6 @@ def _lines(block: Block, width: int) -> list[str]:
     if isinstance(block, Table):
         return list(aligned(block, width))
     if isinstance(block, Text):
-        return block.shown
+        is_too_wide = block.style == "chart" and max(map(len, block.shown), default=0) > width
+        return [] if is_too_wide else block.shown
     return []

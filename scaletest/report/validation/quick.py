@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.quick import QuickAnswer, quick_answer
-from scaletest.analysis.steps import Step
-from scaletest.render.bars import Bar, bar_lines
 from scaletest.render.numbers import plural, significant
 from scaletest.render.text import clean
 from scaletest.report.validation import words
+from scaletest.report.validation.speedup import speedup_bars
 
 LONGEST_ERROR = 160
 
@@ -20,7 +19,7 @@ def quick_lines(result: Evaluation) -> Iterator[str]:
     """The whole answer, in at most 15 lines."""
     answer = quick_answer(result.steps)
     yield from (f"warning: {line}" for line in result.noticed[:1])
-    yield from _bars(result)
+    yield from speedup_bars(result)
     yield from _failures(result)
     if answer is not None and len(result.steps) > 1:
         yield _reached(answer, result)
@@ -28,27 +27,6 @@ def quick_lines(result: Evaluation) -> Iterator[str]:
     yield "This was a quick look, not a verdict. To measure it well:"
     yield f"  scaletest validate {_options(result, answer)} -- {shlex.join(result.plan.command)}"
     yield "To see charts of it: scaletest report LAST -o report.html"
-
-
-def _bars(result: Evaluation) -> Iterator[str]:
-    steps = result.steps
-    if not steps or steps[0].workers > 1 or not steps[0].throughput.per_s:
-        return
-    first = steps[0].throughput.per_s
-    bars = [
-        Bar(
-            plural(step.workers, "worker"),
-            _speedup(step, first),
-            f"{significant(_speedup(step, first))}x  {significant(step.throughput.per_s)}/s",
-        )
-        for step in steps
-    ]
-    yield from bar_lines(bars, most=max(step.workers for step in steps))
-
-
-def _speedup(step: Step, first: float) -> float:
-    """Throughput over that of one worker."""
-    return step.throughput.per_s / first
 
 
 def _failures(result: Evaluation) -> Iterator[str]:

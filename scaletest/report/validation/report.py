@@ -42,6 +42,7 @@ from scaletest.render.svg import Chart
 from scaletest.render.text import clean, one_line
 from scaletest.report import failures
 from scaletest.report.validation import figures, nodes, resources, times, words
+from scaletest.report.validation.speedup import speedup_bars
 from scaletest.report.validation.steps import members, rows_of, sheet, table, whole_table
 from scaletest.report.words import KNEES, knee, warnings
 from scaletest.validation.run_type import ValidationRun
@@ -139,6 +140,7 @@ def summary(run: ValidationRun) -> list[Block]:
     return [
         table(result, left_out, SHORT),
         Text([_foot(result)], "soft"),
+        Text(speedup_bars(result), "chart", optional=True),
         Text([words.law(result)], label="law"),
         Text([words.shares(result)], label="shares"),
         Text(

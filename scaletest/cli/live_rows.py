@@ -1,0 +1,64 @@
+"""Rows at the foot of a terminal that are drawn anew a few times a second, while lines scroll above
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from scaletest.render.text import clean, one_line
+
+PER_S = 4
+
+
+class LiveRows:
+    """Rows on standard error until it is closed. rows: gives them for a width in characters; called
+    from another thread. They are shortened to it, and no terminal obeys foreign text in them.
+    """
+
+    def __init__(
+        self,
+        rows: Callable[[int], Sequence[str]],
+        console: Console | None = None,
+        *,
+        per_s: int = PER_S,
+    ) -> None:
+        """per_s: how often they are drawn a second."""
+        self._rows = rows
+        self._console = console or Console(stderr=True, highlight=False)
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._drawn,
+            refresh_per_second=per_s,
+            transient=True,
+        )
+
+    def add_line(self, line: str) -> None:
+        """Let a line stay above the rows."""
+        self._console.print(Text(clean(line)), soft_wrap=True)
+
+    def refresh(self) -> None:
+        """Draw the rows now."""
+        self._live.refresh()
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Take the rows away, and show the cursor."""
+        # the terminal may be gone
+        with suppress(OSError):
+            self._live.stop()
+
+    def _drawn(self) -> Group:
+        rows = self._rows(self._console.width - 1)
+        texts = (one_line(row).encode(self._console.encoding, "replace") for row in rows)
+        shown = (text.decode(self._console.encoding) for text in texts)
+        return Group(*(Text(row, no_wrap=True, overflow="ellipsis") for row in shown))

@@ -1,0 +1,142 @@
+"""What a long command shows of its progress, on standard error: live rows on a terminal, a line a
+step elsewhere, or events for programs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from rich.console import Console
+
+from scaletest.cli.live_rows import LiveRows
+from scaletest.cli.output import echo
+from scaletest.model.checks import cut
+from scaletest.model.run_progress import (
+    LONGEST_LINE,
+    ProgressChange,
+    ProgressEvent,
+    RunProgress,
+)
+from scaletest.model.verdict import VerdictKind
+from scaletest.render.bars import meter
+from scaletest.render.numbers import duration, percent
+from scaletest.render.text import one_line
+from scaletest.runs.folder import RunFolder
+from scaletest.runs.progress import Progress, nothing
+
+AUTO, PLAIN, JSON = "auto", "plain", "json"
+GAP = "  "
+# Characters of a bar: where there is less room than the first, there is none.
+LEAST_BAR, WIDEST_BAR = 8, 30
+# What a terminal and a log show.
+LASTING = (ProgressChange.STEP_MEASURED, ProgressChange.MESSAGE)
+SO_FAR: Mapping[str, str] = {
+    VerdictKind.PASS: "so far PASS",
+    VerdictKind.FAIL: "so far FAIL",
+    VerdictKind.RUNNING: "no verdict yet",
+}
+
+
+@contextmanager
+def shown(
+    form: str = AUTO,
+    *,
+    quiet: bool = False,
+    steps: bool = True,
+    redis_url: str = "",
+    begun: Callable[[RunFolder], str] = nothing,
+) -> Iterator[Progress]:
+    """The progress of the runs of a command, shown in that form until the command has ended.
+
+    quiet: show nothing. steps: whether steps leave lines, or else only a terminal shows anything.
+    redis_url, begun: see Progress.
+    """
+    console = Console(stderr=True, highlight=False)
+    is_live = form == AUTO and console.is_terminal and not console.is_dumb_terminal
+    if is_live and not quiet:
+        lasting = LASTING if steps else ()
+
+        def let_stay(change: ProgressChange, state: RunProgress, message: str) -> None:
+            if message and change in lasting:
+                live.add_line(message)
+
+        progress = Progress(let_stay, redis_url=redis_url, begun=begun)
+        with LiveRows(lambda width: list(rows(progress.state(), width)), console) as live:
+            yield progress
+        return
+    line = json_line if form == JSON else plain_line
+    if quiet or not steps:
+        line = no_line
+    yield Progress(Lines(line), redis_url=redis_url, begun=begun)
+
+
+class Lines:
+    """Prints a line for an event. line: of an event; "" for none."""
+
+    def __init__(self, line: Callable[[ProgressChange, RunProgress, str], str]) -> None:
+        self._line, self._is_read = line, True
+
+    def __call__(self, change: ProgressChange, state: RunProgress, message: str) -> None:
+        """Print the line; once nobody reads standard error any more, nothing."""
+        line = self._line(change, state, message)
+        if not (line and self._is_read):
+            return
+        try:
+            echo(line, err=True)
+        except OSError:
+            # what is measured is worth more than who looks
+            self._is_read = False
+
+
+def no_line(change: ProgressChange, state: RunProgress, message: str) -> str:
+    """Nothing, of any event."""
+    return ""
+
+
+def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
+    """An event in a log; "" where it says nothing new."""
+    if change is ProgressChange.START:
+        return one_line(f"run {state.run}: {state.run_type} of {state.title}")
+    if change not in (ProgressChange.STEP_MEASURED, ProgressChange.STATE):
+        return one_line(message)
+    if change is ProgressChange.STEP_MEASURED:
+        # where the run was until now
+        state = replace(state, done=max(0, state.done - 1))
+    place = ": ".join(filter(None, (state.place, message)))
+    return one_line(", ".join(filter(None, (place, _left(state)))))
+
+
+def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
+    """An event for programs: no character of foreign text is left that a terminal would obey."""
+    event = ProgressEvent(change, state, cut(one_line(message), LONGEST_LINE))
+    return json.dumps(event.to_dict())
+
+
+def rows(state: RunProgress, width: int) -> Iterator[str]:
+    """Where a run is, its bar, the time left and the verdict so far; and what happens now."""
+    part = None if state.ended else state.part
+    shares = [] if part is None else [percent(part, 0)]
+    time = [_left(state) or f"{state.elapsed_s:.0f} s passed"]
+    so_far = list(filter(None, [SO_FAR.get(state.verdict)]))
+    place = list(filter(None, [state.place]))
+    # in a narrow terminal the time left is worth most, beside the place
+    choices = (place + shares + time + so_far, place + shares + time, place + time)
+    texts = next((texts for texts in choices if len(GAP.join(texts)) <= width), choices[-1])
+    room = width - len(GAP.join(texts)) - len(GAP)
+    if part is not None and room >= LEAST_BAR:
+        texts.insert(len(place), meter(part, min(room, WIDEST_BAR)))
+    yield GAP.join(texts)
+    yield state.line or "starting"
+
+
+def _left(state: RunProgress) -> str:
+    """The time left, in words; "" where nobody knows it."""
+    if state.left_s is None:
+        return ""
+    if state.left_s < 1:
+        return "nearly done"
+    seconds = state.left_s
+    return f"about {f'{seconds:.0f} s' if seconds < 60 else duration(seconds)} left"

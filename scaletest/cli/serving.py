@@ -1,0 +1,104 @@
+"""What a worker that serves a queue says of itself, on standard error: what it listens to, a live
+row on a terminal, and a summary at its end.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+
+from scaletest.cli.output import echo, is_verbose, live_rows
+from scaletest.load.bounded_counts import DurationHistogram
+from scaletest.model.texts import masked, short
+from scaletest.report import words
+from workers.runtime import Serving, Settings
+from workers.tally import WorkTally
+from workers.worker import Worker, serve
+
+RECENT_S = 10.0
+
+
+def serve_shown(serving: Serving, settings: Settings) -> None:
+    """Serve a queue until a signal ends it, and say so."""
+    shown = ServedQueue(serving, settings)
+    level = "INFO" if is_verbose() else "WARNING"
+    try:
+        with live_rows(shown.rows, per_s=4):
+            serve(serving, settings, level, shown.tally, shown.begun)
+    finally:
+        shown.sum_up()
+
+
+class ServedQueue:
+    """A worker as its user sees it."""
+
+    def __init__(self, serving: Serving, settings: Settings) -> None:
+        self.serving, self.settings, self.tally = serving, settings, WorkTally()
+        self._worker: Worker | None = None
+        self._began_s = time.monotonic()
+        self._counts: deque[tuple[float, int]] = deque()
+        self._current, self._since_s = "", 0.0
+
+    def begun(self, worker: Worker) -> None:
+        """Say what is served, and by what."""
+        self._worker, self._began_s = worker, time.monotonic()
+        _say(
+            f"worker {worker.name}: serving queue {self.serving.queue} of"
+            f" {masked(self.serving.redis_url)}, running"
+            f" {shlex.join(self.settings.command) or 'sleep'}{_on(worker.device)}"
+        )
+
+    def rows(self) -> Sequence[str]:
+        """The live row."""
+        if self._worker is None:
+            return [f"connecting to {masked(self.serving.redis_url)}"]
+        now = time.monotonic()
+        parts = [
+            f"queue {self.serving.queue}",
+            f"{self.tally.ended} done",
+            *([f"{self.tally.failed} failed"] if self.tally.failed else []),
+            f"{short(self._rate(now))}/s",
+            self._doing(self._worker, now),
+        ]
+        return ["  ".join(parts)]
+
+    def sum_up(self) -> None:
+        """Say what was done, where the worker came to serve."""
+        if self._worker is None:
+            return
+        served_s = time.monotonic() - self._began_s
+        times = DurationHistogram(self.tally.run_times, self.tally.ended, low=0.0, high=math.inf)
+        summary = words.served(self.tally.outcomes, times.summary(), served_s)
+        _say(f"worker {self._worker.name} ended: {summary}")
+
+    def _rate(self, now: float) -> float:
+        """Requests that ended per second, in the last seconds."""
+        self._counts.append((now, self.tally.ended))
+        while now - self._counts[0][0] > RECENT_S:
+            self._counts.popleft()
+        then, count = self._counts[0]
+        return (self.tally.ended - count) / (now - then) if now > then else 0.0
+
+    def _doing(self, worker: Worker, now: float) -> str:
+        """The request that runs, and for how long it has been seen to."""
+        running = worker.running
+        if running is None:
+            self._current = ""
+            return "waiting for requests"
+        if running.id != self._current:
+            self._current, self._since_s = running.id, now
+        return f"running {running.id} for {now - self._since_s:.0f} s"
+
+
+def _on(device: str) -> str:
+    return f" on device {device}" if device else ""
+
+
+def _say(line: str) -> None:
+    # whether somebody reads it makes no difference to the worker
+    with suppress(OSError):
+        echo(line, err=True)

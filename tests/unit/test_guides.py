@@ -1,0 +1,145 @@
+"""README, tutorial and guides: every command there is one that the program takes, and is run by
+some test, or says why not.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from hack import newcomer
+from hack.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines, shell_blocks
+from scaletest.cli.main import cli
+
+LANGUAGES = {"sh", "text", "yaml", "toml", "dockerfile", "python", "json", "html"}
+OTHER_PAGES = [path for path in (ROOT / "docs").rglob("*.md") if path not in PAGES]
+ALL_PAGES = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted(OTHER_PAGES)]
+PROGRAMS = r"(?:\./)?(?:scaletest|hack/\w+|helm|kubectl|docker|podman|pip|curl|kind|rq)"
+
+
+def names(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_every_block_has_a_language_and_every_shell_block_is_run_or_says_why_not(
+    page: Path,
+) -> None:
+    for block in blocks(page):
+        assert block.language in LANGUAGES, f"{block.place} has no language, or an unknown one"
+        assert block.language == "sh" or not (block.reason or block.until), block.place
+        if block.reason:
+            assert len(block.reason.split()) >= 3, f"{block.place}: a reason is a sentence"
+        else:
+            assert block.tier in TIERS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_no_command_hides_outside_a_shell_block(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text("utf-8"))
+    assert "```" not in text, f"{page.name} has a block that is not seen"
+    assert not re.search(rf"^ {{4,}}\$? ?{PROGRAMS} ", text, re.M), "use a block of language sh"
+    for block in blocks(page):
+        if block.language == "text":
+            assert not re.search(rf"^\$ {PROGRAMS} ", block.text, re.M), (
+                f"{block.place} types a command: put it into a block of language sh"
+            )
+
+
+def test_a_comment_says_where_a_block_is_run(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```sh\na\n```\n<!-- run: weekly until open http -->\n```sh\nb\n```\n"
+        "1. x\n\n   <!-- not run: needs a GPU -->\n   ```sh\n   c\n     d\n   ```\n"
+        "```yaml\n# dir/plan.yaml\nx: 1\n```\n"
+    )
+    first, second, third, fourth = blocks(page)
+    assert (first.tier, first.text) == ("integration", "a\n")
+    assert (second.tier, second.until) == ("weekly", "open http")
+    assert (third.tier, third.reason, third.text) == ("", "needs a GPU", "c\n  d\n")
+    assert (fourth.file, first.file) == ("plan.yaml", "")
+
+
+def test_a_comment_that_says_something_else_is_an_error(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- run: tomorrow -->\n```sh\na\n```\n")
+    with pytest.raises(ValueError, match="tomorrow"):
+        blocks(page)
+
+
+def test_command_lines_are_found_behind_pipes_and_before_comments(tmp_path: Path) -> None:
+    text = "x | scaletest a - && scaletest b 'c | d' &\nscaletest e \\\n  f  # g\nscaletest h > i"
+    block = Block(tmp_path, 1, "sh", text)
+    assert list(command_lines(block, "scaletest")) == [
+        ["a", "-"],
+        ["b", "c | d"],
+        ["e", "f"],
+        ["h"],
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_commands_of_scaletest_are_accepted(page: Path) -> None:
+    for block in shell_blocks(page):
+        for arguments in command_lines(block, "scaletest"):
+            accept(block, arguments)
+
+
+def accept(block: Block, arguments: list[str]) -> None:
+    """Parse a command line without running it; the test fails when it is not accepted."""
+    unread = list(arguments)
+    command: Any = cli
+    try:
+        while hasattr(command, "get_command") and unread != ["--help"]:
+            name = unread.pop(0)
+            command = command.get_command(None, name)
+            assert command is not None, f"{block.place}: there is no command {name}"
+        command.make_context(command.name, unread)
+    except click.exceptions.Exit as ended:
+        assert ended.exit_code == 0
+    except Exception as error:
+        pytest.fail(f"{block.place}: scaletest {' '.join(arguments)}: {error}")
+
+
+def anchors(page: Path) -> set[str]:
+    """Where links into a page may point, as GitHub and others name its headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=names)
+def test_links_to_a_heading_find_it(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text("utf-8")):
+        if "://" not in target:
+            there = (page.parent / target).resolve() if target else page
+            assert there.suffix != ".md" or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def test_every_guide_is_reached_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    indirect = {"cluster-for-tests"}
+    for page in (ROOT / "docs" / "how-to").glob("*.md"):
+        assert f"(docs/how-to/{page.name})" in readme or page.stem in indirect, page.name
+
+
+def test_a_newcomer_types_what_the_readme_or_the_program_told() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    # what the answer to the mistake is, the walk itself sees
+    own = [step for step in newcomer.STEPS if step.title != "type what the answer says"]
+    assert not [line for step in own for line in newcomer.untold(step, readme)]
+    # and nothing in the README that is for newcomers is left out
+    typed = {line for step in newcomer.STEPS for line in step.text.splitlines()}
+    for block in shell_blocks(ROOT / "README.md"):
+        if block.tier == "newcomer":
+            assert set(block.text.splitlines()) <= typed, block.place
+
+
+def test_a_step_that_nobody_told_is_noticed() -> None:
+    quick = newcomer.NewcomerStep("a", "scaletest  quick -- sleep 0.2")
+    assert newcomer.untold(quick, "type\n  scaletest quick -- sleep 0.2\n") == []
+    assert newcomer.untold(quick, "type scaletest quick") == [quick.text]
+    assert newcomer.untold(newcomer.NewcomerStep("a", "x", is_told=False), "") == []

@@ -1,0 +1,31 @@
+"""What one worker did since it began, for who looks at it: outcomes and run times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from scaletest.model import Outcome
+from scaletest.model.histogram import bucket
+
+
+@dataclass(slots=True)
+class WorkTally:
+    """ended: how many requests and jobs. outcomes: how many of them ended so. run_times: how many
+    are in each bucket.
+    """
+
+    ended: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    run_times: Counter[int] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome, run_s: float) -> None:
+        """Count a request that ended."""
+        self.ended += 1
+        self.outcomes[outcome.value] += 1
+        self.run_times[bucket(run_s)] += 1
+
+    @property
+    def failed(self) -> int:
+        """How many did not succeed."""
+        return self.ended - self.outcomes[Outcome.SUCCEEDED.value]
