@@ -34,8 +34,8 @@ return [...document.querySelectorAll('svg text')].filter(text => {
 """
 CONTROLS = "a[href], button, input:not([type=hidden]), select, textarea, summary"
 UNFOLD = "document.querySelectorAll('details').forEach(fold => { fold.open = true; });"
-# What can be seen in the page.
-SEEN = """
+# Names of elements that can be seen.
+VISIBLE_NAMES = """
 const named = e => (e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent);
 return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility()).map(
   e => `${e.nodeName} ${named(e)}`.trim());
@@ -91,7 +91,7 @@ def test_the_tabulator_reaches_every_control_and_shows_where_it_is(
     browser = browse()
     browser.get(addresses[place] + path)
     browser.execute_script(UNFOLD)
-    number = len(browser.execute_script(SEEN, CONTROLS))
+    number = len(browser.execute_script(VISIBLE_NAMES, CONTROLS))
     reached = set()
     # scrolled tables and charts have the focus in between
     for _ in range(2 * number + 20):
@@ -113,7 +113,7 @@ def test_a_page_has_the_same_parts_without_a_script(
         browser = browse(390, script=script)
         browser.get(addresses[place] + path)
         browser.execute_script(UNFOLD)
-        parts.append(browser.execute_script(SEEN, f"h1, h2, h3, {CONTROLS}"))
+        parts.append(browser.execute_script(VISIBLE_NAMES, f"h1, h2, h3, {CONTROLS}"))
     assert parts[0] and parts[0] == parts[1]
 
 
