@@ -1,7 +1,7 @@
 """The page of a run that a command measures: --ui of every long command.
 
-A child process serves it. When it has made its first page it gets the lowest priority, so that it
-takes no time from what is measured. It does not outlive its parent, however that ends.
+A child process serves it, with the lowest priority as soon as it has started, so that it takes no
+time from what is measured. It does not outlive its parent, however that ends.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ from scaletest.system.children import Guard, end_all
 LAST_LOOK_S = 2.5
 # So long a command waits for its page before it measures, and when it has ended: a process of the
 # lowest priority needs that on a busy machine.
-PATIENCE_S = 15.0
+PATIENCE_S = 10.0
 END_S = 2.0
-LOWEST = 19
 
 
 class RunPage:
@@ -85,9 +84,6 @@ class RunPage:
         )
         self._guard.watch(process.pid)
         self._await_page()
-        with suppress(ProcessLookupError):
-            # its group: each of its threads has a priority
-            os.setpriority(os.PRIO_PGRP, process.pid, LOWEST)
 
     def _await_page(self) -> None:
         """Wait until the page is made, at most PATIENCE_S."""

@@ -15,10 +15,8 @@ from urllib.parse import quote
 from flask import Response, g, make_response, redirect, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
-from scaletest.broker import run_progress
-from scaletest.broker.connection import Redis, explained, prepare
 from scaletest.broker.run_progress import PublishedRun
-from scaletest.model.errors import InvalidValue, ScaletestError
+from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable
 from scaletest.model.run_progress import RunProgress
 from scaletest.pages.site import READ, printable
 from scaletest.render import encoding
@@ -28,7 +26,8 @@ from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
 from scaletest.runs.listing import Signature
-from scaletest.ui.reports import folder_of, stamps_of
+from scaletest.ui.reading import reader
+from scaletest.ui.reports import folder_of, in_sentences, stamps_of
 from scaletest.ui.runs import PATIENCE_S, index
 from scaletest.ui.sources import of_application, sources
 
@@ -37,7 +36,6 @@ from scaletest.ui.sources import of_application, sources
 REPORT_EVERY_S, REPORT_PAUSE = 2.0, 10.0
 MOST_REPORTS = 8
 MOST_PROGRESS_BYTES = 128 * 1024
-REDIS_TIMEOUT_S = 2.0
 # A command tells Redis of its run every few seconds; one that was silent for longer may be gone.
 SILENT_S = 15.0
 NOTHING = Markup("")
@@ -68,7 +66,7 @@ class LiveRun:
     @property
     def title(self) -> str:
         """Its type, and the title of what is measured; its name where these are unknown."""
-        run_type, title = self.progress.run_type, printable(self.progress.title)
+        run_type, title = map(printable, (self.progress.run_type, self.progress.title))
         if title.startswith(run_type):
             return title or self.name
         return ": ".join(filter(None, (run_type, title)))
@@ -124,18 +122,18 @@ def live() -> AnyResponse:
 
 def live_run(name: str) -> Response:
     """A run in progress; also one that has just ended."""
-    run, problem = None, ""
+    run, problem, missing = None, "", 404
     folder = folder_of(name)
     if folder is not None:
         run = _stored(folder)
         contents, problem = _reports().contents(folder, is_final=run.state != RUNNING)
         run = replace(run, contents=contents, problem=problem)
-    elif sources().redis_url:
+    elif reader() is not None:
         try:
             run = _published(name)
-        except ScaletestError as error:
-            problem = f"{error.message}."
-    title, status = (run.title, 200) if run else ("Live", 404)
+        except Unreachable as error:
+            problem, missing = in_sentences(error), 503
+    title, status = (run.title, 200) if run else ("Live", missing)
     page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
     return make_response(page, status)
 
@@ -148,13 +146,12 @@ def in_progress() -> tuple[list[LiveRun], str]:
         names.append(cast(RunFolder, sources().run).name)
     folders = filter(None, map(folder_of, dict.fromkeys(names)))
     runs = [run for run in map(_stored, folders) if run.state == RUNNING]
-    if not sources().redis_url:
+    if reader() is None:
         return runs, ""
     try:
-        with explained(sources().redis_url):
-            published = run_progress.published(_redis())
-    except ScaletestError as error:
-        return runs, f"{error.message}."
+        published = reader().runs()
+    except Unreachable as error:
+        return runs, in_sentences(error)
     known = {run.name for run in runs}
     elsewhere = [_elsewhere(run) for run in published if run.progress.run not in known]
     return [*runs, *(run for run in elsewhere if run.state == RUNNING)], ""
@@ -194,9 +191,7 @@ def _shown(report: ReportOutline) -> Markup:
 
 def _published(name: str) -> LiveRun | None:
     """A run that is measured elsewhere; None where Redis knows none of that name."""
-    with explained(sources().redis_url):
-        published = run_progress.published_run(_redis(), name)
-        report = run_progress.published_report(_redis(), name)
+    published, report = reader().run(name)
     if published is None:
         return None
     run = _elsewhere(published)
@@ -212,12 +207,6 @@ def _elsewhere(published: PublishedRun) -> LiveRun:
     if progress.ended:
         state = ENDED
     return LiveRun(progress, state, False, age_s=age_s)
-
-
-def _redis() -> Redis:
-    return of_application(
-        "progress", lambda: prepare(sources().redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
-    )
 
 
 def _reports() -> LiveReports:

@@ -154,11 +154,11 @@ def test_a_page_tells_of_an_outage_and_goes_on_after_it(
     browser = browse()
     browser.get(pages.url + path)
     pages.show(MadeReader(error=Unreachable("Redis is away", hint="start it")))
-    eventually(lambda: "Redis does not answer" in text_of(browser))
+    eventually(lambda: "Redis cannot be read" in text_of(browser))
     assert "request-5" not in text_of(browser)
     pages.show(pages.reader)
     eventually(lambda: "request-5" in text_of(browser))
-    assert "Redis does not answer" not in text_of(browser)
+    assert "Redis cannot be read" not in text_of(browser)
 
 
 def test_a_page_tells_when_its_queue_is_gone_or_its_server(

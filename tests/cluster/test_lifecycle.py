@@ -142,7 +142,9 @@ def test_workloads_that_are_deleted_before_their_end_are_lost(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
     # given Jobs that nobody can schedule
-    lifecycle("submit", "-n", "3", "-g", "1", "--resource", "nobody.has/this", "-o", "out")
+    nobody_has = ("-g", "1", "--resource", "nobody.has/this", "-o", "out")
+    assert "no node offers 1 nobody" in lifecycle("submit", "-n", "3", *nobody_has, code=2).stderr
+    lifecycle("submit", "-n", "3", *nobody_has, "--force")
     lifecycle("sample", "-o", "out")
     plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
     lifecycle("sample", "-o", "out")
@@ -550,6 +552,7 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         "2",
         "--num-workers",
         "5",
+        "--force",
     ]
     lifecycle(
         "submit",
@@ -570,7 +573,8 @@ def test_defect_10_the_runai_command_line_gets_every_option(
     assert first[first.index("--workers") + 1] == "5"
     assert first[first.index("--gpu-portion-request") + 1] == "0.5"
     assert first[first.index("-i") + 1] == "x; rm -rf /"  # no shell reads it
-    assert "path=/path-new" in first[first.index("--new-pvc") + 1]
+    claim = first[first.index("--new-pvc") + 1].split(",")
+    assert {f"claimname={first[3]}", "path=/path-new", "ephemeral"} <= set(claim)
     assert last[:2] == ["workspace", "submit"]
     lifecycle("sample", "-o", "a", "--follow", "--timeout", "60")
     result = json.loads(lifecycle("report", "--output-dir", "a", "-t", "json").stdout)

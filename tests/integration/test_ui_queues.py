@@ -77,7 +77,7 @@ def test_pages_answer_while_redis_is_away(site: Site) -> None:
         url = server.url
     base = site.ui("--redis-url", url, log="ui")
     for path in ("/", "/queues/q"):
-        assert "Redis does not answer" in page(base + path)
+        assert "Redis cannot be read" in page(base + path)
     assert "run" in text_of(page(f"{base}/runs"))
 
 

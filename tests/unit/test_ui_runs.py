@@ -18,7 +18,7 @@ from scaletest.render.contents import Report
 from scaletest.render.encoding import encode, outline
 from scaletest.report.validation.report import validation_report
 from scaletest.runs.folder import PROGRESS, RESULT, RunFolder
-from scaletest.ui import live, reports
+from scaletest.ui import live, reading, reports
 from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
@@ -309,7 +309,7 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(
 def elsewhere(
     tmp_path: Path, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], FlaskClient]:
-    monkeypatch.setattr(live, "prepare", lambda url, **_: redis)
+    monkeypatch.setattr(reading, "prepare", lambda url, **_: redis)
     client = make_app(Sources(tmp_path / "runs", "redis://there")).test_client()
     return lambda: client
 
@@ -343,4 +343,5 @@ def test_a_redis_that_is_away_is_told_and_the_archive_still_shown(tmp_path: Path
     client = make_app(Sources(tmp_path / "runs", "unix:///nowhere")).test_client()
     text = client.get("/live").text
     assert "measured elsewhere are not shown" in text and "/runs/one" in text
-    assert client.get("/live/none").status_code == 404
+    unknown = client.get("/live/none")
+    assert unknown.status_code == 503 and "What to do: start it" in unknown.text
