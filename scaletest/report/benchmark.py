@@ -83,7 +83,8 @@ def _head(run: BenchmarkRun) -> Head:
             ("measured", str(len(run.counted) - len(run.failures))),
             ("failed", str(len(run.failures))),
             ("not measured", str(run.plan.counted - len(run.counted))),
-            ("measuring took", duration(took_s)),
+            # not known while it is measured
+            *([("measuring took", duration(took_s))] if took_s else []),
         ],
         thresholds=run.thresholds,
         environment=run.environment,

@@ -277,15 +277,17 @@ def test_progress_that_cannot_be_read_is_left_out(archive: Archive, content: str
 def test_a_report_so_far_is_made_no_more_often_than_it_may(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, reported = [0.0], list[str]()
+    now, used, reported = [0.0], [0.0], list[str]()
 
     def slow(folder: Any) -> tuple[Any, str]:
         reported.append(folder.name)
-        now[0] += 3.0
+        now[0] += 300.0
+        used[0] += 3.0
         return live.NOTHING, ""
 
     monkeypatch.setattr(live, "_contents", slow)
     monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(live.time, "thread_time", lambda: used[0])
     reports, folder = live.LiveReports(), archive.add("one")
     reports.contents(folder)
     reports.contents(folder)
@@ -293,10 +295,14 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(
     folder.write(RESULT, {"elapsed_s": 1.0})
     reports.contents(folder)
     assert len(reported) == 1
-    # ten times as long as it took
+    # ten times the processor's time that it took, however long it waited for a processor
     now[0] += 31.0
     reports.contents(folder)
     assert len(reported) == 2
+    # when the run is over, its report is shown at once
+    folder.write(RESULT, {"elapsed_s": 2.0})
+    reports.contents(folder, is_final=True)
+    assert len(reported) == 3
 
 
 @pytest.fixture
