@@ -27,7 +27,6 @@ pytestmark = [needs_own, pytest.mark.timeout(300)]
 SPECS = {
     "kueue": {"gang": "kueue", "queueName": "team"},
     "volcano": {"gang": "volcano", "queueName": "fast"},
-    "jobset": {"gang": "jobset"},
 }
 
 
@@ -76,7 +75,7 @@ def test_without_the_scheduler_a_benchmark_fails_at_once_with_the_reason(
     # given a cluster without their definitions
     operator.apply("IPerf", "one", SPECS["volcano"])
     operator.apply("IPerf", "two", SPECS["kueue"])
-    for name, reason in (("one", "needs Volcano"), ("two", "no LocalQueue team")):
+    for name, reason in (("one", "needs Volcano"), ("two", "needs Kueue and JobSet")):
         eventually(lambda name=name: operator.status("iperf", name).get("phase") == "Failed", 60)
         status = operator.status("iperf", name)
         assert status["failure"] == "refused" and reason in status["message"]
