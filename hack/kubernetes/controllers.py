@@ -159,7 +159,7 @@ class PyTorchJobs(Controller):
 
 
 class Volcano(Controller):
-    """Volcano's scheduler, with its own queue `default` and the actions and plugins of its chart."""
+    """Volcano's scheduler, with its own queue `default`, actions and plugins."""
 
     name, program, kind, ready = "volcano", "scheduler", "podgroups", "healthz"
 

@@ -25,12 +25,11 @@ def converted(document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
     if not isinstance(spec, Mapping) or not isinstance(template, Mapping):
         return body
     body["spec"] = {**spec, "template": {**template, "apiVersion": api_version}}
-    permutations = spec.get("permutations")
+    permutations, base = spec.get("permutations"), template.get("spec") or {}
     if isinstance(permutations, Mapping):
-        base = template.get("spec") or {}
+        joined = {"product": _product, "explicit": _each}
         body["spec"]["permutations"] = {
-            name: _each(base, values) if name == "explicit" else _product(base, values)
-            for name, values in permutations.items()
+            name: joined.get(name, _joined)(base, values) for name, values in permutations.items()
         }
     return body
 
@@ -43,7 +42,9 @@ def _product(base: Any, product: Any) -> Any:
 
 def _each(base: Any, values: Any) -> Any:
     """The values of a list, each joined with that of the template; anything else as it is."""
-    return [_joined(base, value) for value in values] if isinstance(values, list) else values
+    if not isinstance(values, list):
+        return values
+    return [_joined(base, value) for value in values]
 
 
 def _joined(base: Any, value: Any) -> Any:

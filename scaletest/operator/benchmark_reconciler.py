@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from scaletest.benchmarks import gang_scheduling
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
@@ -294,7 +295,7 @@ class _Pass:
         )
         refuse(benchmark)
         benchmark = accounts.with_account(benchmark, self.settings.accounts)
-        unset = {
+        unset: dict[str, Any] = {
             name: setting
             for name, setting in self.settings.pod_fields.items()
             if not getattr(benchmark.spec, name)

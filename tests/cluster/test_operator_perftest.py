@@ -34,7 +34,7 @@ def defined(plane: ControlPlane) -> Iterator[None]:
     established(plane)
     yield
     names = [each["metadata"]["name"] for each in every if each["spec"]["group"] == GROUP]
-    plane.kubectl("delete", "crd", *names, "--timeout=60s")
+    plane.kubectl("delete", "crd", *names, "--wait=false")
 
 
 @pytest.fixture
@@ -57,12 +57,18 @@ def theirs(document: dict[str, Any]) -> str:
     return f"{PLURALS[document['kind']]}.{GROUP}"
 
 
-def equipped(plane: ControlPlane) -> None:
-    """What the documents ask for: two GPUs on a node, and a volume of the class csi-cinder."""
-    node = json.loads(plane.kubectl("get", "nodes", "-o", "json"))["items"][0]["metadata"]["name"]
+def equipped(plane: ControlPlane, namespace: str) -> None:
+    """What the documents ask for: nodes with addresses for hostNetwork, which `restricted` refuses,
+    two GPUs, and a volume of the class csi-cinder.
+    """
+    level = "pod-security.kubernetes.io/enforce=privileged"
+    plane.kubectl("label", "namespace", namespace, "--overwrite", level)
     gpus = {"nvidia.com/gpu": "2"}
-    status = json.dumps({"status": {"capacity": gpus, "allocatable": gpus}})
-    plane.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "-p", status)
+    for number, node in enumerate(json.loads(plane.kubectl("get", "nodes", "-o", "json"))["items"]):
+        address = {"type": "InternalIP", "address": f"10.9.0.{number + 1}"}
+        status = {"capacity": gpus, "allocatable": gpus, "addresses": [address]}
+        body, name = json.dumps({"status": status}), node["metadata"]["name"]
+        plane.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", body)
     volume = {
         "capacity": {"storage": "5Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -78,12 +84,13 @@ def test_every_document_of_the_readme_is_measured_by_the_operator(
     plane: ControlPlane, operator: Operator
 ) -> None:
     # given a cluster with what they ask for; when the documents are applied as they are
-    equipped(plane)
+    equipped(plane, operator.namespace)
     operator.kubectl("apply", "-f", str(FILE))
     # expect each of them ended, with a result in its own status
     for document in DOCUMENTS:
         kind, name = theirs(document), document["metadata"]["name"]
-        eventually(lambda k=kind, n=name: operator.status(k, n).get("phase") == "Completed", 300)
+        eventually(lambda k=kind, n=name: "finishedAt" in operator.status(k, n), 300)
+        assert operator.status(kind, name)["phase"] == "Completed", operator.status(kind, name)
     status = operator.status(f"iperfs.{GROUP}", "iperf")
     assert status["summary"] == "5.000 Gbit/s"
     assert operator.status(f"benchmarksets.{GROUP}", "iperf")["succeeded"] == 15
