@@ -127,6 +127,9 @@ def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Docume
             _wait(template["spec"]["containers"][0])
         )
     if benchmark.spec.gang == VOLCANO:
+        for container in template["spec"]["containers"]:
+            # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
+            container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
         template["spec"]["schedulerName"] = "volcano"
         template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
     return job

@@ -91,6 +91,7 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
     for _, job in jobs:
         template = job["spec"]["template"]
         assert template["spec"]["schedulerName"] == "volcano"
+        assert template["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1m"}}
         assert (
             template["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
             == group["metadata"]["name"]
