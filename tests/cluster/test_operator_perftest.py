@@ -14,7 +14,15 @@ import yaml
 
 from hack.kubernetes import ControlPlane
 from scaletest.kinds.document_schemas import definitions
-from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
+from tests.cluster.charts import objects, render
+from tests.cluster.conftest import (
+    CHART,
+    Helm,
+    established,
+    helm_program,
+    kubeconfig_of,
+    needs_own,
+)
 from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually
 from tests.unit.test_kube_perftest import DOCUMENTS, FILE, GROUP
@@ -100,3 +108,23 @@ def test_every_document_of_the_readme_is_measured_by_the_operator(
         operator.kubectl("delete", theirs(document), document["metadata"]["name"], "--timeout=60s")
     ours = ",".join(f"{plural}.scaletest.dev" for plural in PLURALS.values())
     eventually(lambda: not operator.get(ours)["items"], 60)
+
+
+def test_the_chart_has_their_definitions_and_settings() -> None:
+    values = f"enabled=true,perftestGroup={GROUP},pullPolicy=Always,scheduler=mine"
+    pairs = ",".join(f"operator.{pair}" for pair in (*values.split(","), "imagePrefix=host/tests/"))
+    rows = objects(render(helm_program(), "--set", pairs))
+    definitions_ = {
+        row["metadata"]["name"]: row["spec"]
+        for row in rows
+        if row["kind"] == "CustomResourceDefinition"
+    }
+    assert definitions_ == {each["metadata"]["name"]: each["spec"] for each in definitions(GROUP)}
+    (operator,) = [
+        row["spec"]["template"]["spec"]["containers"][0]["args"]
+        for row in rows
+        if row["kind"] == "Deployment" and row["metadata"]["name"].endswith("-operator")
+    ]
+    settings = {f"--perftest-group={GROUP}", "--pull-policy=Always", "--scheduler=mine"}
+    assert settings <= set(operator)
+    assert operator[1].startswith("--image=host/tests/scaletest-benchmarks:")
