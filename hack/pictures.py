@@ -10,6 +10,7 @@ import argparse
 import base64
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -219,6 +220,8 @@ def main() -> None:
     chosen = set(parser.parse_args().names)
     if unknown := chosen - set(known):
         parser.error(f"there is no picture {', '.join(sorted(unknown))}")
+    # what was started ends with this, also when it is ended from outside
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with ExitStack() as stack:
         try:
             studio = Studio(stack)

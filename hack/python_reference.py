@@ -157,7 +157,8 @@ def documented(name: str, public: Any) -> Iterator[Documented]:
     yield from _attributes(name, public)
     for method, nodes in methods.items():
         # every document can be read and written
-        if not method.startswith("_") and not hasattr(Document, method):
+        is_shared = issubclass(public, Document) and hasattr(Document, method)
+        if not method.startswith("_") and not is_shared:
             yield _member(f"{name}.{method}", inspect.getattr_static(public, method), nodes)
 
 
@@ -217,14 +218,22 @@ def _signature(name: str, node: ast.FunctionDef) -> str:
 
 
 def _aliases(module: ModuleType, texts: list[str]) -> list[str]:
-    """Types of the module's own that signatures name, as `Name = definition`."""
+    """Types of the module's own that signatures name: `Name = definition`, or a class of keys."""
     names = set(re.findall(r"\w+", " ".join(texts)))
     lines = []
     for node in reversed(ast.parse(inspect.getsource(module)).body):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in names:
             names |= set(re.findall(r"\w+", ast.unparse(node.value)))
             lines.append(ast.unparse(node))
+        if isinstance(node, ast.ClassDef) and node.name in names & _typed_dicts(module):
+            node.body = [key for key in node.body if isinstance(key, ast.AnnAssign)]
+            names |= set(re.findall(r"\w+", ast.unparse(node)))
+            lines.append(ast.unparse(node))
     return lines[::-1]
+
+
+def _typed_dicts(module: ModuleType) -> set[str]:
+    return {name for name, each in vars(module).items() if typing.is_typeddict(each)}
 
 
 def errors_section() -> Iterator[str]:
@@ -247,8 +256,9 @@ def signatures() -> list[str]:
     for name in public_names():
         public = getattr(scaletest, name)
         if is_error(public):
-            (base,) = public.__bases__
-            lines.append(f"class {name}({base.__name__})")
+            bases = ", ".join(base.__name__ for base in public.__bases__)
+            lines.append(f"class {name}({bases})")
         else:
-            lines += chain.from_iterable(each.signatures for each in documented(name, public))
+            shown = chain.from_iterable(each.signatures for each in documented(name, public))
+            lines += chain.from_iterable(text.splitlines() for text in shown)
     return lines

@@ -132,6 +132,18 @@ PARTS = {
         (*PLANE, "helm4", "jobset", "kueue"),
         ("openssl",),
     ),
+    "volcano": WeeklyPart(
+        (
+            "charts/scaletest/templates/operator.yaml",
+            "hack/kubernetes/controllers.py",
+            "hack/tools/volcano",
+            "scaletest/benchmarks/gang_scheduling.py",
+            "scaletest/operator",
+            "tests/cluster/test_operator_gang.py",
+        ),
+        (*PLANE, "helm4", "volcano"),
+        ("openssl",),
+    ),
     "policies": WeeklyPart(
         (
             "charts/scaletest/charts/redis/templates",

@@ -25,8 +25,12 @@ def serve(answer: Callable[[Any], Answer]) -> None:
     os.dup2(2, 1)
     # the time of the imports counts for the first request, which waits for it
     used = Used()
+    process = os.getpid()
     for line in requests:
         document = answer(json.loads(line))
+        if os.getpid() != process:
+            # a fork that came back from the request: its answer would be taken for the next one's
+            os._exit(0)
         answers.write(json.dumps({**document, "usage": used.since_last()}) + "\n")
 
 

@@ -269,7 +269,9 @@ class Chosen:
 
     def info(self) -> dict[str, str]:
         """Fields of a reply that describe the device, besides its path."""
-        return self.device.info() | ({} if self.slot is None else {"slot": str(self.slot)})
+        device, slot = self.device, "" if self.slot is None else str(self.slot)
+        row = {"id": device.id, "pci": device.pci, "vendor": device.vendor, "model": device.model}
+        return {name: value for name, value in (row | {"slot": slot}).items() if value}
 
 
 class DeviceChooser:

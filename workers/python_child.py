@@ -10,9 +10,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,8 +55,11 @@ class PythonSession:
             # what is left of its memory is in pieces: the next request gets another process
             text = f"out of memory: {error}".removesuffix(": ")
             return {"error": text, "figures": {"memory_limit_hits": 1}, "last": True}
-        except Exception as error:
-            traceback.print_exc()
+        except SystemExit:
+            raise
+        except BaseException as error:  # CancelledError of asyncio, KeyboardInterrupt
+            with suppress(Exception):  # of an error that cannot be written
+                traceback.print_exc()
             return {"error": described(error), "unavailable": isinstance(error, ImportError)}
 
     def _make(self, device: Device | None) -> Callable[[tuple[str, ...], Device | None], object]:
@@ -66,6 +71,7 @@ class PythonSession:
             arguments = TypedArguments(subject, name)
             return lambda texts, device: _call(subject, arguments, (*own, *texts), device)
         run = getattr(subject, "run", None)
+        _refuse_paused(run, f"{name}.run")
         if not callable(run):
             raise InvalidValue(
                 f"the class {name} has no method run", hint="run(self, ...) runs one request"
@@ -95,12 +101,21 @@ def load(reference: str) -> Callable[..., object]:
             public = [each for each in vars(module) if not each.startswith("_")]
             raise InvalidValue(f"{place} has no {name}", hint=suggestion(name, public))
         subject = getattr(subject, part)
-    if not callable(subject) or inspect.iscoroutinefunction(subject):
+    if not callable(subject):
         raise InvalidValue(
             f"{reference} is neither a class nor a function",
-            hint="name a class with a method run, or a function that is not async",
+            hint="name a class with a method run, or a function",
         )
+    _refuse_paused(subject, reference)
     return subject  # type: ignore[no-any-return]
+
+
+def _refuse_paused(subject: object, name: str) -> None:
+    """InvalidValue for what would not run when it is called."""
+    if inspect.iscoroutinefunction(subject) or inspect.isasyncgenfunction(subject):
+        raise InvalidValue(f"{name} is async", hint="call asyncio.run in a function that is not")
+    if inspect.isgeneratorfunction(subject):
+        raise InvalidValue(f"{name} is a generator", hint="return the figures, without yield")
 
 
 def _of_name(place: str) -> ModuleType:
@@ -146,22 +161,33 @@ def _figure(value: object, name: str) -> float | int | str:
     if isinstance(value, int) and abs(value) <= LARGEST_WHOLE:
         return int(value)
     try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError):
         raise InvalidValue(
             f"{cut(name, 200)} is {_type_of(value)}, not a number", hint="return a float or an int"
         ) from None
+    if not math.isfinite(number):
+        raise InvalidValue(
+            f"{cut(name, 200)} is {number}, not a finite number",
+            hint="leave the figure out where there is none",
+        )
+    return number
 
 
 def _type_of(value: object) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def described(error: Exception) -> str:
+def described(error: BaseException) -> str:
     """An exception in a line: type, text, and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "its text cannot be written"
     return cut(f"{type(error).__name__}: {text}".removesuffix(": ") + where, 600)
 
 

@@ -30,7 +30,8 @@ def main() -> int:
             assert recorder.stdin and recorder.stdout
             assert recorder.stdout.readline() == "ready\n"
             out = options.out / "lifecycle.clock"
-            outcome = run(cluster, out, "-n", str(options.jobs), "-p", "5", "--interval", "1")
+            paced = ("-g", "1", "-p", "5", "--interval", "1")
+            outcome = run(cluster, out, "-n", str(options.jobs), *paced)
             recorder.stdin.close()
             witnessed = {(uid, name): at_s for uid, name, at_s in map(json.loads, recorder.stdout)}
     ours, expected = stamps(out), options.jobs * len(MILESTONES)

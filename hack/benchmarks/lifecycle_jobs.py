@@ -26,9 +26,8 @@ def main() -> int:
             if not count:
                 continue
             out = options.out / bar
-            outcome = run(
-                cluster, out, "-n", str(count), *run_options, "--plot", "detailed", "--delete"
-            )
+            submitted = ("-n", str(count), "-g", "1", *run_options)
+            outcome = run(cluster, out, *submitted, "--plot", "detailed", "--delete")
             books = outcome["books"]
             ok = (
                 outcome["exit_code"] == 0

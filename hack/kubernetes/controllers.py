@@ -1,4 +1,5 @@
-"""Controllers of JobSet, PyTorchJob and Kueue, as processes beside the control plane.
+"""Controllers of JobSet, PyTorchJob and Kueue, and Volcano's scheduler, as processes beside the
+control plane.
 
 Each has its kinds of objects and the rights of its own manifests, on a service account of its own.
 The API server calls the webhooks of JobSet and Kueue, which fill in defaults, over loopback with a
@@ -30,6 +31,7 @@ class Controller:
     """
 
     name = program = kind = ""
+    ready = "readyz"
     # resources whose webhooks are registered; None for all
     hooked: frozenset[str] | None = None
 
@@ -118,7 +120,9 @@ class Controller:
         deadline = time.monotonic() + READY_S
         while True:
             try:
-                urllib.request.urlopen(f"http://127.0.0.1:{self._health}/readyz", timeout=5).close()
+                urllib.request.urlopen(
+                    f"http://127.0.0.1:{self._health}/{self.ready}", timeout=5
+                ).close()
                 return
             except OSError as error:
                 if time.monotonic() > deadline or not self._plane.running()[self.name]:
@@ -152,6 +156,32 @@ class PyTorchJobs(Controller):
     """PyTorchJob's controller."""
 
     name, program, kind = "training-operator", "training-operator", "pytorchjobs"
+
+
+class Volcano(Controller):
+    """Volcano's scheduler, with its own queue `default`, actions and plugins."""
+
+    name, program, kind, ready = "volcano", "scheduler", "podgroups", "healthz"
+
+    def flags(self) -> list[str]:
+        """Write the configuration file of its scheduler."""
+        plugins = ("priority", "gang", "conformance", "overcommit", "drf", "predicates")
+        names = (*plugins, "proportion", "nodeorder", "binpack")
+        whole = {
+            "actions": "enqueue, allocate, backfill",
+            "tiers": [{"plugins": [{"name": name} for name in names]}],
+        }
+        path = self.folder / "scheduler.yaml"
+        path.write_text(json.dumps(whole))
+        return [
+            f"--kubeconfig={self.folder / 'kubeconfig'}",
+            f"--scheduler-conf={path}",
+            "--leader-elect=false",
+            "--enable-healthz=true",
+            f"--healthz-address=127.0.0.1:{self._health}",
+            "--cache-dumper=false",
+            "--logtostderr",
+        ]
 
 
 class Kueue(Controller):

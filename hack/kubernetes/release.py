@@ -21,7 +21,7 @@ from hack.kubernetes.watch import Watch
 
 CHART = ROOT / "charts" / "scaletest"
 NAME, QUEUE = "bench", "sleep"
-DEPLOYMENT, EXPORTER = f"{NAME}-scaletest-{QUEUE}", f"{NAME}-scaletest-exporter"
+DEPLOYMENT, EXPORTER = f"{NAME}-scaletest-{QUEUE}-worker", f"{NAME}-scaletest-exporter"
 # These clusters have no storage, and the load comes from outside the release.
 ALWAYS = ("redis.persistence.enabled=false", f"queues.{QUEUE}.client.enabled=false")
 # A namespace admits pods only when the controller manager has created this account.

@@ -25,7 +25,7 @@ from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model import Verdict, wire
 from scaletest.model.declared import INNER, Written, called
-from scaletest.model.verdict import Threshold
+from scaletest.model.verdict import Threshold, while_running
 from scaletest.render.numbers import plural
 from scaletest.render.text import clean
 
@@ -105,7 +105,7 @@ class BenchmarkRun:
 
     def while_running(self) -> Self:
         """A copy without a verdict, since more is still coming."""
-        return replace(self, verdict=self.verdict.while_running())
+        return replace(self, verdict=while_running(self.verdict))
 
     @property
     def counted(self) -> Pairs:

@@ -61,6 +61,7 @@ from scaletest.model.declared import (
     flat,
 )
 from scaletest.model.record import Outcome
+from scaletest.render.text import device_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,12 @@ class Step(Written):
     memory_hits: Annotated[
         Count, called("memory_limit_hits"), "requests that met the limit of a device's memory"
     ] = 0
+    nodes: Annotated[
+        Mapping[str, Count], "successful requests by node, the most first; all repeats"
+    ] = field(default_factory=dict)
+    devices: Annotated[Mapping[str, Count], "the same by device, as in 'renderD128 of node-a'"] = (
+        field(default_factory=dict)
+    )
     mirrored: Annotated[
         bool,
         INNER,
@@ -384,6 +391,12 @@ def _step(
         per_device=plan.share(workers) if plan.compares else 0,
         work=_work(plan, samples),
         memory_hits=hits(records),
+        nodes=_counted(record.reply.node for record in succeeded),
+        devices=_counted(
+            f"{device_name(record.reply.device)} of {record.reply.node}"
+            for record in succeeded
+            if record.reply.device
+        ),
         mirrored=plan.mirrored,
     )
 
@@ -478,6 +491,11 @@ def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
         name for name, count in wrong.items() if good and name and count >= 5 and name not in good
     )
     return tuple(sorted(failing))
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    """How often each name occurs, the most frequent first; "" is none."""
+    return dict(Counter(filter(None, names)).most_common())
 
 
 def _fairness(records: Sequence[Record]) -> dict[str, Fairness]:

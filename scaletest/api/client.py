@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Literal, NamedTuple, overload
 
 from scaletest import broker
+from scaletest.api.words import as_text, python_names
 from scaletest.broker.connection import explained
 from scaletest.broker.jobs import wait_for
 from scaletest.model import Reply, Request, checks
@@ -81,8 +82,8 @@ class Client:
         self._url = redis_url or os.environ.get("SCALETEST_REDIS_URL") or REDIS_URL
         if patience is not None:
             patience = checks.seconds(patience, "patience")
-        self._redis = broker.connect(self._url)
-        with explained(self._url):
+        with python_names(), explained(self._url):
+            self._redis = broker.connect(self._url)
             self._broker = broker.Client(self._redis, patience_s=patience)
         self._process = os.getpid()
         self._pending: dict[str, _Pending] = {}
@@ -138,12 +139,14 @@ class Client:
                 print(reply.outcome, reply.error)
 
         Raises:
-            InvalidValue: an argument or the time limit breaks its rule.
+            InvalidValue: an argument, `time_limit` or `timeout` breaks its rule.
             QueueFull: the queue holds its maximum already.
             UndeclaredQueue: the queue is not declared, or Redis forgot it.
             Unreachable: Redis was away for longer than the client's patience.
             WaitTimeout: no reply came within `timeout`.
         """
+        if timeout is not None:
+            timeout = checks.seconds(timeout, "timeout")
         future = self.submit(queue, *arguments, time_limit=time_limit)
         try:
             return future.result(timeout)
@@ -206,13 +209,13 @@ class Client:
         """
         request = self._request(queue, arguments, time_limit)
         if keep:
-            checks.count(result_ttl, "result ttl", minimum=1)
+            checks.count(result_ttl, "result_ttl", minimum=1)
             with self._call():
                 self._broker.submit_one(request, reply=False, result_ttl_s=result_ttl)
             return request.id
         future: Future[Reply] = Future()
         if not self._submit([request], partial(_settle, future)):
-            with explained(self._url):
+            with python_names(), explained(self._url):
                 raise QueueFull(queue, broker.Queues(self._redis).state(queue).maximum)
         future.add_done_callback(partial(self._dropped, request))
         return future
@@ -232,7 +235,8 @@ class Client:
             WaitTimeout: it still waits or runs.
         """
         self._check()
-        with explained(self._url):
+        timeout = checks.seconds(timeout, "timeout")
+        with python_names(), explained(self._url):
             return wait_for(self._redis, checks.request_id(request_id), timeout)
 
     def map(
@@ -261,7 +265,7 @@ class Client:
             UndeclaredQueue: the queue is not declared, or Redis forgot it.
             Unreachable: Redis was away for longer than the client's patience.
         """
-        checks.count(in_flight, "in flight", minimum=1)
+        checks.count(in_flight, "in_flight", minimum=1)
         requests = (self._request(queue, _arguments(item), time_limit) for item in items)
         return self._map(queue, requests, in_flight)
 
@@ -317,7 +321,7 @@ class Client:
             self._cancel(queue, list(flying))
 
     def _request(self, queue: str, arguments: Sequence[Argument], time_limit: float) -> Request:
-        return Request(self._broker.new_id(), queue, tuple(map(_text, arguments)), time_limit)
+        return Request(self._broker.new_id(), queue, tuple(map(as_text, arguments)), time_limit)
 
     def _submit(self, requests: Sequence[Request], deliver: Callable[[Answer], None]) -> int:
         """Submit requests of one queue, whose answers go to `deliver`; how many were accepted."""
@@ -337,7 +341,7 @@ class Client:
     def _call(self) -> Iterator[None]:
         """Have the broker's client alone, for one call."""
         self._check()
-        with self._calling, explained(self._url):
+        with self._calling, python_names(), explained(self._url):
             self._check()
             yield
 
@@ -361,7 +365,7 @@ class Client:
         stumbled = False
         while not self._closing.is_set():
             try:
-                with explained(self._url):
+                with python_names(), explained(self._url):
                     for _, reply in self._broker.replies(READ_TIMEOUT_S):
                         self._answer(reply.id, reply)
                     if stumbled or self._broker.shaken:
@@ -430,13 +434,6 @@ def _settle(future: Future[Reply], answer: Answer) -> None:
         future.set_exception(answer)
     else:
         future.set_result(answer)
-
-
-def _text(argument: Argument) -> str:
-    """An argument as the command line would have it; a check refuses what is no argument."""
-    if isinstance(argument, int | float) and not isinstance(argument, bool):
-        return str(argument)
-    return os.fspath(argument) if isinstance(argument, os.PathLike) else argument  # type: ignore[return-value]
 
 
 def _arguments(item: Item) -> Sequence[Argument]:

@@ -26,17 +26,20 @@ from scaletest.validation.folder import ValidationFolder
 
 
 class Result:
-    """A run of any type that lies on disk, judged.
+    """A run of any type that lies on disk, judged: what `validate` and `load_run` return.
 
     `steps`, `law`, `causes` and `records` are those of a validation; other runs have none, and
-    their numbers are in `measures`.
+    their numbers are in `measures`. Below a notebook's cell it shows verdict and charts.
 
+    Example:
         result = scaletest.load_run("LAST")
-        assert result.verdict.kind == "PASS", result.verdict.reason
+        print(result.verdict.kind, [step.throughput.per_s for step in result.steps])
+
+    Raises:
+        UsageError: a file of the run cannot be read.
     """
 
     def __init__(self, folder: RunFolder) -> None:
-        """UsageError when the run cannot be read."""
         self._folder = folder
         self._type = registry.type_of(folder)
         self._judged: Any = registry.judge(folder)
@@ -117,8 +120,14 @@ class Result:
         return ValidationFolder(self.path).rows(RECORDS)
 
     def require(self) -> None:
-        """Raise NotPassed with the reasons unless the verdict is PASS. It is an AssertionError,
-        too, which tests report as a failure.
+        """Raise an error unless the verdict is PASS.
+
+        Example:
+            scaletest.validate(["sleep", "0.2"], limit=4).require()
+
+        Raises:
+            NotPassed: with the reason, every threshold that is not met, and what to do. It is an
+                AssertionError, too, which tests report as a failure.
         """
         verdict = self.verdict
         if verdict.kind is VerdictKind.PASS:
@@ -133,8 +142,15 @@ class Result:
         raise error
 
     def report(self, file: str | os.PathLike[str]) -> Path:
-        """Write the report in the form that the suffix names: html, md, csv, json, junit (or xml),
-        png, txt. UsageError for another suffix, or a file that cannot be written.
+        """Write the report to a file, and return its path.
+
+        file: its suffix names the form: html, md, csv, json, junit (or xml), png, txt.
+
+        Example:
+            result.report("scaling.html")
+
+        Raises:
+            UsageError: the suffix is none of these, or the file cannot be written.
         """
         path = Path(file)
         form = form_of(path)
@@ -152,8 +168,15 @@ class Result:
         return path
 
     def text(self, form: str = "text") -> str:
-        """The report as text, as a terminal shows it, or in another form: html, md, csv, json,
-        junit, brief. UsageError for a form that is none.
+        """The report as text.
+
+        form: text, as a terminal shows it, or html, md, csv, json, junit, brief.
+
+        Example:
+            print(result.text("md"))
+
+        Raises:
+            UsageError: there is no such form.
         """
         if form not in formats.texts():
             raise UsageError(
@@ -162,7 +185,13 @@ class Result:
         return formats.render(self._report, form)
 
     def to_dict(self) -> Mapping[str, Any]:
-        """All of it as plain values for JSON, as result.json has it."""
+        """All of it as plain values for JSON, as result.json has it.
+
+        Example:
+            print(json.dumps(result.to_dict(), indent=2))
+
+        Raises: nothing
+        """
         return self._report.data()
 
     def __repr__(self) -> str:
@@ -174,11 +203,14 @@ class Result:
 
 
 def load_run(name: str | os.PathLike[str] = "LAST") -> Result:
-    """A stored run of any type, judged anew from its records.
+    """Load a stored run of any type, judged anew from its records.
 
     name: of the run or its label, the end of one, the path of its folder, or LAST for the newest.
-    UsageError when there is none, or it cannot be read.
 
+    Example:
         scaletest.load_run("LAST").require()
+
+    Raises:
+        UsageError: there is no such run, or it cannot be read.
     """
     return Result(places.find(os.fspath(name), os.environ))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,13 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
+from scaletest.api.client import Argument
 from scaletest.api.result import Result
+from scaletest.api.words import as_text, python_names
+from scaletest.model import checks
 from scaletest.model import plan as schemas
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import ProgressChange, RunProgress
-from scaletest.model.workload import REFERENCE, reference
+from scaletest.model.workload import REFERENCE, WORKLOAD_PROCESS, reference
 from scaletest.runs.folder import PLAN
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
@@ -28,19 +30,14 @@ from workers import before_run
 from workers.workloads import registry
 
 # A program and its arguments, MODULE:NAME, or a class or function.
-AnyWorkload = Sequence[str] | Callable[..., Any]
+AnyWorkload = str | Sequence[Argument] | Callable[..., Any]
 Duration = float | str
-# An option in a text, but not one in brackets, which is for a worker.
-_OPTION = re.compile(r"(?<!\[)--([a-z][a-z-]*)")
 _RUNNING = threading.Lock()
 TOLD_EVERY_S = 1.0
 
 
 class ValidationOptions(TypedDict, total=False):
-    """The options of a plan, named as those of `scaletest validate` and as the keys of a plan file.
-
-    A duration is a number of seconds, or a text with its unit, as in "500ms" or "3m".
-    """
+    """The options of a plan, which Plan describes."""
 
     limit: int
     scale: float
@@ -65,19 +62,39 @@ class ValidationOptions(TypedDict, total=False):
 class Plan:
     """What a validation does: a workload, and the options of `scaletest validate`.
 
-    It is checked at once: InvalidValue names the option that is wrong, its value and what to do.
+    workload: a program and its arguments; or a class or function that other processes can import,
+    itself or as "module:name", or the name of a registered one. Without it the requests sleep.
+    limit: the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.
+    scale: the ratio of throughput that every doubling must reach, from 1 to 2.
+    seconds: how long a request takes: of a sleep, else an estimate.
+    step_time: for how long a step is measured at least; max_step: at most.
+    precision: relative half-width of a throughput that is precise enough.
+    warmup: how long requests run before a step is measured.
+    device_glob: device files; preset: intel, nvidia or amd.
+    per_device: numbers of workers that share a device, to compare.
+    device_policy: which device a worker gets: first, balanced or packed.
+    time_limit: after which a request is stopped; 0: never.
+    tolerate_failures: failed requests that do not fail the run.
+    order: mirrored measures the way up and the way down, ascending the way up.
+    repeats: how often every step is measured, in shuffled order; seed: of that order.
+    thresholds: further conditions of a PASS, as in "efficiency(8)>=0.8".
+    background: load on other queues meanwhile, a mapping for each.
 
+    These are the options of the command and the keys of a plan file. A duration is a number of
+    seconds, or a text with its unit, as in "500ms" or "3m".
+
+    Example:
         plan = scaletest.Plan(["sleep", "0.2"], limit=4, thresholds=["efficiency(4)>=0.9"])
         result = scaletest.validate(plan)
+
+    Raises:
+        InvalidValue: an option is unknown, or its value breaks its rule; it is checked at once.
+        UsageError: the workload is none, or no other process can import it.
     """
 
     def __init__(self, workload: AnyWorkload = (), **options: Unpack[ValidationOptions]) -> None:
-        """workload: a program and its arguments; or a class or function that other processes can
-        import, itself or as "module:name", or the name of a registered one; without one the
-        requests sleep for `seconds`.
-        """
         values: dict[str, Any] = {"command": _command(workload), **options}
-        with _python_names():
+        with python_names():
             self._plan = schemas.of_options(_with_lists(values), "validate")
         self._is_limited = "limit" in options
 
@@ -87,7 +104,13 @@ class Plan:
         return self._plan.steps
 
     def to_dict(self) -> dict[str, Any]:
-        """All options as plain values, as a plan file for `scaletest validate -f` has them."""
+        """All options as plain values, as a plan file for `scaletest validate -f` has them.
+
+        Example:
+            Path("plan.json").write_text(json.dumps(plan.to_dict()))
+
+        Raises: nothing
+        """
         return schemas.as_file(self._plan.to_dict())
 
     def __repr__(self) -> str:
@@ -102,7 +125,7 @@ def validate(
     namespace: str = "",
     context: str = "",
     client: str = "",
-    ready_timeout: float = 120.0,
+    ready_timeout: Duration = 120.0,
     pause_autoscalers: bool = False,
     no_causes: bool = False,
     device_metrics_url: str = "",
@@ -116,8 +139,17 @@ def validate(
     """Measure how throughput grows while the workers are doubled, and judge it, as
     `scaletest validate` does; nothing is printed.
 
-    workload, options: those of a Plan, or a whole Plan instead. The workers are processes of this
-    machine, with a Redis of their own or that of redis_url, unless a Deployment is named.
+    workload, options: those of a Plan, or a whole Plan instead.
+    redis_url: of the Redis to use; by default the run has one of its own.
+    deployment: whose pods are the workers; by default they are processes of this machine.
+    namespace, context: of the Deployment; by default those of the current context.
+    client: svc/NAME[:PORT] or the URL of a client in the cluster, which submits instead.
+    ready_timeout: for how long to wait until the Deployment's pods are ready, a duration.
+    pause_autoscalers: keep autoscalers of the Deployment from changing it meanwhile.
+    no_causes: leave out where requests spend their time.
+    device_metrics_url: of an exporter that tells how busy the devices are.
+    run_dir: a new folder for the run; by default it gets its name among all runs.
+    name, tags, note: labels by which the run is found again.
     on_progress: called with the state of the run when it changes, for mere figures once a second,
     in the thread of the caller; what it raises ends the run.
 
@@ -126,13 +158,25 @@ def validate(
     signal goes its usual way, as KeyboardInterrupt for Ctrl-C. What was measured stays in the run
     folder, and `scaletest validate --resume` goes on with it.
 
-    Raises UsageError for what cannot work, also while another validation runs in this process,
-    since each would measure the other; Unreachable without Redis or Kubernetes; WaitTimeout when
-    workers are not ready in time. A bad verdict is no error: see `Result.require`.
+    A bad verdict is no error: see `Result.require`.
 
+    Example:
         result = scaletest.validate(["ffmpeg", "-i", "in.mp4", "-f", "null", "-"], limit=8)
         result.require()
+
+    Raises:
+        InvalidValue: an option breaks its rule.
+        UsageError: it cannot work, or another validation runs in this process, since each would
+            measure the other.
+        NoDevice: no device matches, or it cannot be used.
+        Unreachable: there is no Redis, or no Kubernetes.
+        WaitTimeout: workers are not ready in time.
     """
+    if _is_workers_process():
+        raise UsageError(
+            "the workload's file validates it also when a worker imports it",
+            hint='call validate behind: if __name__ == "__main__":',
+        )
     if isinstance(workload, Plan) and options:
         raise UsageError(
             f"a plan is complete, and {', '.join(options)} stands beside it",
@@ -143,12 +187,12 @@ def validate(
         local=not deployment and not redis_url,
         redis_url=redis_url or None,
         deployment=DeploymentOptions(
-            deployment, namespace, context, client, ready_timeout, pause_autoscalers
+            deployment, namespace, context, client, _seconds(ready_timeout), pause_autoscalers
         ),
         no_causes=no_causes,
         device_metrics_url=device_metrics_url,
     )
-    labels = Labels(name, tuple(tags), note)
+    labels = Labels(name, (tags,) if isinstance(tags, str) else tuple(tags), note)
     path = new_path(os.environ, os.fspath(run_dir)).absolute()
 
     def tell(change: ProgressChange, state: RunProgress, message: str) -> None:
@@ -156,7 +200,7 @@ def validate(
             on_progress(state)
 
     progress = Progress(tell, redis_url=redis_url, every_s=TOLD_EVERY_S)
-    with _alone(), _importable(plan):
+    with _alone(), _importable(plan), python_names():
         folder, _ = start(
             _at_place(plan, place),
             place,
@@ -172,11 +216,22 @@ def validate(
 def _at_place(plan: Plan, place: ValidationPlace) -> schemas.Plan:
     """The plan of a run there, with a queue of its own; UsageError where that cannot work."""
     own = replace(plan._plan, queue=new_queue())
-    with _python_names():
+    with python_names():
         own = place.prepared(own, before_run.device_names, is_limited=plan._is_limited)
     if not place.deployment.deployment:
         before_run.check_plan(own)
     return own
+
+
+def _seconds(ready_timeout: Duration) -> float:
+    name = "ready_timeout"
+    return checks.seconds(schemas.duration_s(name, ready_timeout), name)
+
+
+def _is_workers_process() -> bool:
+    """Whether this is the process in which a worker runs a workload."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec is not None and spec.name == WORKLOAD_PROCESS
 
 
 @contextmanager
@@ -193,26 +248,17 @@ def _alone() -> Iterator[None]:
         _RUNNING.release()
 
 
-@contextmanager
-def _python_names() -> Iterator[None]:
-    """Errors that name options as Python does."""
-    try:
-        yield
-    except UsageError as error:
-        message, hint = (_OPTION.sub(_python_name, text) for text in (error.message, error.hint))
-        raise type(error)(message, hint=hint) from None
-
-
-def _python_name(option: re.Match[str]) -> str:
-    return option[1].replace("-", "_")
-
-
 def _command(workload: AnyWorkload) -> list[str]:
     """The words by which a worker finds the workload."""
     if callable(workload):
         return [reference(workload)]
+    if isinstance(workload, bytes) or not isinstance(workload, Sequence):
+        raise UsageError(
+            f"the workload is an object of type {type(workload).__name__}",
+            hint='give a program and its arguments as in ["sleep", "0.2"], a class or a function',
+        )
     if not isinstance(workload, str):
-        return list(workload)
+        return list(map(as_text, workload))
     if any(map(str.isspace, workload)):
         raise UsageError(
             f"the workload {cut(repr(workload), 80)} is neither a list nor the name of a workload",

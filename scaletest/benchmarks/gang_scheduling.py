@@ -1,10 +1,9 @@
-"""Gang scheduling: admits all parts of a benchmark together, by Kueue, Volcano or JobSet.
+"""Gang scheduling: admits all parts of a benchmark together, by Kueue or Volcano.
 
-Kueue admits the JobSet that holds the Jobs of all parts. Volcano schedules the PodGroup that all
-pods belong to. A JobSet without a queue leaves admission to whatever else admits JobSets in that
-cluster. All pods are then created at once, so the measuring one waits in an init container until
-the servers are ready, and its hosts file is complete when its tool starts. Documents are pure; only
-`admission` and `check` call the API server.
+Kueue resumes the suspended JobSet that holds the Jobs of all parts and has its label. Volcano
+schedules the PodGroup that all pods belong to. All pods are then created at once, so the measuring
+one waits in an init container until the servers are ready, and its hosts file is complete when its
+tool starts. Documents are pure; only `admission` calls the API server.
 """
 
 from __future__ import annotations
@@ -16,25 +15,19 @@ from typing import Any
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.pod_status import conditions, holds, seconds
-from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.objects import JOBS, Documents, Resource
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.kind import JOBSET, KUEUE, NO_GANG, VOLCANO
-from scaletest.model.errors import Unreachable, UsageError
+from scaletest.kinds.kind import KUEUE, NO_GANG, VOLCANO
+from scaletest.model.errors import UsageError
 
 JOBSETS = Resource("JobSet", "/apis/jobset.x-k8s.io/v1alpha2", "jobsets", True)
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
-# The newer version first; a cluster serves one of them or both.
-_APIS = [f"/apis/kueue.x-k8s.io/{version}" for version in ("v1beta2", "v1beta1")]
-LOCAL_QUEUES = [Resource("LocalQueue", api, "localqueues", True) for api in _APIS]
-WORKLOADS = [Resource("Workload", api, "workloads", True) for api in _APIS]
 QUEUE_NAME, GROUP_NAME = "kueue.x-k8s.io/queue-name", "scheduling.k8s.io/group-name"
-JOB_UID = "kueue.x-k8s.io/job-uid"
 # A queue may be long, but waiting for it must end at some time.
 ADMIT_S = 24 * 3600.0
 # Where there is room, parts are admitted within this time; after it others may measure meanwhile.
 AT_ONCE_S = 10.0
-_NEEDS = {KUEUE: "Kueue and JobSet", VOLCANO: "Volcano", JOBSET: "JobSet"}
+_NEEDS = {KUEUE: "Kueue and JobSet", VOLCANO: "Volcano"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +69,15 @@ def absent(benchmark: Benchmark, reason: str) -> UsageError:
     )
 
 
-def check(benchmark: Benchmark, objects: Documents, namespace: str) -> None:
-    """Raises UsageError without the queue of the spec: Kueue would wait for it without end."""
-    if benchmark.spec.gang != KUEUE:
-        return
-    name = benchmark.spec.queue_name
-    if not any(objects.find(resource, namespace, name) for resource in LOCAL_QUEUES):
-        raise absent(benchmark, f"there is no LocalQueue {name} in namespace {namespace}")
-
-
 def job_name(benchmark: Benchmark, role: str) -> str:
     """Return the name of a role's Job; a JobSet numbers the Jobs that it creates."""
     name = manifests.name_of(benchmark, role)
-    return f"{name}-0" if benchmark.spec.gang in (KUEUE, JOBSET) else name
+    return f"{name}-0" if benchmark.spec.gang == KUEUE else name
 
 
 def holder(benchmark: Benchmark) -> Resource | None:
     """Return the kind of the object that admits the parts together; it has the benchmark's name."""
-    return {KUEUE: JOBSETS, JOBSET: JOBSETS, VOLCANO: POD_GROUPS}.get(benchmark.spec.gang)
+    return {KUEUE: JOBSETS, VOLCANO: POD_GROUPS}.get(benchmark.spec.gang)
 
 
 def manifests_of(
@@ -126,30 +110,11 @@ def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admis
             reason = known.get("Unschedulable", {}).get("message")
             return Admission(0.0, ": ".join(filter(None, (message, reason))))
     elif document["spec"].get("suspend"):
-        return Admission(0.0, _suspended(benchmark, objects, namespace, document))
+        queue = benchmark.spec.queue_name
+        message = f"waits in queue {queue} until all parts are admitted; Kueue's Workload says why"
+        return Admission(0.0, message)
     decisive = known.get("Scheduled" if benchmark.spec.gang == VOLCANO else "Suspended", {})
     return Admission(seconds(decisive.get("lastTransitionTime") or since))
-
-
-def _suspended(benchmark: Benchmark, objects: Documents, namespace: str, job_set: Document) -> str:
-    queue = f" in queue {benchmark.spec.queue_name}" if benchmark.spec.queue_name else ""
-    reason = _kueue_reason(objects, namespace, job_set) if benchmark.spec.gang == KUEUE else ""
-    return ": ".join(filter(None, (f"waits{queue} until all parts are admitted", reason)))
-
-
-def _kueue_reason(objects: Documents, namespace: str, job_set: Document) -> str:
-    """Return Kueue's reason for not admitting a JobSet; "" when it is not known."""
-    selector = f"{JOB_UID}={job_set['metadata']['uid']}"
-    for resource in WORKLOADS:
-        try:
-            reservations = objects.list(resource, namespace, selector)
-        except Busy:
-            raise
-        except (Missing, Refused, Unreachable):
-            continue
-        decisions = [conditions(reservation).get("QuotaReserved") for reservation in reservations]
-        return str(next(filter(None, decisions), {}).get("message", ""))
-    return ""
 
 
 def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
@@ -162,6 +127,9 @@ def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Docume
             _wait(template["spec"]["containers"][0])
         )
     if benchmark.spec.gang == VOLCANO:
+        for container in template["spec"]["containers"]:
+            # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
+            container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
         template["spec"]["schedulerName"] = "volcano"
         template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
     return job
@@ -182,7 +150,9 @@ def _wait(container: Document) -> Document:
 
 def _job_set(benchmark: Benchmark, jobs: Mapping[str, Document], owner: Document) -> Document:
     metadata = manifests.meta(benchmark, benchmark.name, owner)
+    metadata["labels"] |= {QUEUE_NAME: benchmark.spec.queue_name}
     spec: dict[str, Any] = {
+        "suspend": True,
         # the benchmark's own Service gives the pods their names
         "network": {"enableDNSHostnames": False},
         "successPolicy": {"operator": "Any", "targetReplicatedJobs": [benchmark.kind.measures]},
@@ -192,9 +162,6 @@ def _job_set(benchmark: Benchmark, jobs: Mapping[str, Document], owner: Document
             for role, job in jobs.items()
         ],
     }
-    if benchmark.spec.gang == KUEUE:
-        metadata["labels"] |= {QUEUE_NAME: benchmark.spec.queue_name}
-        spec["suspend"] = True
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",

@@ -161,6 +161,9 @@ class _Run:
                 "over the loopback interface, since no network namespaces can be created here;"
                 f" {namespaces.NEEDED}",
             )
+        if getattr(benchmark.spec, "volume_claim_template", None):
+            place = getattr(benchmark.spec, "directory", "") or folder.parent
+            notes += (f"the volume claim was not used: the files were in {place}",)
         return replace(ended, notes=notes, activities=self._activities(processes))
 
     def _activities(self, processes: Processes) -> dict[str, Activity]:

@@ -25,6 +25,7 @@ PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "me
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
 # The group of the images' user: without it a fresh volume belongs to root alone.
 GROUP_ID = 10001
+PULL_POLICY = "IfNotPresent"
 # START_S: until all parts have a node and servers are ready, unless the spec says otherwise. Then
 # the benchmark's own limit counts, with SPARE_S added. HOLD_S: how long the log can be read after
 # that.
@@ -194,7 +195,7 @@ def _pod(
     container: Document = {
         "name": "benchmark",
         "image": spec.image or image,
-        "imagePullPolicy": spec.image_pull_policy,
+        "imagePullPolicy": spec.image_pull_policy or PULL_POLICY,
         "args": ["bench", "part", "--role", role, "--folder", FOLDER, "--scratch", SCRATCH],
         "env": [
             {
@@ -230,15 +231,17 @@ def _pod(
         "containers": [container],
         "volumes": volumes,
         **_place(benchmark, overrides, parts, measuring),
-        **_account_and_network(benchmark, spec.image or image),
+        **_other_fields(benchmark, spec.image or image),
     }
 
 
-def _account_and_network(benchmark: Benchmark, image: str) -> Document:
-    """Build the fields of a pod's spec for account and network that the benchmark sets."""
+def _other_fields(benchmark: Benchmark, image: str) -> Document:
+    """Build the fields of a pod's spec for account, scheduler and network that are set."""
     spec, pod_fields = benchmark.spec, dict[str, Any]()
     if account := getattr(spec, "service_account_name", ""):
         pod_fields |= {"serviceAccountName": account, "automountServiceAccountToken": True}
+    if spec.scheduler_name:
+        pod_fields["schedulerName"] = spec.scheduler_name
     if spec.host_network:
         pod_fields |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
@@ -251,7 +254,7 @@ def _mtu(benchmark: Benchmark, image: str, mtu: int) -> Document:
     return {
         "name": "mtu",
         "image": image,
-        "imagePullPolicy": benchmark.spec.image_pull_policy,
+        "imagePullPolicy": benchmark.spec.image_pull_policy or PULL_POLICY,
         "command": ["ip", "link", "set", "dev", "eth0", "mtu", str(mtu)],
         "securityContext": {
             "runAsUser": 0,

@@ -193,12 +193,8 @@ class _Reconciliation:
             self._benchmark, self._context.owner, self._context.image
         )
 
-        def before_create() -> None:
-            gang_scheduling.check(self._benchmark, self._objects, self._context.namespace)
-            self._owned.create_key()
-
         try:
-            self._owned.ensure(resource, first, before_create)
+            self._owned.ensure(resource, first, self._owned.create_key)
         except Busy:
             raise
         except (Missing, Unreachable) as error:

@@ -1,7 +1,7 @@
 """Expands a set into its benchmarks: generated values, merge or templates, repetitions, order.
 
 Pure: nodes and the random generator are parameters. Maps merge; lists and other values replace;
-null unsets. (kube-perftest appended lists, so no element of one could be removed.)
+null unsets. kube-perftest appends lists, so those of its documents are joined before.
 
 Values are lists, nodes, combinations, permutations and samples. Generators nest: the source of one
 may be another. An empty list is an error that names the list, since a sweep over no values would
@@ -164,8 +164,9 @@ def plan_of(
             single.name, (single,), ({},), dict(document), paused=single.spec.paused
         )
         return plan, list(single.warnings)
-    body, warnings = benchmark.envelope(document), list[str]()
-    spec = fields.read(SetSpec, body.get("spec") or {}, "the spec of BenchmarkSet", warnings)
+    warnings = list[str]()
+    body = benchmark.envelope(document, warnings)
+    spec = fields.read(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
     name = benchmark.name_of(body, "benchmark-set")
     chance = chance or random.Random(spec.seed)
     permutations = _permutations(spec, nodes, chance)

@@ -132,11 +132,8 @@ TRANSIENT = (
 )
 REDIS_ERRORS = (exceptions.RedisError,)
 # Refusals that waiting does not end. They are ConnectionErrors in redis-py, hence checked first.
-REFUSED = (
-    exceptions.AuthenticationError,
-    exceptions.AuthorizationError,
-    exceptions.NoPermissionError,
-)
+LOGIN_REFUSED = (exceptions.AuthenticationError, exceptions.AuthorizationError)
+REFUSED = (*LOGIN_REFUSED, exceptions.NoPermissionError)
 # Error codes stand in the middle of a text when a pipeline or a script passes the error on.
 _PASSING = re.compile(
     r"\b(BUSY|LOADING|OOM|READONLY|MASTERDOWN|TRYAGAIN|UNKILLABLE|MISCONF|NOREPLICAS|UNBLOCKED)\b"
@@ -321,7 +318,7 @@ def explained(url: str) -> Iterator[None]:
     """Turn redis-py's connection errors into one line that names the server and what to do."""
     try:
         yield
-    except REFUSED as error:
+    except LOGIN_REFUSED as error:
         raise Unreachable(
             f"Redis at {masked(url)} rejects the login: {error}",
             hint="check user and password in the Redis URL",
@@ -342,6 +339,8 @@ def explained(url: str) -> Iterator[None]:
 def _remedy(message: str) -> str:
     if "DB index" in message:
         return "correct the database, the number at the end of the Redis URL"
+    if "permission" in message or "ACL failure" in message:
+        return "give this user of Redis the rights that the users of the chart have (redis.users)"
     if "unknown command" in message.lower():
         return (
             "correct the Redis URL: it names a server of another type, such as Redis instead of"

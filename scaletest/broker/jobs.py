@@ -90,7 +90,6 @@ def stored(redis: Redis, request_id: str) -> Reply:
             f"request {request_id} is not known",
             hint=(
                 "its result may have expired (--result-ttl), or it was submitted without --no-wait"
-                " (in Python: keep=True)"
             ),
         ) from error
     latest = job.latest_result()

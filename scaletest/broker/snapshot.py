@@ -21,10 +21,13 @@ from scaletest.broker.queues import DeclaredQueue, living, pairs, read_entry, sh
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts
 from scaletest.model.errors import InvalidValue
+from scaletest.model.histogram import LAST_BUCKET
 
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
 PAGE_WORKERS = 900
+# Redis counts up to here.
+MOST_COUNT = 2**63 - 1
 # States of workers; requests of a suspect one fail at once.
 STATES = IDLE, BUSY, SUSPECT = "idle", "busy", "suspect"
 # What parsing foreign data can raise.
@@ -186,7 +189,7 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
         counters=queue_counts.added(
-            {key.decode(): int(value) for key, value in pairs(counters)}, past.outcomes
+            {key.decode(): _count(value) for key, value in pairs(counters)}, past.outcomes
         ),
         wait=queue_counts.added(_numbers(wait), past.wait),
         run=queue_counts.added(_numbers(run), past.run),
@@ -242,4 +245,14 @@ def _numbers(text: bytes) -> dict[int, int]:
     flat: list[int] = json.loads(b"[%b]" % text)
     if not set(map(type, flat)) <= {int}:
         raise ValueError("a histogram contains something other than integers")
+    if flat and (min(flat) < 0 or max(flat) > MOST_COUNT or max(flat[::2]) > LAST_BUCKET):
+        raise ValueError("a histogram contains an impossible number")
     return dict(pairs(flat))
+
+
+def _count(number: bytes) -> int:
+    """A count that Redis may have counted; ValueError for any other one."""
+    count = int(number)
+    if not 0 <= count <= MOST_COUNT:
+        raise ValueError("a count is impossible")
+    return count

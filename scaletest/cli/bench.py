@@ -25,6 +25,7 @@ class BenchGroup(LazyGroup):
             "bench_stored",
             "Explain a KIND: fields, numbers, an example; without KIND: list them.",
         ),
+        "convert": ("bench_convert", "Convert kube-perftest's YAML to ours."),
         "compare": ("bench_stored", "Compare runs at every permutation that they have."),
     }
 

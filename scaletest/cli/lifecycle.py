@@ -67,9 +67,11 @@ def folder(context: click.Context, parameter: click.Parameter, value: Path | Non
     return matching[0] if len(matching) == 1 else value
 
 
-def _sleep_time(context: click.Context, option: click.Parameter, value: str) -> str:
-    """Seconds as text, as `sleep` takes them, or infinity."""
-    return value if value == "infinity" else f"{DURATION.convert(value, option, context):g}"
+def _sleep_time(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Seconds as text, as `sleep` takes them, or infinity; None without the option."""
+    if value in (None, "infinity"):
+        return value
+    return f"{DURATION.convert(value, option, context):g}"
 
 
 def output_dir(short: bool = True, default: str | None = "logs") -> Decorator:
@@ -152,10 +154,9 @@ workload = group(
     click.option(
         "-g",
         "--num-gpus",
-        default="1",
-        show_default=True,
+        default=None,
         metavar="N",
-        help="Give each pod N devices; 0 means none, and a fraction is passed on as it is.",
+        help=("Give each pod N devices, or a part of one. [default: 0; 1 for the runai types]"),
     ),
     click.option(
         "--resource",
@@ -190,11 +191,13 @@ workload = group(
     ),
     click.option(
         "--run-seconds",
-        default="60s",
-        show_default=True,
+        default=None,
         metavar="TIME",
         callback=_sleep_time,
-        help="Let the pods sleep this long; `infinity` is allowed.",
+        help=(
+            "Let the pods sleep this long; `infinity` is allowed. [default: 60s; infinity for the"
+            " runai types]"
+        ),
     ),
     click.option(
         "--template",
@@ -244,6 +247,16 @@ workload = group(
             " evictions and volume claims."
         ),
     ),
+    click.option(
+        "--force",
+        is_flag=True,
+        help=(
+            "Submit also where no node offers the devices now, as an autoscaler may add such nodes."
+        ),
+    ),
+)
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="Print the first object or command line, and submit nothing."
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
@@ -15,12 +16,13 @@ from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
 from scaletest.cli.watching import watched
-from scaletest.cluster.connection import connect
+from scaletest.cluster.connection import Cluster, connect
 from scaletest.lifecycle import measuring
 from scaletest.lifecycle.folder import LifecycleFolder, new_run
 from scaletest.lifecycle.measuring import LifecycleWorkloadOptions, delete_all
 from scaletest.lifecycle.run_type import Conditions, conditioned, read
 from scaletest.lifecycle.sampling import read as read_times
+from scaletest.lifecycle.submitting import runai_line
 from scaletest.lifecycle.templating import Workloads
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.model.labels import Labels
@@ -49,7 +51,7 @@ FOREVER_S = 30 * 86400.0
 @own.project("--project")
 @shared.labels
 @heading("Run")
-@click.option("--dry-run", is_flag=True, help="Print the first object, and submit nothing.")
+@own.dry_run
 @shared.grouped
 def submit(
     output_dir: Path, workload: LifecycleWorkloadOptions, labels: Labels, dry_run: bool
@@ -65,11 +67,9 @@ def submit(
     """
     store = LifecycleFolder(output_dir)
     if dry_run:
-        plan = _plan(store, workload, labels, "default")
-        echo(as_text(Workloads(plan).make(next(plan.names())), "yaml"), nl=False)
-        return 0
+        return _print_first(_plan(store, workload, labels, "default"))
     cluster = connect(workload.namespace, workload.context)
-    plan = _plan(store, workload, labels, cluster.namespace)
+    plan = _submittable(store, workload, labels, cluster)
     done, interrupted = measuring.submit(plan, store, cluster, workload.context, labels)
     echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
     if interrupted:
@@ -198,10 +198,13 @@ def sample(
 @own.view_options
 @own.judged_options
 @shared.report_output(letter=False)
+@heading("Run")
+@own.dry_run
 @shared.grouped
 def run(
     output_dir: Path | None,
     workload: LifecycleWorkloadOptions,
+    dry_run: bool,
     timeout: float,
     figure: str,
     keep: bool,
@@ -223,9 +226,11 @@ def run(
     Exit code 0 PASS, 3 FAIL, 4 INVALID. Interrupted, it goes on when called with the same
     --output-dir.
     """
-    cluster = connect(workload.namespace, workload.context)
     store = LifecycleFolder(new_path(os.environ, output_dir, TYPES[KIND].place))
-    plan = conditioned(_plan(store, workload, labels, cluster.namespace), judged)
+    if dry_run:
+        return _print_first(_plan(store, workload, labels, "default"))
+    cluster = connect(workload.namespace, workload.context)
+    plan = conditioned(_submittable(store, workload, labels, cluster), judged)
     with watched(watch, redis_url or "") as progress:
         interrupted = measuring.measure(
             plan, store, cluster, workload.context, labels, timeout, progress
@@ -371,6 +376,27 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
         echo(f"{delete_all(plan, context)} {objects} deleted")
     else:
         echo("nothing deleted", err=True)
+
+
+def _print_first(plan: LifecyclePlan) -> int:
+    """Print what would be submitted first; exit code 0."""
+    name = next(plan.names())
+    if plan.tool == "runai":
+        echo(shlex.join([plan.tool_path or "runai", *runai_line(plan, name)]))
+    else:
+        echo(as_text(Workloads(plan).make(name), "yaml"), nl=False)
+    return 0
+
+
+def _submittable(
+    store: LifecycleFolder, options: LifecycleWorkloadOptions, labels: Labels, cluster: Cluster
+) -> LifecyclePlan:
+    """The plan as `_plan` gives it. UsageError when no node offers the devices of a new run."""
+    is_new = not store.exists
+    plan = _plan(store, options, labels, cluster.namespace)
+    if is_new and not options.force and (warning := measuring.check_devices(plan, cluster)):
+        echo(f"warning: {warning}", err=True)
+    return plan
 
 
 def _plan(

@@ -8,16 +8,18 @@ import click
 import yaml
 
 from scaletest import __version__
-from scaletest.cli.headings import HeadedCommand, heading
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import echo
 from scaletest.cluster.connection import connect, groups
 from scaletest.cluster.objects import Documents
+from scaletest.compat.kube_perftest import GROUPS
 from scaletest.kinds.document_schemas import definitions
 from scaletest.kinds.registry import GROUP, kind_of
 from scaletest.model.errors import Unreachable, UsageError
 
 
 @click.command("operator", cls=HeadedCommand)
+@first("--namespace", "--image", "--metrics-port", "--health-port", "--account", "--crds")
 @heading("Kubernetes")
 @click.option(
     "-n",
@@ -45,6 +47,18 @@ from scaletest.model.errors import Unreachable, UsageError
     help=("Run Validation or Lifecycle benchmarks that name no service account with this"
 " one; the option may be repeated."),
 )  # fmt: skip
+@click.option(
+    "--pull-policy", type=click.Choice(["Always", "IfNotPresent", "Never"]),
+    help="Use this pull policy for benchmarks that name none. [default: IfNotPresent]",
+)  # fmt: skip
+@click.option(
+    "--scheduler", default="", metavar="NAME",
+    help="Let this scheduler place the pods of benchmarks that name none. [default: the cluster's]",
+)  # fmt: skip
+@click.option(
+    "--perftest-group", type=click.Choice(GROUPS),
+    help="Also serve kube-perftest's benchmarks of this API group, by converting them.",
+)  # fmt: skip
 @heading("Output")
 @click.option(
     "--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else."
@@ -55,6 +69,9 @@ def command(
     metrics_port: int,
     health_port: int,
     account: tuple[str, ...],
+    pull_policy: str | None,
+    scheduler: str,
+    perftest_group: str | None,
     crds: bool,
 ) -> None:
     """Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it
@@ -65,7 +82,7 @@ def command(
     scaletest operator --namespace bench
     """
     if crds:
-        echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)
+        echo(yaml.safe_dump_all(definitions(perftest_group or ""), sort_keys=False), nl=False)
         return
     try:
         from scaletest.operator.handlers import run
@@ -75,11 +92,13 @@ def command(
         ) from error
 
     cluster = connect()
-    if GROUP not in groups(cluster):
-        raise Unreachable(
-            f"the cluster does not know {GROUP}",
-            hint="scaletest operator --crds | kubectl apply --server-side -f -",
-        )
+    options = f" --perftest-group {perftest_group}" if perftest_group else ""
+    for group in filter(None, (GROUP, perftest_group)):
+        if group not in groups(cluster):
+            raise Unreachable(
+                f"the cluster does not know {group}",
+                hint=f"scaletest operator --crds{options} | kubectl apply --server-side -f -",
+            )
     logging.getLogger("scaletest.operator").setLevel(logging.INFO)
     run(
         Documents(cluster),
@@ -87,6 +106,8 @@ def command(
         namespace,
         metrics_port,
         accounts=_accounts(account),
+        pod_fields={"image_pull_policy": pull_policy or "", "scheduler_name": scheduler},
+        perftest_group=perftest_group or "",
         health_port=health_port,
     )
 

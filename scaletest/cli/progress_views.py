@@ -123,7 +123,7 @@ def rows(state: RunProgress, width: int) -> Iterator[str]:
     so_far = list(filter(None, [SO_FAR.get(state.verdict)]))
     place = list(filter(None, [state.place]))
     # in a narrow terminal the time left is worth most, beside the place
-    choices = (place + shares + time + so_far, place + shares + time, place + time)
+    choices = (place + shares + time + so_far, place + shares + time, place + time, time)
     texts = next((texts for texts in choices if len(GAP.join(texts)) <= width), choices[-1])
     room = width - len(GAP.join(texts)) - len(GAP)
     if part is not None and room >= LEAST_BAR:

@@ -18,8 +18,13 @@ from scaletest.http.server import Server
 from scaletest.pages.security import HEADERS
 from scaletest.runs.places import default_root, opened
 from scaletest.ui.app import make_app
+from scaletest.ui.reading import THREADS
 from scaletest.ui.runs import fill
 from scaletest.ui.sources import Sources, remedy
+
+# Of the page of a command that measures: where all processors are busy it has a fortieth of one.
+# The lowest, 19, would show no page before the run is over.
+PAGE_PRIORITY = 10
 
 
 @click.command("ui", cls=HeadedCommand)
@@ -92,9 +97,12 @@ def command(
     root = archive or default_root(os.environ)
     sources = Sources(root, redis_url or "", beside, remedy(os.environ))
     app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
+    if handle is not None:
+        # after what takes long at the start, and before other threads, which inherit it
+        os.setpriority(os.PRIO_PROCESS, 0, PAGE_PRIORITY)
     Thread(target=partial(fill, app), name="index", daemon=True).start()
     listening = listen if handle is None else socket.socket(fileno=handle)
-    server = Server(app, listening, headers=HEADERS)
+    server = Server(app, listening, threads=THREADS, headers=HEADERS)
     # a page makes very many objects: what was loaded by now is not searched for garbage each time
     gc.freeze()
     try:

@@ -282,7 +282,7 @@ def command(
       vainfo --display drm --device FILENAME
     scaletest validate --local -f plan.yaml --set limit=16 \\
       --threshold 'efficiency(8)>=0.8'
-    scaletest validate -n scaletest --deployment scaletest-sleep \\
+    scaletest validate -n scaletest --deployment scaletest-sleep-worker \\
       --client svc/scaletest-sleep-client --seconds 2s --limit 16
 
     Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what

@@ -1,7 +1,7 @@
 """The page of a run that a command measures: --ui of every long command.
 
-A child process of lowest priority serves it, so that it takes no time from what is measured. It
-does not outlive its parent, however that ends.
+A child process serves it, with a low priority as soon as it has started, so that it takes hardly
+any time from what is measured. It does not outlive its parent, however that ends.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from urllib.parse import quote
 
 import click
@@ -26,8 +28,10 @@ from scaletest.system.children import Guard, end_all
 
 # An open page asks every two seconds: so long it is served after the run, to show how that ended.
 LAST_LOOK_S = 2.5
+# So long a command waits for its page before it measures, and when it has ended: a process of the
+# lowest priority needs that on a busy machine.
+PATIENCE_S = 10.0
 END_S = 2.0
-LOWEST = 19
 
 
 class RunPage:
@@ -38,19 +42,22 @@ class RunPage:
         self._redis_url = redis_url
         self._guard: Guard | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self.ended_s = 0.0
+        self._address = ""
 
     def begun(self, folder: RunFolder) -> str:
         """Serve the page of this run; where it is, in words."""
+        self._address = f"{url_of(self._socket)}/live/{quote(folder.name)}"
         if self._process is None:
             self._start(folder)
-        return f"watch it at {url_of(self._socket)}/live/{quote(folder.name)}"
+        return f"watch it at {self._address}"
 
     def close(self) -> None:
         """Let an open page show the end; then the address answers no more."""
         try:
             if self._process is not None:
-                time.sleep(max(0.0, self.ended_s + LAST_LOOK_S - time.monotonic()))
+                # made once, it is there at once for who looks
+                self._await_page()
+                time.sleep(LAST_LOOK_S)
                 echo("the page of the run is closed; see it again with: scaletest ui", err=True)
         finally:
             self._socket.close()
@@ -60,11 +67,12 @@ class RunPage:
                 self._guard.close()
 
     def _start(self, folder: RunFolder) -> None:
+        """Start the process of the page; return when it has made one, or PATIENCE_S is over."""
         self._guard = Guard("KILL")
         handle = self._socket.fileno()
         line = [sys.executable, "-m", "scaletest", "ui", "--socket", str(handle)]
         line += ["--run", str(folder.path)]
-        self._process = subprocess.Popen(
+        self._process = process = subprocess.Popen(
             line,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -74,8 +82,14 @@ class RunPage:
             process_group=0,
             env=self._guard.environment(self._environment()),
         )
-        os.setpriority(os.PRIO_PROCESS, self._process.pid, LOWEST)
-        self._guard.watch(self._process.pid)
+        self._guard.watch(process.pid)
+        self._await_page()
+
+    def _await_page(self) -> None:
+        """Wait until the page is made, at most PATIENCE_S."""
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with suppress(OSError, HTTPException):
+            direct.open(self._address, timeout=PATIENCE_S).close()
 
     def _environment(self) -> dict[str, str]:
         """This process's environment. Which Redis the page shows is the command's to say; its URL
@@ -107,8 +121,5 @@ def watched(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
         return line
 
     click.get_current_context().call_on_close(page.close)
-    try:
-        with shown(watch.progress, quiet=watch.quiet, redis_url=redis_url, begun=begun) as progress:
-            yield progress
-    finally:
-        page.ended_s = time.monotonic()
+    with shown(watch.progress, quiet=watch.quiet, redis_url=redis_url, begun=begun) as progress:
+        yield progress

@@ -163,17 +163,17 @@ class BenchmarkResult(Document):
 
 def read(document: Any) -> Benchmark:
     """The benchmark of a document, ours or kube-perftest's. InvalidValue names what is wrong."""
-    body = envelope(document)
-    kind = kind_of(body["kind"])
     warnings: list[str] = []
-    if kube_perftest.written_for(body["apiVersion"]):
-        warnings.append(f"apiVersion {body['apiVersion']} is read as {API_VERSION}")
-    spec = fields.read(kind.spec, body.get("spec") or {}, f"the spec of {kind.name}", warnings)
+    body = envelope(document, warnings)
+    kind = kind_of(body["kind"])
+    spec = fields.read(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
     return Benchmark(name_of(body, kind.name.lower()), kind, spec, tuple(warnings))
 
 
-def envelope(document: Any) -> dict[str, Any]:
-    """The document with its apiVersion; InvalidValue for other API groups and unknown keys."""
+def envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
+    """The document with apiVersion and spec, converted if it is kube-perftest's, and without what
+    hostNetwork makes void; each adds a warning. InvalidValue for other API groups and unknown keys.
+    """
     if not isinstance(document, Mapping) or not document.get("kind"):
         raise InvalidValue(
             "the document has no kind", hint="see an example with: scaletest bench explain KIND"
@@ -192,7 +192,22 @@ def envelope(document: Any) -> dict[str, Any]:
             "put it under spec",
         ),
     )
-    return {"apiVersion": API_VERSION, **document}
+    body = {"apiVersion": API_VERSION, **document, "spec": document.get("spec") or {}}
+    if kube_perftest.written_for(body["apiVersion"]):
+        warnings.append(f"apiVersion {body['apiVersion']} is read as {API_VERSION}")
+        body = kube_perftest.converted(body, API_VERSION)
+    return {**body, "spec": _without_void(body["spec"], warnings)}
+
+
+def _without_void(spec: Any, warnings: list[str]) -> Any:
+    """The spec without the fields that are about a network of the pod, where it has none."""
+    if not isinstance(spec, Mapping) or spec.get("hostNetwork") is not True:
+        return spec
+    void = [name for name in ("networkName", "mtu") if spec.get(name)]
+    warnings += [
+        f"{name} is ignored: with hostNetwork pods use the node's network" for name in void
+    ]
+    return {name: value for name, value in spec.items() if name not in void}
 
 
 def name_of(document: Mapping[str, Any], default: str) -> str:

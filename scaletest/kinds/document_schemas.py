@@ -54,9 +54,19 @@ _CONDITIONS: Schema = {
 }
 
 
-def definitions() -> list[dict[str, Any]]:
-    """All definitions: one for each kind, the set last."""
-    return [*map(definition, KINDS.values()), set_definition()]
+def definitions(perftest_group: str = "") -> list[dict[str, Any]]:
+    """All definitions: one for each kind, the set last; then those of kube-perftest's group."""
+    own = [*map(definition, KINDS.values()), set_definition()]
+    names = (*kube_perftest.KINDS, SET) if perftest_group else ()
+    return own + [
+        {
+            **each,
+            "metadata": {"name": f"{each['spec']['names']['plural']}.{perftest_group}"},
+            "spec": {**each["spec"], "group": perftest_group},
+        }
+        for each in own
+        if each["spec"]["names"]["kind"] in names
+    ]
 
 
 def definition(kind: Kind) -> dict[str, Any]:
@@ -64,6 +74,13 @@ def definition(kind: Kind) -> dict[str, Any]:
     types = {field.name: field.kind for field in fields.fields_of(kind.spec)}
     columns = [
         {**_column("Host Network", ".spec.hostNetwork", "boolean"), "priority": 1},
+        {**_column("Network Name", ".spec.networkName"), "priority": 1},
+        {**_column("MTU", ".spec.mtu", "integer"), "priority": 1},
+        *(
+            {**_column(f"{role.title()} IP", f".status.pods.{role}[0].podIp"), "priority": 1}
+            for role in ("server", "client", "master")
+            if role in types
+        ),
         *(_column(_title(name), f".spec.{name}", types[name]) for name in kind.columns),
         _column("Status", ".status.phase"),
         _column("Started", ".status.startedAt", "date"),

@@ -23,7 +23,7 @@ from scaletest.model.checks import refuse
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
 PLACEMENTS = (SPREAD, SAME_NODE, DIFFERENT_NODES)
 TCP, RDMA = "TCP", "RDMA"
-NO_GANG, KUEUE, VOLCANO, JOBSET = "none", "kueue", "volcano", "jobset"
+NO_GANG, KUEUE, VOLCANO = "none", "kueue", "volcano"
 _MAP = {"additionalProperties": {"type": "string"}}
 CPUS = r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*"
 
@@ -51,7 +51,7 @@ class CommonSpec:
     host_network: bool = spec_field(False, "Use the node's network instead of the pod's own.")
     network_name: str = spec_field(
         "",
-        "Multus network of the pods, as namespace/name; not together with hostNetwork.",
+        "Multus network of the pods, as namespace/name; ignored with hostNetwork.",
         pattern=r"|[a-z0-9.-]+(/[a-z0-9.-]+)?",
         pattern_text="namespace/name",
     )
@@ -60,13 +60,22 @@ class CommonSpec:
     )
     mtu: int | None = spec_field(
         None,
-        "MTU of the interface inside the pod, in bytes; the result has the one that was used.",
+        "MTU of the interface inside the pod, in bytes; ignored with hostNetwork. The result has"
+        " the one that was used.",
         minimum=68,
         maximum=65535,
     )
     image: str = spec_field("", "Image of the benchmark; empty: the kind's default.")
-    image_pull_policy: str = spec_field(
-        "IfNotPresent", "When the image is pulled.", choices=("Always", "IfNotPresent", "Never")
+    image_pull_policy: str | None = spec_field(
+        None,
+        "When the image is pulled; not set: the operator's choice.",
+        choices=("Always", "IfNotPresent", "Never"),
+    )
+    scheduler_name: str = spec_field(
+        "",
+        "Scheduler of the pods; empty: the operator's choice.",
+        pattern=r"|[a-z0-9.-]{1,253}",
+        pattern_text="a name",
     )
     ip_family: str = spec_field(
         "IPv4", "Family of the addresses that the peers use.", choices=("IPv4", "IPv6")
@@ -96,7 +105,7 @@ class CommonSpec:
         NO_GANG,
         "System of the cluster that admits all parts together; none: servers start before the"
         " measuring part.",
-        choices=(NO_GANG, KUEUE, VOLCANO, JOBSET),
+        choices=(NO_GANG, KUEUE, VOLCANO),
     )
     queue_name: str = spec_field(
         "",
@@ -111,20 +120,9 @@ class CommonSpec:
     pods: PodOverrides = spec_field(PodOverrides(), "Changes to all pods of the benchmark.")
 
     def __post_init__(self) -> None:
-        has_mtu = self.mtu is not None
         refuse(
             (
-                self.host_network and has_mtu,
-                "mtu together with hostNetwork would change the interface of the node",
-                "set the MTU on the node itself, or leave hostNetwork out",
-            ),
-            (
-                self.host_network and self.network_name,
-                "hostNetwork and networkName exclude each other",
-                "leave one of them out",
-            ),
-            (
-                has_mtu and (self.mtu or 0) < 1280 and self.ip_family == "IPv6",
+                self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6",
                 f"mtu {self.mtu} is too small for IPv6",
                 "IPv6 needs 1280 (RFC 8200)",
             ),
@@ -134,8 +132,8 @@ class CommonSpec:
                 "name a LocalQueue with queueName",
             ),
             (
-                self.queue_name and self.gang not in (KUEUE, VOLCANO),
-                f"queueName {self.queue_name} has no effect with gang {self.gang}",
+                self.queue_name and self.gang == NO_GANG,
+                f"queueName {self.queue_name} has no effect without a gang",
                 "set gang to kueue or volcano",
             ),
             (

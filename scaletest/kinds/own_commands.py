@@ -66,7 +66,7 @@ class ValidationSpec(ActingSpec):
     )
     client: str = spec_field(
         "",
-        "Service of the deployment's client; empty: DEPLOYMENT-client.",
+        "Service of the deployment's client; empty: that of the same queue in the chart.",
         pattern=NAME,
         pattern_text="a name",
     )
@@ -113,7 +113,7 @@ class LifecycleSpec(ActingSpec):
 
 def validation_tasks(spec: ValidationSpec, site: ExecutionSite) -> Sequence[Task]:
     """scaletest validate, with its run folder in the part's folder."""
-    client = spec.client or f"{spec.deployment}-client"
+    client = spec.client or f"{spec.deployment.removesuffix('-worker')}-client"
     cluster = ("--deployment", spec.deployment, "--client", f"svc/{client}", "--pause-autoscalers")
     line = [
         *(*site.python, "-m", "scaletest", "validate"),

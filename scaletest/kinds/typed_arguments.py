@@ -119,9 +119,14 @@ class TypedArguments:
 
     def _converter(self, parameter: inspect.Parameter) -> Callable[[str], Any]:
         """Reads the text of a parameter; its ValueError says what the text is not."""
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            raise InvalidValue(
+                f"{self._name} takes any names ({parameter}), which cannot be read from text",
+                hint="give each parameter its name and type",
+            )
         members = [each for each in _members(parameter.annotation) if each is not NoneType]
         convert = _converter(members[0]) if len(members) == 1 else None
-        if convert is None or parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        if convert is None:
             annotation = inspect.formatannotation(parameter.annotation)
             raise InvalidValue(
                 f"{parameter.name} of {self._name} is of type {annotation}, which cannot be read"

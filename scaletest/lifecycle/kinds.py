@@ -13,7 +13,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError, suggestion
 
 WORKLOAD_LABEL = "scaletest/workload"
-RUNAI_GROUP = "run.ai/"
+RUNAI_GROUP, RUNAI_DEVICE = "run.ai/", "nvidia.com/gpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +21,26 @@ class WorkloadKind:
     """name: also of its template. until: the milestone at which a workload of this kind counts as
     measured. child: objects between it and its pods.
 
-    labelled: whether its pods carry the labels that we put into its pod templates.
+    labelled: whether its pods carry the labels that we put into its pod templates. gpus, seconds:
+    devices of a pod and how long it sleeps, unless options say it.
     """
 
     name: str
     until: str = "finished"
     child: tuple[str, str] | None = None
     labelled: bool = True
+    gpus: str = "0"
+    seconds: str = "60"
 
     @property
     def runai(self) -> bool:
         """Whether its namespace is that of a Run:ai project."""
         return self.name.startswith("runai-")
+
+
+def _of_runai(name: str, version: str, child: str) -> WorkloadKind:
+    """A kind of Run:ai, with the defaults of its scale test tool."""
+    return WorkloadKind(name, "scheduled", (version, child), False, "1", "infinity")
 
 
 _KINDS = (
@@ -44,9 +52,9 @@ _KINDS = (
     WorkloadKind("pod"),
     WorkloadKind("scaledjob", until="ready", child=("batch/v1", "Job")),
     WorkloadKind("pytorchjob"),
-    WorkloadKind("runai-training", "scheduled", ("run.ai/v1", "RunaiJob"), False),
-    WorkloadKind("runai-distributed", "scheduled", ("kubeflow.org/v1", "PyTorchJob"), False),
-    WorkloadKind("runai-interactive", "scheduled", ("run.ai/v1", "RunaiJob"), False),
+    _of_runai("runai-training", "run.ai/v1", "RunaiJob"),
+    _of_runai("runai-distributed", "kubeflow.org/v1", "PyTorchJob"),
+    _of_runai("runai-interactive", "run.ai/v1", "RunaiJob"),
 )
 KINDS: Mapping[str, WorkloadKind] = {kind.name: kind for kind in _KINDS}
 # The names of the Run:ai scale test tool, as plain Kubernetes has them.

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.archive.environment import environment
-from scaletest.cluster.connection import Cluster, Raw, connect
-from scaletest.cluster.objects import Objects
+from scaletest.cluster.capacity import quantity
+from scaletest.cluster.connection import Busy, Cluster, Raw, connect
+from scaletest.cluster.objects import NODES, Objects
 from scaletest.lifecycle import kinds, submitting, templating
 from scaletest.lifecycle.folder import PLAN, SAMPLER, SUBMITTER, LifecycleFolder, new_run
 from scaletest.lifecycle.sampling import ProgressReport, Sampler, steady
 from scaletest.lifecycle.submitting import Submitter, Tool
 from scaletest.lifecycle.templating import Workloads
+from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.lifecycle import LifecyclePlan
@@ -46,13 +48,13 @@ class LifecycleWorkloadOptions:
     delay: float
     interval: float
     num_workers: int
-    num_gpus: str
+    num_gpus: str | None
     resource: str
     claim_template: str
     pvc: bool
     storage_class: str
     image: str
-    run_seconds: str
+    run_seconds: str | None
     template: Path | None
     until: str | None
     namespace: str
@@ -60,6 +62,7 @@ class LifecycleWorkloadOptions:
     tool: str
     tool_path: str
     event_times: bool
+    force: bool
     project: str
 
 
@@ -71,7 +74,7 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
     project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
     plan = LifecyclePlan(
         run=new_run(),
-        kind="custom" if options.template else kind.name,
+        kind=kind.name,
         count=options.num_workloads,
         namespace=options.namespace or (f"runai-{project}" if project else namespace),
         project=project,
@@ -79,10 +82,10 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
         delay_s=options.delay,
         interval_s=options.interval,
         workers=options.num_workers,
-        gpus="0" if options.claim_template else options.num_gpus,
+        gpus="0" if options.claim_template else options.num_gpus or kind.gpus,
         resource=options.resource,
         image=options.image,
-        seconds=options.run_seconds,
+        seconds=options.run_seconds or kind.seconds,
         pvc=options.pvc,
         storage_class=options.storage_class,
         claim_template=options.claim_template,
@@ -93,9 +96,53 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
         template=templating.text_of(kind.name, options.template),
         template_file=str(options.template or ""),
     )
-    # the template says what kind its objects are
+    return _of_template(plan, kind, options)
+
+
+def _of_template(
+    plan: LifecyclePlan, kind: kinds.WorkloadKind, options: LifecycleWorkloadOptions
+) -> LifecyclePlan:
+    """The plan with what the template says its objects are. UsageError for another kind of Run:ai
+    than the one that was chosen.
+    """
     workloads = Workloads(plan)
+    own_name = f"runai-{workloads.kind.removesuffix('Workload').lower()}"
+    if workloads.of_runai and own_name != kind.name and own_name in kinds.KINDS:
+        raise UsageError(
+            f"the template is a {workloads.kind} of Run:ai, not {options.workload_type}",
+            hint=f"give --workload-type {own_name}",
+        )
+    if options.template and not (kind.runai and workloads.of_runai):
+        plan = replace(plan, kind="custom")
     return replace(plan, api_version=workloads.api_version, object_kind=workloads.kind)
+
+
+def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
+    """Refuse pods that no node can hold: UsageError when none offers the devices of a pod.
+
+    Returns a warning when the nodes may not be listed, else "".
+    """
+    wanted = Workloads(plan).devices()
+    if not wanted:
+        return ""
+    offered: set[str] = set()
+    try:
+        for page in Raw(cluster).pages(NODES.path(""), "list nodes"):
+            for node in page["items"]:
+                amounts = node["status"].get("allocatable", {})
+                offered |= {name for name in amounts if "/" in name and quantity(amounts[name])}
+                if all(quantity(amounts.get(name, 0)) >= wanted[name] for name in wanted):
+                    return ""
+    except Busy:
+        raise
+    except ScaletestError as error:
+        return f"whether nodes offer the devices is not known: {error.message}"
+    names = " and ".join(f"{amount} {name}" for name, amount in wanted.items())
+    raise UsageError(
+        f"no node offers {cut(names, 200)}, which a pod asks for",
+        hint=f"nodes offer {cut(', '.join(sorted(offered)) or 'no devices', 200)}: give --num-gpus"
+        " 0 or another --resource; --force submits all the same, for nodes that come later",
+    )
 
 
 def continued(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import subprocess
 import threading
@@ -22,6 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 
 from scaletest.cluster.objects import Applied, Objects
 from scaletest.lifecycle.folder import LifecycleFolder
@@ -223,55 +225,71 @@ def kubectl(plan: LifecyclePlan, workloads: Workloads, context: str) -> Tool:
     )
 
 
+# The verbs of the Run:ai command line, version 2; those of version 1 begin with submit.
+VERBS = {
+    "runai-training": "training standard submit",
+    "runai-distributed": "training pytorch submit",
+    "runai-interactive": "workspace submit",
+}
+_OLD_VERBS = re.compile(r"\s(submit(-[a-z]+)?)\b")
+
+
 def runai(plan: LifecyclePlan) -> Tool:
     """The Run:ai command line, version 2: training, distributed training, workspace."""
-    verbs = {
-        "runai-training": ["training", "standard", "submit"],
-        "runai-distributed": ["training", "pytorch", "submit"],
-        "runai-interactive": ["workspace", "submit"],
-    }
-    if plan.kind not in verbs:
+    runai_line(plan, "j-000000")
+    submit = _program(plan.tool_path or "runai", partial(runai_line, plan))
+
+    def submit_by_verb(workload: str) -> Applied:
+        answer = submit(workload)
+        if "unknown command" in answer.reason:
+            raise UsageError(
+                f"the Run:ai command line is of version 1: {answer.reason}",
+                hint=f"install version 2 (its verb is {VERBS[plan.kind]}), or submit with --tool"
+                " api or kubectl",
+            )
+        return answer
+
+    return submit_by_verb
+
+
+def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
+    """Arguments of the Run:ai command line that submit a workload; UsageError when it cannot."""
+    if plan.kind not in VERBS:
         raise UsageError(
             f"the Run:ai command line cannot submit {plan.kind}",
-            hint=f"give --workload-type {', '.join(verbs)}",
+            hint=f"give --workload-type {', '.join(VERBS)}",
         )
     if plan.template_file:
         raise UsageError(
             "the Run:ai command line takes no template", hint="submit it with --tool api or kubectl"
         )
-
-    def line(name: str) -> list[str]:
-        arguments = [
-            *verbs[plan.kind],
-            name,
-            "-p",
-            plan.project,
-            "-i",
-            plan.image,
-            *_devices(plan.gpus),
-            "--cpu-core-request",
-            "0.05",
-            "--cpu-memory-request",
-            "1M",
-            "--image-pull-policy",
-            "IfNotPresent",
-        ]
-        if plan.kind == "runai-distributed":
-            arguments += ["--workers", str(plan.workers)]
-        if plan.pvc:
-            claim = "size=1Mi,path=/path-new,accessmode-rwo,ephemeral"
-            if plan.storage_class:
-                claim += f",storageclass={plan.storage_class}"
-            arguments += ["--new-pvc", claim]
-        return [*arguments, "--command", "--", "sleep", plan.seconds]
-
-    return _program(plan.tool_path or "runai", line)
+    if old := _OLD_VERBS.search(plan.tool_path):
+        raise UsageError(
+            f"--tool-path holds {old[1]}, a verb of version 1 of the Run:ai command line",
+            hint="give the path of the program alone: the verb of version 2,"
+            f" {VERBS[plan.kind]}, is added by itself",
+        )
+    arguments = [
+        *(*VERBS[plan.kind].split(), name, "-p", plan.project, "-i", plan.image),
+        *_devices(plan.gpus),
+        *("--cpu-core-request", "0.05", "--cpu-memory-request", "1M"),
+        *("--image-pull-policy", "IfNotPresent"),
+    ]
+    if plan.kind == "runai-distributed":
+        arguments += ["--workers", str(plan.workers)]
+    if plan.pvc:
+        claim = f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral"
+        if plan.storage_class:
+            claim += f",storageclass={plan.storage_class}"
+        arguments += ["--new-pvc", claim]
+    return [*arguments, "--command", "--", "sleep", plan.seconds]
 
 
 def _devices(gpus: str) -> list[str]:
     """Whole devices, or a part of one."""
     if "." in gpus:
-        return ["--gpu-request-type", "portion", "--gpu-portion-request", gpus]
+        portion = ["--gpu-request-type", "portion", "--gpu-portion-request", gpus]
+        return ["--gpu-devices-request", "1", *portion]
     return ["--gpu-devices-request", gpus] if gpus != "0" else []
 
 

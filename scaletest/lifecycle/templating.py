@@ -4,20 +4,24 @@ text.
 Placeholders are those of `documents.templates`, as in `"{{ workers }}"`, or `${workers}`, which
 means the same but for one thing: alone it needs no quotes to be a number, and with quotes it is
 text. Any field may stand in a template: what is not filled in passes through. Without placeholders
-a user's YAML works as well: it gets its name, and our labels, and what options ask for.
+a user's YAML works as well: it gets its name, and our labels, and what options ask for. Templates
+of the Run:ai scale test tool keep its placeholders, as in JOB_NAME_PLACEHOLDER.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from decimal import ROUND_CEILING, Decimal
+from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from scaletest.cluster.capacity import quantity
 from scaletest.documents import reader
 from scaletest.documents.templates import changed, fill
-from scaletest.lifecycle.kinds import RUNAI_GROUP, WORKLOAD_LABEL
+from scaletest.lifecycle.kinds import RUNAI_DEVICE, RUNAI_GROUP, WORKLOAD_LABEL
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle import RUN_LABEL, LifecyclePlan
@@ -27,6 +31,14 @@ MOUNT_PATH, VOLUME = "/path-new", "scaletest-pvc"
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,8}")
 _ALONE = re.compile(r"\$\{([a-z_]+)\}")
 _BRACES = re.compile(r"\{[{%#]")
+# The placeholders of the Run:ai scale test tool.
+RUNAI_NAMES = {
+    "JOB_NAME_PLACEHOLDER": "name",
+    "PROJECT_PLACEHOLDER": "project",
+    "NUM_WORKERS_PLACEHOLDER": "workers",
+    "NUM_GPUS": "gpus",
+}
+_RUNAI = re.compile(r"[A-Z][A-Z0-9_]*_PLACEHOLDER|\bNUM_GPUS\b")
 
 
 def text_of(name: str, file: Path | None) -> str:
@@ -44,7 +56,12 @@ class Workloads:
     def __init__(self, plan: LifecyclePlan) -> None:
         self._plan = plan
         self._values = {name: _number_or_text(value) for name, value in plan.values().items()}
-        self._parsed = changed(_parse(plan.template), _translated, _jinja)
+        parsed = _parse(plan.template)
+        # elsewhere NUM_GPUS is a usual name of a variable
+        if "_PLACEHOLDER" in plan.template:
+            parsed = changed(parsed, _renamed, _renamed)
+        self._parsed = changed(parsed, _translated, _jinja)
+        self.of_runai = str(self._parsed["apiVersion"]).startswith(RUNAI_GROUP)
         sample = self.make("j-000000")
         self.api_version = str(sample["apiVersion"])
         self.kind = str(sample["kind"])
@@ -63,7 +80,7 @@ class Workloads:
             if isinstance(template, dict) and (template.get("spec") or {}).get("containers"):
                 _label(template, labels)
                 self._extend(template["spec"], labels)
-        if self._plan.pvc and str(body["apiVersion"]).startswith(RUNAI_GROUP):
+        if self._plan.pvc and self.of_runai:
             body["spec"]["pvcs"] = {"items": {"pvc": {"value": self._runai_pvc()}}}
         for table in _tables(body):
             if isinstance(limits := table.get("limits"), dict):
@@ -71,6 +88,23 @@ class Workloads:
                 zeros = [name for name in limits if "/" in name and str(limits[name]) == "0"]
                 table["limits"] = {name: limits[name] for name in limits if name not in zeros}
         return body
+
+    def devices(self) -> dict[str, Decimal]:
+        """The most that a container asks for of each resource with a slash in its name.
+
+        A part of a device, which only Run:ai knows, needs a whole one.
+        """
+        most: dict[str, Decimal] = {}
+        for table in _tables(self.make("j-000000")):
+            limits = table.get("limits")
+            asked = dict(limits) if isinstance(limits, dict) else {}
+            if self.of_runai and isinstance(table.get("gpu"), dict):
+                asked[RUNAI_DEVICE] = table["gpu"].get("value", 0)
+            for name, text in asked.items():
+                amount = quantity(text).to_integral_value(ROUND_CEILING)
+                if "/" in name and amount.is_finite() and amount > most.get(name, 0):
+                    most[name] = amount
+        return most
 
     def _extend(self, spec: dict[str, Any], labels: Mapping[str, str]) -> None:
         main = spec["containers"][0]
@@ -124,6 +158,24 @@ def _parse(text: str) -> dict[str, Any]:
     return body
 
 
+def _renamed(text: str) -> str:
+    """A text with our placeholders in place of those of the Run:ai scale test tool.
+
+    InvalidValue for an unknown one.
+    """
+    whole = "${" in text or _RUNAI.fullmatch(text)
+    return type(text)(_RUNAI.sub(partial(_renamed_name, "${%s}" if whole else "{{ %s }}"), text))
+
+
+def _renamed_name(form: str, match: re.Match[str]) -> str:
+    if match[0] not in RUNAI_NAMES:
+        raise InvalidValue(
+            f"nothing fills the template's placeholder {cut(match[0], 80)}",
+            hint=f"the known ones are {', '.join(RUNAI_NAMES)}; write the value in its place",
+        )
+    return form % RUNAI_NAMES[match[0]]
+
+
 def _translated(text: str) -> str:
     """A text with `${NAME}` as Jinja writes it.
 
@@ -138,7 +190,7 @@ def _translated(text: str) -> str:
 
 def _jinja(text: str) -> str:
     if "${" not in text:
-        return text
+        return str(text)  # only its quotes were of interest
     return Template.pattern.sub(_placeholder, _BRACES.sub(r"{{ '\g<0>' }}", text))
 
 

@@ -162,7 +162,9 @@ def _union(schemas: Sequence[Schema]) -> Schema:
     if names and set(names) <= set(_JSON_TYPES.values()):
         for schema in schemas:
             merged |= schema
-        return {**merged, "type": list(dict.fromkeys(names))}
+        # Python may give the members of an equal union that it met before, in their order
+        order = list(_JSON_TYPES.values())
+        return {**merged, "type": sorted(set(names), key=order.index)}
     merged["anyOf"] = [dict(schema) for schema in schemas]
     for schema in merged["anyOf"]:
         if description := schema.pop("description", ""):

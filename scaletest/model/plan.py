@@ -311,18 +311,20 @@ def in_seconds(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     numbers = dict(values)
     for name in _DURATIONS & numbers.keys():
-        if isinstance(numbers[name], str):
-            numbers[name] = _seconds(name, numbers[name])
+        numbers[name] = duration_s(name, numbers[name])
     if "background" in numbers:
         numbers["background"] = list(map(in_seconds, numbers["background"]))
     return numbers
 
 
-def _seconds(name: str, text: str) -> float:
-    seconds = in_base_units(text, SECONDS)
+def duration_s(name: str, value: Any) -> Any:
+    """A text with its unit as seconds, anything else as it is; InvalidValue for another text."""
+    if not isinstance(value, str):
+        return value
+    seconds = in_base_units(value, SECONDS)
     if seconds is None:
         raise InvalidValue(
-            f"{name} is {cut(repr(text), 60)}, not a number, nor one with a unit of time",
+            f"{name} is {cut(repr(value), 60)}, not a number, nor one with a unit of time",
             hint="write it as in 2.5, 90s, 3m or 500ms",
         )
     return seconds

@@ -63,28 +63,39 @@ def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tup
     them.
     """
     known = {slot.number: slot for slot in ended}
+    # places come first, since only those of known ends count
     for name, packed in sorted(fields.items(), reverse=True):
         try:
-            slot = _slot(name, packed)
+            if name.startswith(b"at"):
+                _add_place(known, packed)
+            elif name.startswith(b"a"):
+                _add_submissions(known, packed)
+            else:
+                _add_ends(known, packed)
         except (struct.error, ValueError, OverflowError):
             continue
-        before = known.get(slot.number)
-        if before is None and not name.startswith(b"at"):
-            known[slot.number] = slot
-        elif before is not None:
-            known[slot.number] = _together(before, slot)
     return tuple(known[number] for number in sorted(known))
 
 
-def _slot(name: bytes, packed: bytes) -> TimeSlot:
-    if name.startswith(b"at"):
-        slot, _, place = packed.decode("utf-8", "replace").rstrip("\n").partition("\n")
+def _add_place(known: dict[int, TimeSlot], packed: bytes) -> None:
+    slot, _, place = packed.decode("utf-8", "replace").rstrip("\n").partition("\n")
+    before = known.get(int(slot))
+    if before is not None:
         node, _, pod = place.partition("\n")
-        return TimeSlot(int(slot), node=node, pod=pod)
-    if name.startswith(b"a"):
-        number, submitted = _sane(_ARRIVED.unpack(packed))
-        return TimeSlot(int(number), int(submitted))
-    return _ended(packed)
+        # cheaper than naming the fields: there are thousands of slots
+        known[before.number] = TimeSlot(*before[:-2], node, pod)
+
+
+def _add_submissions(known: dict[int, TimeSlot], packed: bytes) -> None:
+    number, submitted = map(int, _sane(_ARRIVED.unpack(packed)))
+    before = known.get(number, TimeSlot(number))
+    known[number] = TimeSlot(number, before.submitted + submitted, *before[2:])
+
+
+def _add_ends(known: dict[int, TimeSlot], packed: bytes) -> None:
+    slot = _ended(packed)
+    before = known.get(slot.number)
+    known[slot.number] = _together(before, slot) if before else slot
 
 
 def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:

@@ -60,6 +60,8 @@ class RunProgress(Document):
         if not self.steps:
             return ""
         steps = f"{'about ' if self.is_estimate else ''}{self.steps}"
+        if self._is_exceeded:
+            return f"{self.unit} {self.done + 1}"
         if self.unit == WORKLOAD or self.done >= self.steps:
             return f"{self.done} of {steps} {self.unit}s"
         return f"{self.unit} {self.done + 1} of {steps}"
@@ -71,7 +73,14 @@ class RunProgress(Document):
             return 1.0
         if self.left_s is not None:
             return self.elapsed_s / ((self.elapsed_s + self.left_s) or 1.0)
-        return min(1.0, self.done / self.steps) if self.steps else None
+        if not self.steps or self._is_exceeded:
+            return None
+        return min(1.0, self.done / self.steps)
+
+    @property
+    def _is_exceeded(self) -> bool:
+        """Whether it goes on after as many steps as were expected."""
+        return self.is_estimate and self.done >= self.steps and not self.ended
 
 
 class ProgressChange(StrEnum):

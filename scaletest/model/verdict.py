@@ -38,20 +38,30 @@ JUDGEMENTS = (VerdictKind.PASS, VerdictKind.FAIL, VerdictKind.INVALID)
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Written):
-    """The answer of a run: kind, reason in one line, and what to do next (empty for PASS)."""
+    """The answer of a run.
 
-    kind: VerdictKind
+    Example:
+        verdict = scaletest.load_run("LAST").verdict
+        if verdict.kind != "PASS":
+            print(verdict.reason, verdict.remedy)
+
+    Raises: nothing
+    """
+
+    kind: Annotated[VerdictKind, "PASS, FAIL, INVALID, or RUNNING: a text of these letters."]
     reason: Annotated[str, "in one line"]
     remedy: Annotated[str, "what to do"] = ""
 
-    def while_running(self) -> Verdict:
-        """The verdict of a running measurement; it mentions a FAIL, which may still change."""
-        refuted = f"; so far {self.kind}: {self.reason}" if self.kind is VerdictKind.FAIL else ""
-        return Verdict(
-            VerdictKind.RUNNING,
-            f"it is still being measured{refuted}",
-            "look again when it has ended",
-        )
+
+def while_running(verdict: Verdict) -> Verdict:
+    """The verdict of a running measurement; it mentions a FAIL, which may still change."""
+    is_refuted = verdict.kind is VerdictKind.FAIL
+    refuted = f"; so far {verdict.kind}: {verdict.reason}" if is_refuted else ""
+    return Verdict(
+        VerdictKind.RUNNING,
+        f"it is still being measured{refuted}",
+        "look again when it has ended",
+    )
 
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from scaletest.benchmarks import gang_scheduling
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
@@ -96,7 +97,8 @@ class ReconcileSettings:
     """Settings of the operator, and what it may remember between passes to spare API calls.
 
     image: for benchmarks that name none. accounts: service account by kind, for benchmarks that
-    need one and name none. send_event: creates an event from object, type, reason and message.
+    need one and name none. pod_fields: attributes of specs that set none, such as the scheduler.
+    send_event: creates an event from object, type, reason and message.
     plans: plans of sets, by the set's uid; they never change. new_children: by a set's uid the
     benchmarks that were created, and may not be in the index yet.
     """
@@ -105,6 +107,7 @@ class ReconcileSettings:
     clock: Callable[[], float]
     send_event: SendEvent
     accounts: Mapping[str, str] = field(default_factory=dict)
+    pod_fields: Mapping[str, str] = field(default_factory=dict)
     plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
     new_children: dict[str, dict[str, bool]] = field(default_factory=dict)
 
@@ -292,6 +295,12 @@ class _Pass:
         )
         refuse(benchmark)
         benchmark = accounts.with_account(benchmark, self.settings.accounts)
+        unset: dict[str, Any] = {
+            name: setting
+            for name, setting in self.settings.pod_fields.items()
+            if not getattr(benchmark.spec, name)
+        }
+        benchmark = replace(benchmark, spec=replace(benchmark.spec, **unset))
         if not self._status.get("startedAt"):
             accounts.check(benchmark, self.objects, self.namespace)
         return benchmark

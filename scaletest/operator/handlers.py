@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -21,13 +22,15 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 
 from scaletest.cluster.objects import Documents
+from scaletest.compat import kube_perftest
 from scaletest.http.server import Server
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.model.errors import ScaletestError
-from scaletest.operator import benchmark_reconciler, set_reconciler, status
+from scaletest.operator import benchmark_reconciler, perftest, set_reconciler, status
 from scaletest.operator.benchmark_reconciler import ReconcileSettings
 from scaletest.operator.queueing import INTERVAL_S, Turns, paused, turn_of
+from scaletest.operator.set_reconciler import SETS
 
 THREADS = 16
 Index = kopf.Index[Any, Any]
@@ -61,16 +64,20 @@ def run(
     stop: threading.Event | None = None,
     *,
     accounts: Mapping[str, str] | None = None,
+    pod_fields: Mapping[str, str] | None = None,
+    perftest_group: str = "",
     health_port: int = 0,
 ) -> None:
     """Run until SIGTERM.
 
-    namespaces: those to watch; none for all. accounts: see `ReconcileSettings`.
-    health_port: 0 for no endpoint.
+    namespaces: those to watch; none for all. accounts, pod_fields: see `ReconcileSettings`.
+    perftest_group: kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
     """
     metrics = Metrics()
-    settings = ReconcileSettings(image, time.time, _send_event, accounts or {})
+    settings = ReconcileSettings(image, time.time, _send_event, accounts or {}, pod_fields or {})
     registry = handlers(objects, settings, metrics)
+    if perftest_group:
+        _serve_perftest(registry, perftest_group, objects, settings, metrics)
     _serve_health(registry, health_port)
     with serve_metrics(metrics_port, metrics.registry):
         kopf.run(
@@ -139,6 +146,32 @@ def handlers(
         )
 
     return registry
+
+
+def _serve_perftest(
+    registry: kopf.OperatorRegistry,
+    group: str,
+    objects: Documents,
+    settings: ReconcileSettings,
+    metrics: Metrics,
+) -> None:
+    """Let objects of kube-perftest's group be measured, as objects of ours that belong to them."""
+    kinds = (benchmark_reconciler.resource(KINDS[name]) for name in kube_perftest.KINDS)
+    for ours in (*kinds, SETS):
+        theirs = replace(ours, api=f"/apis/{group}/{VERSION}")
+        copy = partial(perftest.reconcile, theirs, ours, objects, settings)
+
+        @kopf.timer(
+            group, VERSION, ours.plural, interval=INTERVAL_S, registry=registry, when=_continues
+        )
+        def reconcile(
+            namespace: str | None,
+            name: str,
+            kind: str = ours.kind,
+            copy: Callable[[str, str], str] = copy,
+            **_: Any,
+        ) -> None:
+            _attempt(kind, metrics, lambda: copy(namespace or "", name))
 
 
 def _add_indices(registry: kopf.OperatorRegistry, kind: Kind) -> None:

@@ -163,7 +163,9 @@ def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Documen
     )
     status: Document = {
         "failure": str(result.failure),
-        "message": (result.message or "; ".join(result.notes))[:MOST_MESSAGE],
+        "message": (result.message or "; ".join((*benchmark.warnings, *result.notes)))[
+            :MOST_MESSAGE
+        ],
         "lines": [line[:200] for line in result.lines][:8],
         "remedy": result.advice[:MOST_MESSAGE],
         "headlines": texts,

@@ -144,7 +144,7 @@ thead th{color:var(--soft);font-size:.875rem;font-weight:600}
 tbody tr:last-child>*{border-bottom:0}
 pre{margin:.5rem 0;padding:.75rem 1rem;background:var(--panel);border:1px solid var(--edge);
 border-radius:8px;overflow-x:auto;font:.875rem/1.5 ui-monospace,Menlo,Consolas,monospace}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));
 gap:.75rem;margin:1rem 0 0}
 .tiles>div{padding:.6rem .9rem;background:var(--panel);
 border:1px solid var(--edge);border-radius:8px}

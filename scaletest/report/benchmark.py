@@ -83,7 +83,8 @@ def _head(run: BenchmarkRun) -> Head:
             ("measured", str(len(run.counted) - len(run.failures))),
             ("failed", str(len(run.failures))),
             ("not measured", str(run.plan.counted - len(run.counted))),
-            ("measuring took", duration(took_s)),
+            # not known while it is measured
+            *([("measuring took", duration(took_s))] if took_s else []),
         ],
         thresholds=run.thresholds,
         environment=run.environment,
@@ -373,7 +374,7 @@ def _across(rows: Sequence[MeasuredPermutation]) -> Axis:
 
 
 FIXED = ("name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s")
-NETWORK = ("interface", "family", "mtu")
+NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
 
 
 def sheet(run: BenchmarkRun) -> Sheet:
@@ -383,13 +384,13 @@ def sheet(run: BenchmarkRun) -> Sheet:
     """
     keys = list(dict.fromkeys(chain.from_iterable(row.values for row in run.rows)))
     numbers = [headline.name for headline in run.headlines]
-    taken = {*FIXED, *NETWORK, *numbers}
+    taken = {*FIXED, *NETWORK, *numbers, *ADDRESSES}
     titles = [f"permutation.{key}" for key in keys]
     for number, key in enumerate(keys):
         if key not in taken:
             titles[number] = cell(key)
     rows = [_row(run, *pair, keys) for pair in run.counted]
-    return Sheet([*FIXED, *NETWORK, *titles, *numbers], rows, line_end="\n")
+    return Sheet([*FIXED, *NETWORK, *titles, *numbers, *ADDRESSES], rows, line_end="\n")
 
 
 def _row(
@@ -408,6 +409,7 @@ def _row(
         *(ended.network.get(name, "") for name in NETWORK),
         *(as_yaml(values.get(key, "")) for key in keys),
         *(ended.headlines.get(headline.name, "") for headline in run.headlines),
+        *(ended.network.get(name, "") for name in ADDRESSES),
     ]
 
 

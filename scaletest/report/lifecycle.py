@@ -277,7 +277,9 @@ def _reasons(counts: Mapping[str, int]) -> Table:
 
 
 def sheet(run: LifecycleRun) -> Sheet:
-    """The whole table; workloads in the order of submission."""
+    """The table of all workloads in the order of submission, also of those that --head and --tail
+    hide.
+    """
     result = run.result
     columns: dict[str, Callable[[WorkloadTimeline], str]] = {
         "Job Name": lambda timeline: timeline.workload.name,
@@ -290,14 +292,14 @@ def sheet(run: LifecycleRun) -> Sheet:
         columns[heading] = partial(_time, name)
     own = [step.name for step in PHASES if not step.of_pods]
     for name in dict.fromkeys((*runai.DURATION_COLUMNS, *own)):
-        since = reference(BY_NAME[name], result.courses)
+        since = reference(BY_NAME[name], result.uncut)
         columns[BY_NAME[name].title] = partial(_duration, name, since, run.times)
     columns |= {
         "Fate": lambda timeline: str(fate(timeline, result.until)),
         "Pods": lambda timeline: str(len(timeline.workload.pods)),
         "Reason": lambda timeline: timeline.workload.reason,
     }
-    return Sheet.of_columns(columns, result.courses, line_end="\n")
+    return Sheet.of_columns(columns, result.uncut, line_end="\n")
 
 
 def _time(name: str, timeline: WorkloadTimeline) -> str:

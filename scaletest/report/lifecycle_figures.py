@@ -21,7 +21,7 @@ from scaletest.report.words import percentile
 
 WIDE = (860.0, 300.0)
 PHONE = (360.0, 300.0)
-PANEL = (560.0, 210.0)
+PANEL = (460.0, 190.0)
 # What a line shows, with its class and its name in the legend.
 COUNTED = {
     "submitted": ("c-ideal", "submitted"),

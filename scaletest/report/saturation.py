@@ -130,7 +130,8 @@ def _facts(result: SaturationResult) -> list[tuple[str, str]]:
         *pairs,
         ("steps", str(after_probe)),
         ("requests", str(requests)),
-        ("duration", duration(result.elapsed_s)),
+        # not known while it is measured
+        *([("duration", duration(result.elapsed_s))] if result.elapsed_s else []),
     ]
 
 
@@ -179,7 +180,7 @@ def sections(run: SaturationRun) -> list[Section]:
         {
             "What it can take": [
                 Text(lines, "list"),
-                charts(result, _point(result) or "no saturation point was found"),
+                charts(result, _point(result) or "no saturation point is known"),
             ],
             "Settings and target": [Text(_settings(run), "code")],
             "Steps": _steps(result),

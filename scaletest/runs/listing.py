@@ -119,7 +119,7 @@ class RunIndex:
     def fill(self) -> None:
         """Read all of them, a few at a time, so that nobody who looks meanwhile waits for long."""
         while self.look(FILL_S)[1]:
-            pass
+            time.sleep(REST_S)
 
     def _compared(self) -> tuple[dict[str, _Known], list[str]]:
         """The runs that have not changed, by path; and the paths of the others, the newest last."""
@@ -145,8 +145,9 @@ class RunIndex:
             self._known[path] = _Known(folder, before, listed(folder))
 
 
-# How long the index reads before others may look.
-FILL_S = 0.1
+# How long the index reads before others may look, and how long it leaves them the lock, which it
+# would take again at once.
+FILL_S, REST_S = 0.05, 0.01
 
 
 def _folders(place: Path) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
 
 from scaletest.analysis.comparison import Contrast, Measure
-from scaletest.model.verdict import Verdict
+from scaletest.model.verdict import Verdict, while_running
 from scaletest.runs.folder import COMMON, AnyPlan, Layout, RunFolder, TypedFolder
 
 
@@ -47,7 +47,7 @@ class ResultOfRun:
 
     def while_running(self) -> Self:
         """A copy without a verdict, since more is still coming."""
-        return replace(self, result=replace(self.result, verdict=self.verdict.while_running()))
+        return replace(self, result=replace(self.result, verdict=while_running(self.verdict)))
 
 
 class RunType(Protocol):

@@ -18,8 +18,8 @@ import subprocess
 import time
 import uuid
 import weakref
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from resource import struct_rusage
 from typing import IO, Protocol
@@ -195,18 +195,28 @@ def wait_child(
     process: subprocess.Popen[bytes], deadline: float, *others: int, watch: ChildWatch | None = None
 ) -> bool:
     """Wait for the child's end, a descriptor of `others`, or `deadline`; whether it ended."""
-    try:
-        handle = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # systems without pidfd
-        while not exited(process) and time.monotonic() < deadline:
-            if wait_ready(others, min(deadline, time.monotonic() + POLL_S), watch):
-                break
-        return exited(process)
-    try:
-        wait_ready([handle, *others], deadline, watch)
-    finally:
-        os.close(handle)
+    with end_handle(process) as handles:
+        if handles:
+            wait_ready([*handles, *others], deadline, watch)
+            return exited(process)
+    while not exited(process) and time.monotonic() < deadline:
+        if wait_ready(others, min(deadline, time.monotonic() + POLL_S), watch):
+            break
     return exited(process)
+
+
+@contextmanager
+def end_handle(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """A descriptor that is readable when the child has ended; none on systems without pidfd."""
+    try:
+        handles = [os.pidfd_open(process.pid)]
+    except (AttributeError, OSError):
+        handles = []
+    try:
+        yield handles
+    finally:
+        for handle in handles:
+            os.close(handle)
 
 
 def wait_ready(

@@ -17,7 +17,7 @@ BARS = 48
 # Buckets that an axis has at least, a factor of four: nearly equal times stand in its middle.
 LEAST_BUCKETS = 70
 MOST_MARKS = 5
-WIDTH, HEIGHT = 640.0, 200.0
+WIDTH, HEIGHT = 460.0, 190.0
 
 
 @dataclass(frozen=True, slots=True)

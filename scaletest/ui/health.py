@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from flask import Response
 
-from scaletest.broker.connection import explained, prepare
 from scaletest.model.errors import Unreachable
 from scaletest.pages.health import state
 from scaletest.pages.site import READ
-from scaletest.ui.sources import sources
-
-# Shorter than the timeout of a probe.
-ANSWER_S = 2.0
-_prepared = lru_cache(prepare)
+from scaletest.ui.reading import reader
 
 
 def healthz() -> Response:
@@ -23,15 +16,12 @@ def healthz() -> Response:
 
 
 def readyz() -> Response:
-    """200 when pages can be shown; 503 while the Redis that was named does not answer."""
-    url = sources().redis_url
-    if not url:
-        return state()
-    try:
-        with explained(url):
-            _prepared(url, socket_timeout_s=ANSWER_S).ping()
-    except Unreachable as error:
-        return state(error.message)
+    """200 when pages can be shown; 503 while the Redis that was named cannot be read."""
+    if reader() is not None:
+        try:
+            reader().read()
+        except Unreachable as error:
+            return state(error.message)
     return state()
 
 

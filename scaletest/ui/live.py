@@ -15,10 +15,8 @@ from urllib.parse import quote
 from flask import Response, g, make_response, redirect, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
-from scaletest.broker import run_progress
-from scaletest.broker.connection import Redis, explained, prepare
 from scaletest.broker.run_progress import PublishedRun
-from scaletest.model.errors import InvalidValue, ScaletestError
+from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable
 from scaletest.model.run_progress import RunProgress
 from scaletest.pages.site import READ, printable
 from scaletest.render import encoding
@@ -28,15 +26,16 @@ from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
 from scaletest.runs.listing import Signature
-from scaletest.ui.reports import folder_of, stamps_of
+from scaletest.ui.reading import reader
+from scaletest.ui.reports import folder_of, in_sentences, stamps_of
 from scaletest.ui.runs import PATIENCE_S, index
 from scaletest.ui.sources import of_application, sources
 
-# A report is made at most this often, and at most this part of the time.
+# A report is made at most this often, and takes at most this part of a processor's time: a process
+# of low priority waits for one much longer than it uses it.
 REPORT_EVERY_S, REPORT_PAUSE = 2.0, 10.0
 MOST_REPORTS = 8
 MOST_PROGRESS_BYTES = 128 * 1024
-REDIS_TIMEOUT_S = 2.0
 # A command tells Redis of its run every few seconds; one that was silent for longer may be gone.
 SILENT_S = 15.0
 NOTHING = Markup("")
@@ -47,10 +46,9 @@ RUNNING, ENDED, INTERRUPTED, SILENT = "running", "ended", "interrupted", "silent
 class LiveRun:
     """A run as its page shows it.
 
-        state: NOTHING = Markup("")
-    RUNNING, ENDED, INTERRUPTED where its process is gone, or SILENT. contents: the report so
-        far. problem: why there is none. is_stored: whether its report can be asked for here. age_s:
-        since it was told of.
+    state: RUNNING, ENDED, INTERRUPTED where its process is gone, or SILENT. contents: the report so
+    far. problem: why there is none. is_stored: whether its report can be asked for here. age_s:
+    since it was told of.
     """
 
     progress: RunProgress
@@ -68,8 +66,10 @@ class LiveRun:
     @property
     def title(self) -> str:
         """Its type, and the title of what is measured; its name where these are unknown."""
-        parts = [self.progress.run_type, printable(self.progress.title)]
-        return ": ".join(filter(None, parts)) or self.name
+        run_type, title = map(printable, (self.progress.run_type, self.progress.title))
+        if title.startswith(run_type):
+            return title or self.name
+        return ": ".join(filter(None, (run_type, title)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,18 @@ class LiveReports:
         self._reports: dict[str, _ReportSoFar] = {}
         self._lock = threading.Lock()
 
-    def contents(self, folder: RunFolder) -> tuple[Markup, str]:
-        """The report so far, and why there is none."""
+    def contents(self, folder: RunFolder, *, is_final: bool = False) -> tuple[Markup, str]:
+        """The report so far, and why there is none. is_final: the run is over, so none is older."""
         key, stamps = str(folder.path), stamps_of(folder)
         with self._lock:
             report = self._reports.pop(key, None)
-            began_s = time.monotonic()
-            if report is None or (report.stamps != stamps and began_s >= report.due_s):
+            if report is None or (
+                report.stamps != stamps and (is_final or time.monotonic() >= report.due_s)
+            ):
+                began_s = time.thread_time()
                 contents, problem = _contents(folder)
-                now_s = time.monotonic()
-                due_s = now_s + max(REPORT_EVERY_S, REPORT_PAUSE * (now_s - began_s))
+                pause_s = REPORT_PAUSE * (time.thread_time() - began_s)
+                due_s = time.monotonic() + max(REPORT_EVERY_S, pause_s)
                 report = _ReportSoFar(stamps, contents, problem, due_s)
             self._reports[key] = report
             while len(self._reports) > MOST_REPORTS:
@@ -120,18 +122,18 @@ def live() -> AnyResponse:
 
 def live_run(name: str) -> Response:
     """A run in progress; also one that has just ended."""
-    run, problem = None, ""
+    run, problem, missing = None, "", 404
     folder = folder_of(name)
     if folder is not None:
         run = _stored(folder)
-        contents, problem = _reports().contents(folder)
+        contents, problem = _reports().contents(folder, is_final=run.state != RUNNING)
         run = replace(run, contents=contents, problem=problem)
-    elif sources().redis_url:
+    elif reader() is not None:
         try:
             run = _published(name)
-        except ScaletestError as error:
-            problem = f"{error.message}."
-    title, status = (run.title, 200) if run else ("Live", 404)
+        except Unreachable as error:
+            problem, missing = in_sentences(error), 503
+    title, status = (run.title, 200) if run else ("Live", missing)
     page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
     return make_response(page, status)
 
@@ -144,13 +146,12 @@ def in_progress() -> tuple[list[LiveRun], str]:
         names.append(cast(RunFolder, sources().run).name)
     folders = filter(None, map(folder_of, dict.fromkeys(names)))
     runs = [run for run in map(_stored, folders) if run.state == RUNNING]
-    if not sources().redis_url:
+    if reader() is None:
         return runs, ""
     try:
-        with explained(sources().redis_url):
-            published = run_progress.published(_redis())
-    except ScaletestError as error:
-        return runs, f"{error.message}."
+        published = reader().runs()
+    except Unreachable as error:
+        return runs, in_sentences(error)
     known = {run.name for run in runs}
     elsewhere = [_elsewhere(run) for run in published if run.progress.run not in known]
     return [*runs, *(run for run in elsewhere if run.state == RUNNING)], ""
@@ -190,9 +191,7 @@ def _shown(report: ReportOutline) -> Markup:
 
 def _published(name: str) -> LiveRun | None:
     """A run that is measured elsewhere; None where Redis knows none of that name."""
-    with explained(sources().redis_url):
-        published = run_progress.published_run(_redis(), name)
-        report = run_progress.published_report(_redis(), name)
+    published, report = reader().run(name)
     if published is None:
         return None
     run = _elsewhere(published)
@@ -208,12 +207,6 @@ def _elsewhere(published: PublishedRun) -> LiveRun:
     if progress.ended:
         state = ENDED
     return LiveRun(progress, state, False, age_s=age_s)
-
-
-def _redis() -> Redis:
-    return of_application(
-        "progress", lambda: prepare(sources().redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
-    )
 
 
 def _reports() -> LiveReports:

@@ -6,7 +6,7 @@ import shlex
 from itertools import chain
 from typing import Any
 
-from flask import render_template
+from flask import Response, g, render_template
 from flask.typing import ResponseReturnValue
 
 from scaletest.model.checks import QUEUE_NAME
@@ -28,7 +28,13 @@ def overview() -> ResponseReturnValue:
         reading = source.read()
     except Unreachable as error:
         return render_template("overview.html", title="Overview", reading=None, error=error), 503
-    return render_template("overview.html", title="Overview", **context(reading))
+    content = reading.pages.page(g.root, (), lambda: _page(reading))
+    return Response(content, mimetype="text/html")
+
+
+def _page(reading: Reading) -> bytes:
+    page = render_template("overview.html", title="Overview", **context(reading))
+    return page.encode(errors="replace")
 
 
 def context(reading: Reading) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from typing import Any
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
+from scaletest.broker.failures import failure_groups
 from scaletest.broker.lookup import RequestState
 from scaletest.broker.snapshot import QueueSnapshot
 from scaletest.model.checks import QUEUE_NAME, REQUEST_ID
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, printable
+from scaletest.render.spark import spark
 from scaletest.ui import rows
 from scaletest.ui.durations import Durations
 from scaletest.ui.reading import Reading, reader
@@ -76,13 +78,14 @@ def _queue_page(reading: Reading, name: str) -> str:
         others=[(word, snapshot.counter(word), text) for word, text in OTHERS.items()],
         times=_times(snapshot),
         failures=failed,
-        groups=rows.failure_groups(failed, snapshot.at_s),
+        groups=failure_groups(failed),
         workers=workers[(page - 1) * PAGE_WORKERS : page * PAGE_WORKERS],
         number_of_workers=len(workers),
         page=page,
         pages=pages,
         devices=rows.device_rows([snapshot], samples),
         nodes=rows.node_rows(samples, snapshot.at_s),
+        spark=spark,
         most=MOST_ROWS,
         commands=_commands(snapshot),
     )

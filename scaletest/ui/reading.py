@@ -1,43 +1,50 @@
-"""Reads queues, workers and nodes for the pages; everybody who comes within a second shares a copy.
+"""Reads Redis for the pages; everybody who comes within a second shares a copy of the queues.
 
 Redis may be away at first and at any time: a page then says so, and reads again when it is asked
-again.
+again. While Redis hangs few requests wait for it, so that other pages and probes are answered.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from flask import current_app
 
+from scaletest.broker import run_progress
 from scaletest.broker.connection import explained, prepare
 from scaletest.broker.failures import FailedRequest, failures
 from scaletest.broker.lookup import RequestState, RqState, request_state, rq_state
+from scaletest.broker.run_progress import PublishedRun
 from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, snapshot
 from scaletest.model import NodeSample
-from scaletest.pages.turns import ReadingTurns, SharedCopy
+from scaletest.pages.turns import READS, ReadingTurns, SharedCopy
+from scaletest.ui.page_cache import PageCache
 
 # How long a copy is shared, and how long others wait for whoever reads it.
-COPY_S, WAIT_S = 1.0, 2.0
-# A page that takes longer is of no use, and its thread is needed by others.
-SOCKET_TIMEOUT_S = 5.0
-# Pages that may read more than the copy at the same time: fewer than the server has threads.
-READS = 2
+COPY_S, WAIT_S = 1.0, 1.0
+# Shorter than the timeout of a probe.
+SOCKET_TIMEOUT_S = 2.0
+# Some more than may wait for Redis at the same time, for pages and probes that need none.
+THREADS = READS + 4
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All queues of a Redis at about one time. samples: of each queue's nodes, the last ones."""
+    """All queues of a Redis at about one time.
+
+    samples: of each queue's nodes, the last ones. pages: made of it, for all who share it.
+    """
 
     snapshot: Snapshot
     samples: dict[str, list[NodeSample]]
     rq: RqState
+    pages: PageCache = field(default_factory=PageCache)
 
     def queue(self, name: str) -> QueueSnapshot | None:
         """The declared queue of this name; None for an unknown or unreadable one."""
@@ -51,11 +58,12 @@ class QueueReader:
         self._url = url
         self._redis = prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S)
         self._copy = SharedCopy(self._read, COPY_S, wait_s=WAIT_S, clock=clock)
-        self._turns = ReadingTurns(READS)
+        self._turns = ReadingTurns()
 
     def read(self) -> Reading:
         """All queues, at most COPY_S seconds ago. Raises Unreachable."""
-        return self._copy.get()
+        with self._turns.taken():
+            return self._copy.get()
 
     def failures(self, queue: str) -> list[FailedRequest]:
         """The last failures of a queue, newest first. Raises Unreachable."""
@@ -64,6 +72,19 @@ class QueueReader:
     def request(self, queue: str, request: str) -> RequestState | None:
         """A request that waits, runs or is kept. Raises Unreachable."""
         return self._alone(lambda: request_state(self._redis, queue, request))
+
+    def runs(self) -> list[PublishedRun]:
+        """The runs that are measured elsewhere. Raises Unreachable."""
+        return self._alone(lambda: run_progress.published(self._redis))
+
+    def run(self, name: str) -> tuple[PublishedRun | None, bytes]:
+        """A run that is measured elsewhere, and its report so far. Raises Unreachable."""
+        return self._alone(
+            lambda: (
+                run_progress.published_run(self._redis, name),
+                run_progress.published_report(self._redis, name),
+            )
+        )
 
     def _alone(self, read: Callable[[], T]) -> T:
         with self._turns.taken(), explained(self._url):

@@ -5,9 +5,6 @@ A report is judged anew from the run's records, and kept as long as its files st
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
 from itertools import chain
 from urllib.parse import quote
 
@@ -23,6 +20,7 @@ from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.listing import Signature, signature
 from scaletest.runs.places import named
+from scaletest.ui.page_cache import PageCache
 from scaletest.ui.runs import PATIENCE_S, index
 from scaletest.ui.sources import of_application, sources
 
@@ -36,33 +34,13 @@ DOWNLOADS = {
 }
 # Reports have their style in the page, and nothing else that acts.
 POLICY = f"{html.POLICY}; frame-ancestors 'none'"
-MOST_KEPT = 16
 # Runs that may be chosen without the list, and that one comparison takes.
 MOST_CHOICES, MOST_COMPARED = 200, 20
 
 
-class ReportCache:
-    """The last pages that were made. Only one is made at a time, whoever asks."""
-
-    def __init__(self) -> None:
-        self._pages: OrderedDict[object, tuple[Signature, bytes]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def page(self, key: object, stamps: Signature, make: Callable[[], bytes]) -> bytes:
-        """The page that was made of files with these stamps, else a new one."""
-        with self._lock:
-            before, content = self._pages.pop(key, (None, b""))
-            if before != stamps:
-                content = make()
-            self._pages[key] = stamps, content
-            while len(self._pages) > MOST_KEPT:
-                self._pages.popitem(last=False)
-            return content
-
-
-def cache() -> ReportCache:
+def cache() -> PageCache:
     """The cache of this application."""
-    return of_application("reports", ReportCache)
+    return of_application("reports", PageCache)
 
 
 def folder_of(name: str) -> RunFolder | None:
@@ -130,14 +108,15 @@ def _download(folder: RunFolder, form: str) -> Response:
 def _unreadable(folder: RunFolder, error: Exception) -> Response:
     """Why there is no report."""
     title = printable(folder.name)
-    page = render_template("message.html", title=title, text=_explained(error))
+    page = render_template("message.html", title=title, text=in_sentences(error))
     return make_response(page, 422)
 
 
-def _explained(error: Exception) -> str:
+def in_sentences(error: Exception) -> str:
     """What happened, and what to do where that is known."""
     hint = getattr(error, "hint", "")
-    return f"{printable(str(error))}. {printable(hint)}".rstrip()
+    reason, remedy = printable(str(error)).rstrip("."), printable(hint).rstrip(".")
+    return f"{reason}. What to do: {remedy}." if remedy else f"{reason}."
 
 
 def compare() -> Response:
@@ -153,7 +132,7 @@ def compare() -> Response:
         stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
         content = cache().page(key, stamps, lambda: _compared(folders))
     except (ScaletestError, OSError) as error:
-        return _choice(names, _explained(error), status=400)
+        return _choice(names, in_sentences(error), status=400)
     return _served(content)
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from scaletest.analysis.desired_workers import RecentWindow, over, reach_s
-from scaletest.broker.failures import FailedRequest
 from scaletest.broker.snapshot import IDLE, SUSPECT, QueueSnapshot, WorkerState
 from scaletest.model import NodeSample
 from scaletest.model.measurement import DEVICE, MEMORY
 from scaletest.model.queue_counts import RING, SLOT_S
-from scaletest.render.numbers import duration
 from scaletest.render.spark import spark
 from scaletest.render.text import Markup
 from scaletest.ui.reading import Reading
@@ -21,8 +18,6 @@ from scaletest.ui.reading import Reading
 # Rates are of the last minute. Workers beat every 2.5 s or more often.
 WINDOW_S = 60.0
 LATE_S = 10.0
-# Stretches of time in which failures are counted.
-COURSE = 30
 # What a badge says, the worst first: colour is only added to it.
 BAD, WARNING, WELL = "bad", "warning", "well"
 
@@ -136,37 +131,6 @@ class ShownNode:
     def memory_available(self) -> float | None:
         """Memory that is available to programs."""
         return self.sample.value(MEMORY, "available")
-
-
-@dataclass(frozen=True, slots=True)
-class FailurePattern:
-    """Failures with one pattern, newest first. began_s, until_s: the time of all groups."""
-
-    pattern: str
-    failures: tuple[FailedRequest, ...]
-    began_s: float
-    until_s: float
-
-    @property
-    def nodes(self) -> list[tuple[str, int]]:
-        """How many failed on each node, the most first."""
-        return Counter(failed.node for failed in self.failures).most_common()
-
-    @property
-    def devices(self) -> list[tuple[str, int]]:
-        """How many failed on each device, the most first; without those that used none."""
-        used = (failed.device for failed in self.failures if failed.device)
-        return Counter(used).most_common()
-
-    def course(self) -> Markup:
-        """How many failed over time."""
-        width_s = (self.until_s - self.began_s) / COURSE or 1.0
-        counts = [0] * COURSE
-        for failed in self.failures:
-            place = int((failed.at_s - self.began_s) / width_s)
-            counts[max(0, min(COURSE - 1, place))] += 1
-        span = duration(self.until_s - self.began_s)
-        return spark(counts, f"{len(self.failures)} of the failures of the last {span}")
 
 
 def queue_rows(reading: Reading) -> list[QueueRow]:
@@ -292,19 +256,6 @@ def node_rows(samples: Iterable[NodeSample], at_s: float) -> list[ShownNode]:
     """Nodes by their names."""
     rows = [ShownNode(sample, max(0.0, at_s - sample.at_s)) for sample in samples]
     return sorted(rows, key=lambda row: row.sample.node)
-
-
-def failure_groups(failures: Sequence[FailedRequest], at_s: float) -> list[FailurePattern]:
-    """Failures by pattern, the most frequent first. failures: newest first."""
-    by_pattern: dict[str, list[FailedRequest]] = {}
-    for failed in failures:
-        by_pattern.setdefault(failed.pattern, []).append(failed)
-    began_s = min((failed.at_s for failed in failures), default=at_s)
-    groups = [
-        FailurePattern(pattern, tuple(members), began_s, at_s)
-        for pattern, members in by_pattern.items()
-    ]
-    return sorted(groups, key=lambda group: (-len(group.failures), -group.failures[0].at_s))
 
 
 def _age_s(moment_s: float | None, at_s: float) -> float | None:

@@ -130,7 +130,7 @@ def _single(number: float | str, info: str) -> Response:
     if form == "json":
         return as_json({"result": number, "info": info})
     if form == "plain":
-        return _plain(shown)
+        return _plain(f"{shown}\n")
     if form == "page":
         return make_response(redirect(f"{g.root}/", 303))
     return make_response(

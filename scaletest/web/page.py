@@ -25,14 +25,15 @@ REPORT_POLICY = (
 
 
 class Button(NamedTuple):
-    """A button that sets a value. key: its name for the script; is_step: the value depends on the
-    current one.
+    """A button that sets a value. key: its name for the script; shown: its text, which is also its
+    name for a screen reader, and effect its description; is_step: the value depends on the current
+    one.
     """
 
     key: str
     value: str
     shown: str
-    label: str
+    effect: str
     is_step: bool = True
 
 
@@ -91,8 +92,8 @@ def control(snapshot: LoadSnapshot, steered: Steered) -> Control | None:
 def _pause(now: float, before: str) -> Button:
     """The button that pauses a load, or resumes one that is paused with what it had before."""
     if now:
-        return Button("pause", "0", "Pause", "Pause: no requests", is_step=False)
-    return Button("pause", before, f"Resume {before}", f"Resume with {before}", is_step=False)
+        return Button("pause", "0", "Pause", "Start no request until resumed", is_step=False)
+    return Button("pause", before, f"Resume {before}", "Start requests as before", is_step=False)
 
 
 def index() -> Response:

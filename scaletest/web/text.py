@@ -12,12 +12,15 @@ from scaletest.render.text import device_name
 
 BAR = 60
 TITLE = "Overall request / reply statistics"
+NODES = "Backend / worker node statistics"
+PODS = "Per-node backend / worker pod statistics"
 TIMINGS = (
     ("run", 1, "backend run time"),
     ("wait", 1, "queue wait time"),
     ("overhead", 3, "communication overhead"),
 )
 # Scripts read these texts, so they stay as the original client wrote them.
+NO_STATISTICS = "No statistics for nodes"
 NO_REPLIES = "No such replies => fails happened in communication, not running workloads"
 
 
@@ -44,20 +47,29 @@ def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
 
 
 def nodes(snapshot: LoadSnapshot) -> str:
-    """Successes and failures by node, and by device of each node."""
-    return _spread(snapshot, "Device")
+    """Successes and failures by node, then by device of each node, with the errors there."""
+    names = _nodes(snapshot)
+    if not names:
+        return _titled(NODES, f"{NO_STATISTICS}\n{_elsewhere(snapshot)}")
+    blocks = [_bars("Node", "Success replies:", _by_node(snapshot, "succeeded"))]
+    if snapshot.failed:
+        failures = _by_node(snapshot, "failed")
+        bars = _bars("Node", "Failure replies:", failures)
+        blocks.append(bars if any(failures.values()) else f"{bars}{NO_REPLIES}\n")
+    for node in names:
+        content = [_completed(snapshot, node, "Device"), _errors(snapshot, node)]
+        blocks.append(_titled(f"Node: {_shown(node)}", "\n".join(filter(None, content))))
+    return _titled(NODES, "\n".join(filter(None, [*blocks, _elsewhere(snapshot)])))
 
 
 def pods(snapshot: LoadSnapshot) -> str:
-    """Successes and failures by node, and by pod of each node."""
-    return _spread(snapshot, "Pod")
-
-
-def by_node(snapshot: LoadSnapshot, *, failed: bool = False) -> dict[str, int]:
-    """Counts by node, in the order of their names."""
-    if failed:
-        return _sums((counts.place.node, counts.failed) for counts in snapshot.places)
-    return _sums((counts.place.node, counts.succeeded) for counts in snapshot.places)
+    """Successes by pod of each node."""
+    blocks = [
+        _titled(f"Node: {_shown(node)}", _completed(snapshot, node, "Pod"))
+        for node in _nodes(snapshot)
+    ]
+    whole = [*(blocks or [f"{NO_STATISTICS}\n"]), _elsewhere(snapshot)]
+    return _titled(PODS, "\n".join(filter(None, whole)))
 
 
 def _timing(times: DurationSummary, digits: int, title: str) -> str:
@@ -74,55 +86,58 @@ def _seconds_text(seconds: float | None) -> str:
     return "n/a" if seconds is None else f"{seconds:.3g}"
 
 
-def _spread(snapshot: LoadSnapshot, kind: str) -> str:
-    nodes = {node: count for node, count in by_node(snapshot).items() if count}
-    blocks = [_bars("Node", "Success replies:", nodes)]
-    for node in nodes:
-        places = [
-            counts for counts in snapshot.places if counts.place.node == node and counts.succeeded
-        ]
-        if kind == "Pod":
-            sums = _sums((counts.place.pod, counts.succeeded) for counts in places)
-        else:
-            sums = _sums((device_name(counts.place.device), counts.succeeded) for counts in places)
-        title = f"Node: {_shown(node)}"
-        counts = dict(sorted(sums.items(), reverse=True))
-        blocks.append(
-            f"{title}\n{'=' * len(title)}\n\n{_bars(kind, 'Completed requests:', counts)}"
+def _nodes(snapshot: LoadSnapshot) -> list[str]:
+    """Names of the nodes that replied, sorted."""
+    failing = chain.from_iterable(failure.nodes for failure in snapshot.failures)
+    return sorted({*_by_node(snapshot, "succeeded"), *failing} - {""})
+
+
+def _by_node(snapshot: LoadSnapshot, outcome: str) -> dict[str, int]:
+    """Counts of succeeded or failed requests by node, in the order of their names."""
+    known = [counts for counts in snapshot.places if counts.place.node]
+    return _sums((counts.place.node, getattr(counts, outcome)) for counts in known)
+
+
+def _completed(snapshot: LoadSnapshot, node: str, kind: str) -> str:
+    """Successes by device or pod of a node; "" without any. A device without a name is a dot."""
+    places = [
+        counts for counts in snapshot.places if counts.place.node == node and counts.succeeded
+    ]
+    if kind == "Pod":
+        sums = _sums((counts.place.pod, counts.succeeded) for counts in places)
+    else:
+        sums = _sums(
+            (device_name(counts.place.device) or ".", counts.succeeded) for counts in places
         )
+    counted = dict(sorted(sums.items(), reverse=True))
+    return _bars(kind, "Completed requests:", counted) if counted else ""
+
+
+def _errors(snapshot: LoadSnapshot, node: str) -> str:
+    lines = [
+        f"- {failure.nodes[node]}: {cut(failure.error or failure.outcome, 500)}\n"
+        for failure in snapshot.failures
+        if node in failure.nodes
+    ]
+    return "".join(["Node errors (count / description):\n", *lines]) if lines else ""
+
+
+def _elsewhere(snapshot: LoadSnapshot) -> str:
+    """Lines of the counts that are not listed."""
+    lines = []
     other_succeeded, other_failed = snapshot.other_places
     if other_succeeded or other_failed:
-        blocks.append(
+        lines.append(
             f"Elsewhere, too long ago to be listed: {other_succeeded} succeeded, {other_failed}"
             " failed\n"
         )
-    if snapshot.failed:
-        blocks += _failures(snapshot)
-    return "\n".join(blocks)
-
-
-def _failures(snapshot: LoadSnapshot) -> list[str]:
-    counts = {
-        node: count for node, count in by_node(snapshot, failed=True).items() if count and node
-    }
-    blocks = [
-        _bars("Node", "Failure replies:", counts) if counts else f"Failure replies:\n{NO_REPLIES}\n"
-    ]
-    counted = [(failure, failure.nodes) for failure in snapshot.failures]
-    for node in sorted(set(chain.from_iterable(nodes for _, nodes in counted))):
-        lines = [
-            f"- {nodes[node]} / {cut(failure.error or failure.outcome, 500)}"
-            for failure, nodes in counted
-            if node in nodes
-        ]
-        title = f"Node: {_shown(node)}"
-        blocks.append(
-            "\n".join([title, "=" * len(title), "", "Node errors (count / description):", *lines])
-            + "\n"
-        )
     if snapshot.other_failures:
-        blocks.append(f"{snapshot.other_failures} failures of kinds too long ago to be listed\n")
-    return blocks
+        lines.append(f"{snapshot.other_failures} failures of kinds too long ago to be listed\n")
+    return "".join(lines)
+
+
+def _titled(title: str, content: str) -> str:
+    return f"{title}\n{'=' * len(title)}\n\n{content}"
 
 
 def _bars(left: str, right: str, counts: dict[str, int]) -> str:

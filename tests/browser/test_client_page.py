@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +25,6 @@ from tests.conftest import eventually, missing
 from tests.unit.fakes import FakeClient, replied
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-SHOTS = os.environ.get("SCALETEST_SCREENSHOTS", "")
 
 
 class Site:
@@ -431,6 +429,11 @@ def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> N
         names.append(str(browser.execute_script(name)).strip())
     reached = ["To the contents", "wanted", "Set", "Pause", "Reset the statistics"]
     assert [name for name in names if name in reached] == reached
+    # a control is called what it shows, so that who speaks to the browser can name it
+    for control in browser.find_elements(By.CSS_SELECTOR, ".set button, .quick button"):
+        assert control.aria_role == "button"
+        assert control.accessible_name == control.text
+    assert browser.find_element(By.ID, "wanted").accessible_name == "Requests in parallel"
     # every control and every image has a name, every table header a scope
     unnamed = browser.execute_script(
         "return [...document.querySelectorAll('button, input:not([type=hidden]), [role=img],"
@@ -463,24 +466,3 @@ def test_the_page_works_behind_a_path_prefix(browse: Open) -> None:
     eventually(lambda: site.steering.parallel == 1)
     check_quiet(browser, site)
     site.close()
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize(("width", "height"), [(1280, 2600), (390, 4200)])
-def test_nothing_is_wider_than_the_window(
-    site: Site, browse: Open, width: int, height: int, dark: bool
-) -> None:
-    site.steering.set_parallel(16)
-    eventually(
-        lambda: len(site.statistics.snapshot().bins) > 1 and site.statistics.snapshot().failed > 2
-    )
-    browser = browse(width, height, dark=dark)
-    browser.get(site.url)
-    eventually(lambda: "updated" in browser.find_element(By.ID, "freshness").text)
-    sizes = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-    scroll, client = browser.execute_script(sizes)
-    assert scroll <= client
-    ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert ground == ("rgb(18, 22, 27)" if dark else "rgb(255, 255, 255)")
-    if SHOTS:
-        browser.save_screenshot(f"{SHOTS}/{'dark' if dark else 'light'}-{width}.png")

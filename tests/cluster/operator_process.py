@@ -1,9 +1,9 @@
 """The operator with results that a test scripts: fake nodes run nothing, so nothing is in their
 pods' logs.
 
-python -m tests.cluster.operator_process NAMESPACE JOURNAL
+python -m tests.cluster.operator_process NAMESPACE JOURNAL [GROUP]
 Every pod whose log is read is written into the journal, so that a test sees what was measured how
-often.
+often. GROUP: kube-perftest's API group, to be served too.
 """
 
 from __future__ import annotations
@@ -54,4 +54,4 @@ class Scripted(Documents):
 if __name__ == "__main__":
     objects = Scripted(connect())
     Scripted.journal = Path(sys.argv[2])
-    run(objects, "none", [sys.argv[1]], 0)
+    run(objects, "none", [sys.argv[1]], 0, perftest_group="".join(sys.argv[3:]))

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.integration
 with_both_helms = pytest.mark.parametrize("helm", BOTH_HELMS, indirect=True)
 
 GOLDEN = Path(__file__).parent / "golden" / "chart"
+LONG = "a-name-of-a-release-that-is-long-enough-to-be-cut"
 
 
 @pytest.fixture(scope="session", params=HELMS)
@@ -84,12 +85,12 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
 def test_workers_get_the_address_of_the_device_exporter_on_their_node(helm: str) -> None:
     value = json.dumps({"deviceMetricsUrl": "http://$(NODE_IP):9400/metrics"})
     rows = objects(render(helm, "--set-json", f"queues.media={value}"))
-    worker = dict(pod_specs(rows))["Deployment/trial-scaletest-media"]["containers"][0]
+    worker = dict(pod_specs(rows))["Deployment/trial-scaletest-media-worker"]["containers"][0]
     assert "--device-metrics-url=http://$(NODE_IP):9400/metrics" in worker["args"]
     assert {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}} in worker[
         "env"
     ]
-    other = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep"]["containers"][0]
+    other = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep-worker"]["containers"][0]
     assert not [row for row in other["env"] if row["name"] == "NODE_IP"]
 
 
@@ -165,9 +166,37 @@ def test_object_names_are_made_from_queue_names(helm: str) -> None:
     rows = objects(render(helm, "--set", "queues.A_b.note=x", "--set", "queues.a-b.note=x"))
     names = [row["metadata"]["name"] for row in rows if row["kind"] == "Deployment"]
     assert len(names) == len(set(names))
-    assert "trial-scaletest-a-b" in names
-    assert any(re.fullmatch("trial-scaletest-a-b-[0-9a-f]{6}", name) for name in names)
-    assert all(len(name) <= 63 for name in names)
+    assert "trial-scaletest-a-b-worker" in names
+    assert any(re.fullmatch("trial-scaletest-a-b-[0-9a-f]{6}-worker", name) for name in names)
+
+
+def test_no_name_of_an_object_begins_with_that_of_another_queues_workers(helm: str) -> None:
+    # given names that begin with each other, that hold the words of the chart, and the longest ones
+    names = ("med", "med-hd", "med-worker", "med-client", "med-worker-2", "MED_Client.x", "worker")
+    long = ("a" * 20, "a" * 21, "abcdef-worker-and-more", "a-client-" * 11)
+    queues = {name: {"client": {"enabled": True, "arguments": ["1"]}} for name in (*names, *long)}
+    rows = objects(
+        render(helm, "--set-json", f"queues={json.dumps(queues)}", "--set", f"nameOverride={LONG}")
+    )
+    deployments = [row["metadata"] for row in rows if row["kind"] == "Deployment"]
+    workers = {row["name"] for row in deployments if row["name"].endswith("-worker")}
+    assert len(workers) == len(queues) + 1  # and the one of the chart
+    for worker in workers:
+        # a pod is named after its Deployment, a dash and more, all cut after 58 characters
+        assert len(worker) < 58
+        same = [row["metadata"]["name"] for row in rows if row["metadata"]["name"] != worker]
+        assert not [name for name in same if name.startswith(f"{worker}-")], worker
+    clients = [row["name"] for row in deployments if row["name"].endswith("-client")]
+    assert len(clients) == len(set(clients)) == len(workers)
+
+
+def test_names_of_cron_jobs_have_at_most_52_characters(helm: str) -> None:
+    cron = json.dumps({"autoscaling": {"kind": "cron"}})
+    queues = ["--set-json", f"queues.{'a' * 20}={cron}", "--set-json", f"queues.{'B' * 90}={cron}"]
+    rows = objects(render(helm, *queues, "--set", f"nameOverride={LONG}"))
+    lengths = [len(row["metadata"]["name"]) for row in rows if row["kind"] == "CronJob"]
+    assert len(lengths) == 2
+    assert max(lengths) <= 52
 
 
 @pytest.mark.parametrize("name", ["exporter", "operator", "sleep-client", "ui"])
@@ -180,7 +209,9 @@ def test_a_queue_takes_no_name_of_another_object(helm: str, name: str) -> None:
 
 def test_large_numbers_are_rendered_without_an_exponent(helm: str) -> None:
     specs = dict(pod_specs(objects(render(helm, "--set", "queues.sleep.maximum=1000000"))))
-    assert "1000000" in specs["Deployment/trial-scaletest-sleep"]["initContainers"][0]["args"]
+    assert (
+        "1000000" in specs["Deployment/trial-scaletest-sleep-worker"]["initContainers"][0]["args"]
+    )
 
 
 def test_a_new_chart_version_alone_restarts_no_pod(helm: str, tmp_path: Path) -> None:
@@ -231,6 +262,9 @@ def test_a_client_accepts_the_host_names_of_its_service_and_ingress(helm: str) -
     assert names == ["trial-scaletest-sleep-client.bench", "bench.example.org", "tls.example.org"]
     # the client itself takes them
     checked("", names)
+    # and the exporter that of its Service
+    exporter = dict(pod_specs(rows))["Deployment/trial-scaletest-exporter"]["containers"][0]
+    assert "--allow-host=trial-scaletest-exporter.bench" in exporter["args"]
 
 
 @pytest.mark.parametrize("allowed", [False, True])
@@ -239,7 +273,9 @@ def test_a_worker_takes_benchmark_commands_only_where_the_values_allow_it(
 ) -> None:
     value = json.dumps({"command": ["bench"], **({"allowCommands": True} if allowed else {})})
     rows = objects(render(helm, "--set-json", f"queues.bench={value}"))
-    arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-bench"]["containers"][0]["args"]
+    arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-bench-worker"]["containers"][0][
+        "args"
+    ]
     assert ("--allow-commands" in arguments) == allowed
     assert arguments[-2:] == ["--", "bench"]
 
@@ -272,7 +308,7 @@ def test_the_grace_period_follows_from_the_time_limit(
     if grace:
         settings += ["--set", f"queues.sleep.graceSeconds={grace}"]
     specs = dict(pod_specs(objects(render(helm, *settings))))
-    worker = specs["Deployment/trial-scaletest-sleep"]
+    worker = specs["Deployment/trial-scaletest-sleep-worker"]
     assert worker["terminationGracePeriodSeconds"] == expected
     assert option in worker["containers"][0]["args"]
 
@@ -407,6 +443,17 @@ def test_a_schedule_is_any_that_a_cronjob_takes(helm: str, schedule: str) -> Non
     ]
     (cron_job,) = (row for row in objects(render(helm, *cron)) if row["kind"] == "CronJob")
     assert cron_job["spec"]["schedule"] == schedule
+
+
+def test_metrics_have_the_node_of_the_exporter_as_in_the_original(helm: str) -> None:
+    rows = objects(render(helm, "--set", "monitoring.serviceMonitor.enabled=true"))
+    (monitor,) = (row for row in rows if row["kind"] == "ServiceMonitor")
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint["relabelings"] == [
+        {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}
+    ]
+    # what the exporter itself says of a node stays
+    assert endpoint["honorLabels"] is True
 
 
 def test_keda_asks_sentinels_for_the_master(helm: str) -> None:

@@ -66,7 +66,7 @@ def test_the_originals_media_deployment_becomes_an_equivalent_pod(
         for row in rows
         if row["kind"] == "Deployment"
     }
-    media = pods["trial-scaletest-media"]
+    media = pods["trial-scaletest-media-worker"]
     (worker,) = media["containers"]
     # expect the arguments of the original's, word for word, and what they stand for
     options, command = (

@@ -81,8 +81,8 @@ def test_an_upgrade_keeps_the_passwords(
         == volumes
     )
     names = plane.kubectl("-n", namespace, "get", "deployments", "-o", "name").split()
-    assert "deployment.apps/bench-scaletest-more" in names
-    assert ("deployment.apps/bench-scaletest-first" in names) is bool(options)
+    assert "deployment.apps/bench-scaletest-more-worker" in names
+    assert ("deployment.apps/bench-scaletest-first-worker" in names) is bool(options)
     # when it is taken back
     assert helm("rollback", "bench", "1", "-n", namespace).stderr == ""
     # expect the old users; the password of the new one stays, and is that of a further upgrade
@@ -109,7 +109,7 @@ def test_an_uninstall_leaves_only_volumes(helm: Helm, plane: ControlPlane, names
         "-f",
         str(CHART / "examples" / "scale-to-zero.yaml"),
     )
-    assert "deployment.apps/bench-scaletest-sleep" in names()
+    assert "deployment.apps/bench-scaletest-sleep-worker" in names()
     helm("uninstall", "bench", "-n", namespace, "--wait")
     assert names() - before == {"persistentvolumeclaim/data-bench-redis-0"}
 

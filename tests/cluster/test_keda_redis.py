@@ -23,7 +23,7 @@ from tests.conftest import eventually, missing
 pytestmark = pytest.mark.timeout(300)
 
 USER, PASSWORD = "tester", "s3cret"
-DEPLOYMENT = "bench-scaletest-sleep"
+DEPLOYMENT = "bench-scaletest-sleep-worker"
 
 
 @dataclass(frozen=True, slots=True)

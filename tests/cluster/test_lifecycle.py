@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
+from scaletest.runs.folder import RECORDS
 from tests.cluster.conftest import established
 from tests.cluster.lifecycles import Run, run_json, step
 from tests.conftest import eventually, program
@@ -139,7 +142,9 @@ def test_workloads_that_are_deleted_before_their_end_are_lost(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
     # given Jobs that nobody can schedule
-    lifecycle("submit", "-n", "3", "-g", "1", "--resource", "nobody.has/this", "-o", "out")
+    nobody_has = ("-g", "1", "--resource", "nobody.has/this", "-o", "out")
+    assert "no node offers 1 nobody" in lifecycle("submit", "-n", "3", *nobody_has, code=2).stderr
+    lifecycle("submit", "-n", "3", *nobody_has, "--force")
     lifecycle("sample", "-o", "out")
     plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
     lifecycle("sample", "-o", "out")
@@ -547,6 +552,7 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         "2",
         "--num-workers",
         "5",
+        "--force",
     ]
     lifecycle(
         "submit",
@@ -567,7 +573,8 @@ def test_defect_10_the_runai_command_line_gets_every_option(
     assert first[first.index("--workers") + 1] == "5"
     assert first[first.index("--gpu-portion-request") + 1] == "0.5"
     assert first[first.index("-i") + 1] == "x; rm -rf /"  # no shell reads it
-    assert "path=/path-new" in first[first.index("--new-pvc") + 1]
+    claim = first[first.index("--new-pvc") + 1].split(",")
+    assert {f"claimname={first[3]}", "path=/path-new", "ephemeral"} <= set(claim)
     assert last[:2] == ["workspace", "submit"]
     lifecycle("sample", "-o", "a", "--follow", "--timeout", "60")
     result = json.loads(lifecycle("report", "--output-dir", "a", "-t", "json").stdout)
@@ -613,3 +620,36 @@ def test_impossible_options_are_refused_before_anything_is_submitted(
     lifecycle: Run, arguments: tuple[str, ...], message: str
 ) -> None:
     assert message in lifecycle("submit", "-o", "out", *arguments, code=2).stderr
+
+
+def test_the_report_of_a_lifecycle_fills_up_on_its_page(lifecycle: Run, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    line = ["run", "-n", "24", "-p", "2", "--delay", "2s", "-g", "0", "--output-dir", "out"]
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            program("lifecycle", *line, "--ui", "--output", "report.html"),
+            cwd=tmp_path,
+            env=lifecycle.environment,  # type: ignore[attr-defined]
+            stderr=file,
+        )
+    try:
+        url = eventually(lambda: "".join(re.findall(r"watch it at (\S+)", log.read_text())))
+        records = tmp_path / "out" / RECORDS
+        eventually(lambda: records.exists() and records.read_text().count("\n") > 2)
+        # while the command does nothing more, expect the report of what is measured
+        process.send_signal(signal.SIGSTOP)
+        text = eventually(lambda: "On the way to" in (text := _page(url)) and text)
+        assert "Pods over time" in text and "of 24 workloads" in text
+        assert "it is still being measured" in text
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(110) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    assert "<svg" in (tmp_path / "report.html").read_text()
+    assert "the page of the run is closed" in log.read_text()
+
+
+def _page(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=60) as response:
+        return str(response.read().decode())

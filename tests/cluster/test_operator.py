@@ -38,6 +38,7 @@ class Operator:
         self._plane, self.namespace, self._folder = plane, namespace, folder
         self.journal = folder / "journal"
         self.kubeconfig = plane.kubeconfig
+        self.perftest_group = ""
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -47,6 +48,7 @@ class Operator:
             "tests.cluster.operator_process",
             self.namespace,
             str(self.journal),
+            *filter(None, [self.perftest_group]),
         ]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(

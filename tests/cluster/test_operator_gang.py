@@ -1,7 +1,7 @@
 """Parts that are admitted together, on fake nodes: the objects against the definitions of JobSet
 and Volcano.
 
-Volcano itself is played: the pods that it gives a node. For the others see test_operator_queues.py.
+Volcano's scheduler places their pods. For Kueue see test_operator_queues.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, tool
+from hack.kubernetes.controllers import Volcano
 from scaletest.benchmarks import gang_scheduling, manifests
 from scaletest.kinds import benchmark
 from scaletest.kinds.document_schemas import definitions
@@ -24,10 +25,10 @@ from tests.conftest import eventually, missing
 
 # helm and a control plane of its own come first
 pytestmark = [needs_own, pytest.mark.timeout(300)]
+QUEUE_API = "scheduling.volcano.sh/v1beta1"
 SPECS = {
     "kueue": {"gang": "kueue", "queueName": "team"},
     "volcano": {"gang": "volcano", "queueName": "fast"},
-    "jobset": {"gang": "jobset"},
 }
 
 
@@ -50,7 +51,7 @@ def admitters(plane: ControlPlane) -> Iterator[None]:
     established(plane)
     yield
     # whoever comes next may define them anew
-    plane.kubectl("delete", "-f", file, "--timeout=60s")
+    plane.kubectl("delete", "-f", file, "--ignore-not-found", "--timeout=60s")
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_without_the_scheduler_a_benchmark_fails_at_once_with_the_reason(
     # given a cluster without their definitions
     operator.apply("IPerf", "one", SPECS["volcano"])
     operator.apply("IPerf", "two", SPECS["kueue"])
-    for name, reason in (("one", "needs Volcano"), ("two", "no LocalQueue team")):
+    for name, reason in (("one", "needs Volcano"), ("two", "needs Kueue and JobSet")):
         eventually(lambda name=name: operator.status("iperf", name).get("phase") == "Failed", 60)
         status = operator.status("iperf", name)
         assert status["failure"] == "refused" and reason in status["message"]
@@ -110,30 +111,40 @@ def test_the_api_server_accepts_every_object_of_a_gang(
         )
 
 
-def test_a_benchmark_runs_when_volcano_has_placed_its_pods(
-    plane: ControlPlane, admitters: None, operator: Operator
+@pytest.fixture
+def volcano(plane: ControlPlane) -> Iterator[None]:
+    """Volcano's own scheduler, and a queue beside its default one."""
+    scheduler = Volcano(plane)
+    try:
+        scheduler.up()
+        established(plane)
+        queue = {"apiVersion": QUEUE_API, "kind": "Queue", "metadata": {"name": "fast"}}
+        plane.apply([{**queue, "spec": {"weight": 1, "reclaimable": True}}])
+        yield
+    except NotBuilt as error:
+        missing(str(error))
+    finally:
+        scheduler.down()
+
+
+@pytest.mark.weekly(part="volcano")
+def test_volcano_places_all_parts_of_a_benchmark_or_none(
+    plane: ControlPlane, volcano: None, operator: Operator
 ) -> None:
-    # given pods that no other scheduler takes
+    # given parts of which one alone fits on the nodes; when they are asked for
+    nodes = json.loads(plane.kubectl("get", "nodes", "-o", "json"))["items"]
+    most = max(int(node["status"]["allocatable"]["cpu"]) for node in nodes)
+    requests = {"requests": {"cpu": str(most)}}
+    huge = {"server": {"resources": requests}, "client": {"nodeSelector": {"no": "where"}}}
+    operator.apply("IPerf", "huge", {"duration": 5, **huge, **SPECS["volcano"]})
+    # expect none placed, and Volcano's reason
+    eventually(lambda: "all 2 pods: " in operator.status("iperf", "huge").get("message", ""), 60)
+    pods = benchmark_objects(operator, "pods")
+    assert len(pods) == 2 and not any("nodeName" in pod["spec"] for pod in pods)
+    # and another, which fits, measured meanwhile, and nothing of it left
     operator.apply("IPerf", "one", {"duration": 5, **SPECS["volcano"]})
-    eventually(lambda: "all 2 pods" in operator.status("iperf", "one").get("message", ""), 60)
-    eventually(lambda: len(benchmark_objects(operator, "pods")) == 2, 60)
-    # when Volcano has a place for them
-    node = json.loads(plane.kubectl("get", "nodes", "-o", "json"))["items"][0]["metadata"]["name"]
-    for pod in benchmark_objects(operator, "pods"):
-        meta = {"name": pod["metadata"]["name"], "namespace": operator.namespace}
-        target = {"apiVersion": "v1", "kind": "Node", "name": node}
-        body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
-        plane.kubectl("create", "-f", "-", stdin=json.dumps(body))
-    operator.kubectl(
-        "patch",
-        "podgroups.scheduling.volcano.sh",
-        "one",
-        "--type=merge",
-        "-p",
-        '{"status":{"phase":"Running"}}',
-    )
-    # expect the same
-    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 90)
+    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 120)
+    operator.kubectl("delete", "iperf", "huge", "--timeout=60s")
     eventually(
         lambda: (
             not operator.get("podgroups.scheduling.volcano.sh,jobs")["items"]

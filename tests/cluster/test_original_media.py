@@ -59,7 +59,7 @@ def pod(helm: str) -> dict[str, Any]:
     (deployment,) = [
         row
         for row in rows
-        if row["kind"] == "Deployment" and row["metadata"]["name"] == "trial-scaletest-media"
+        if row["kind"] == "Deployment" and row["metadata"]["name"] == "trial-scaletest-media-worker"
     ]
     spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
     return spec

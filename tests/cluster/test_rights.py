@@ -178,7 +178,7 @@ def test_a_needed_verb_that_is_missing_is_named_before_anything_changes(
     assert re.search(rf"^  MISSING +{re.escape(right)} ", refused.stdout, re.MULTILINE)
     options = [
         "--deployment",
-        "bench-scaletest-sleep",
+        "bench-scaletest-sleep-worker",
         "-n",
         name,
         "--client",
@@ -209,7 +209,7 @@ def test_a_useful_verb_that_is_missing_is_named_and_the_run_goes_on(
     says(config, "cluster", "check", "-n", name, until=f"no       {right} ")
     options = [
         "--deployment",
-        "bench-scaletest-sleep",
+        "bench-scaletest-sleep-worker",
         "-n",
         name,
         "--redis-url",
@@ -272,7 +272,7 @@ def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> No
         (["--cpu", "500m", "--memory", "512Mi"], 0, "a worker asks for cpu 0.5, memory 512Mi"),
         (["--cpu", "30", "--memory", "1Gi", "--limit", "8"], 3, "no more of cpu"),
         (["--resource", "nvidia.com/gpu=1", "--limit", "1"], 3, "0 workers fit"),
-        (["--deployment", "bench-scaletest-sleep", "--limit", "1"], 3, "0 workers fit"),
+        (["--deployment", "bench-scaletest-sleep-worker", "--limit", "1"], 3, "0 workers fit"),
         (["--resource", "nonsense", "--limit", "1"], 2, "nvidia.com/gpu=1"),
         (["--limit", "1"], 2, "--deployment"),
         (["--cpu", "many"], 2, "500m"),

@@ -21,7 +21,7 @@ from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 
 pytestmark = needs_own
-DEPLOYMENT, CLIENT = "bench-scaletest-sleep", "bench-scaletest-sleep-client"
+DEPLOYMENT, CLIENT = "bench-scaletest-sleep-worker", "bench-scaletest-sleep-client"
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from scaletest.kinds.kind import Failure
 from scaletest.model import State
 from scaletest.model.errors import UsageError
 from tests.conftest import call, call_here, eventually, missing, processes_with, program
+from tests.unit.test_kube_perftest import DOCUMENTS
 
 
 def need(*names: str) -> None:
@@ -435,6 +436,30 @@ def test_no_process_namespace_or_file_remains_however_a_benchmark_ends(
     assert interfaces() == before, "the machine's own interfaces are as they were"
     if number != signal.SIGKILL:
         assert process.returncode == 4 and "interrupted" in errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "program_name", "changes"),
+    [
+        ("IPerf", "iperf3", ["duration=1"]),
+        ("IPerf", "iperf3", ["duration=1", "hostNetwork=true", "networkName=ns/net", "mtu=9000"]),
+        ("MPIPingPong", "mpirun", ["maxlog=16"]),
+        ("Fio", "fio", ["runtime=1s", "size=8M", "direct=0"]),
+    ],
+)
+def test_documents_of_kube_perftest_are_measured_here(
+    isolated: None, tmp_path: Path, kind: str, program_name: str, changes: list[str]
+) -> None:
+    need(program_name)
+    file = tmp_path / "theirs.yaml"
+    (document,) = [each for each in DOCUMENTS if each["kind"] == kind]
+    file.write_text(json.dumps(document))
+    sets = [word for change in changes for word in ("--set", change)]
+    done = call("bench", "run", str(file), "--run-dir", str(tmp_path / "run"), *sets)
+    assert done.returncode == 0, done.stderr
+    ignored = [line for line in done.stderr.splitlines() if "is ignored" in line]
+    assert len(ignored) == sum(change.startswith(("networkName", "mtu")) for change in changes)
+    assert ("the volume claim was not used" in done.stdout) == (kind == "Fio")
 
 
 def test_a_killed_sweep_resumes_after_the_last_measured_benchmark(

@@ -130,9 +130,9 @@ def test_a_client_loads_a_queue_takes_orders_and_prints_a_summary(
     start()
     service = serve("--parallel", "2", "--format", "json", "--", "0.01")
     eventually(lambda: service.stats()["succeeded"] > 5)
-    assert service.get("/parallel?type=plain&value=7") == "7"
+    assert service.get("/parallel?type=plain&value=7") == "7\n"
     eventually(lambda: service.stats()["in_flight"] == 7)
-    assert service.get("/fails?type=plain") == "0"
+    assert service.get("/fails?type=plain") == "0\n"
     assert float(service.get("/reqs-per-sec?type=plain")) > 0
     assert "node" in service.get("/nodes").lower()
     records = [json.loads(line) for line in service.get("/api/v1/records").splitlines()]
@@ -207,7 +207,7 @@ def test_silent_connections_block_no_other_request(serve: Start) -> None:
     try:
         for peer in silent[::2]:
             peer.sendall(b"GET /stats HTTP/1.1\r\nHost:")
-        assert service.get("/fails?type=plain") == "0"
+        assert service.get("/fails?type=plain") == "0\n"
     finally:
         for peer in silent:
             peer.close()
@@ -228,12 +228,12 @@ def test_the_http_calls_of_a_validation_script_are_answered(
         return subprocess.run(line, capture_output=True, text=True, timeout=60, check=True).stdout
 
     for count in (1, 2, 4):
-        assert curl("/parallel?type=plain&value=0") == "0"
+        assert curl("/parallel?type=plain&value=0") == "0\n"
         eventually(lambda: service.stats()["in_flight"] == 0)
         for _ in range(count - count // 2):
             start()
-        assert curl("/reset?type=plain") == "Reseted"
-        assert curl(f"/parallel?type=plain&value={count}") == str(count)
+        assert curl("/reset?type=plain") == "Reseted\n"
+        assert curl(f"/parallel?type=plain&value={count}") == f"{count}\n"
         # as many at work as workers, and a number that lies between what is known before and after
         # it was asked for
         eventually(lambda count=count: Queues(redis).state("q").running == count)
@@ -245,11 +245,11 @@ def test_the_http_calls_of_a_validation_script_are_answered(
         )
         assert before["succeeded"] / after["elapsed_s"] - 0.01 <= shown
         assert shown <= after["succeeded"] / before["elapsed_s"] + 0.01
-        assert curl("/fails?type=plain") == "0"
+        assert curl("/fails?type=plain") == "0\n"
         assert f"Sending {count} requests in parallel." in curl("/stats?type=plain")
     assert "Success replies:" in curl("/nodes")
     # what the script takes for an error: more than the maximum is not echoed as asked
-    assert curl("/parallel?type=plain&value=8") == "4"
+    assert curl("/parallel?type=plain&value=8") == "4\n"
     assert json.loads(curl("/parallel?type=json&value=2")) == {
         "result": 2,
         "info": "requests in parallel",
@@ -273,7 +273,7 @@ def test_a_rate_is_changed_paused_and_resumed_while_requests_run(serve: Start, s
     start()
     service = serve("--rate", "20", "--", "0")
     eventually(lambda: service.stats()["succeeded"] > 5)
-    assert service.get("/rate?type=plain&value=6000/min") == "100.000000"
+    assert service.get("/rate?type=plain&value=6000/min") == "100.000000\n"
     eventually(lambda: service.stats()["succeeded"] > 60)
     service.get("/rate?value=0")
     eventually(lambda: service.stats()["in_flight"] == 0)
@@ -385,8 +385,8 @@ def test_the_page_answers_while_redis_does_not(serve: Start) -> None:
         eventually(lambda: service.status("/readyz") == 200)
         os.kill(server.process.pid, signal.SIGSTOP)
         try:
-            assert service.get("/parallel?type=plain&value=3") == "3"
-            assert service.get("/reset?type=plain") == "Reseted"
+            assert service.get("/parallel?type=plain&value=3") == "3\n"
+            assert service.get("/reset?type=plain") == "Reseted\n"
             assert "Queue" in service.get("/")
             assert service.status("/healthz") == 200
             eventually(lambda: service.status("/readyz") == 503)
@@ -441,5 +441,5 @@ def test_the_summary_counts_requests_that_were_not_answered_or_not_submitted(url
 def test_the_token_is_read_from_the_environment_and_never_shown(serve: Start) -> None:
     service = serve("--parallel", "0", env={"SCALETEST_CLIENT_TOKEN": "s3cret"})
     assert service.status("/reset") == 401
-    assert service.get("/reset?type=plain", Authorization="Bearer s3cret") == "Reseted"
+    assert service.get("/reset?type=plain", Authorization="Bearer s3cret") == "Reseted\n"
     assert b"s3cret" not in Path(f"/proc/{service.process.pid}/cmdline").read_bytes()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import urllib.error
@@ -16,8 +18,11 @@ from typing import Any
 import pytest
 
 from scaletest.broker.run_progress import published
+from scaletest.cli.ui import PAGE_PRIORITY
+from scaletest.runs.folder import PROGRESS
 from scaletest.system import proc
-from tests.conftest import Gate, eventually, program
+from tests.conftest import Gate, eventually, missing, program
+from tests.integration.services import running
 
 
 class Site:
@@ -90,9 +95,9 @@ def test_a_validation_is_watched_while_it_runs(site: Site, gate: Gate) -> None:
     # while the first requests wait, expect the plan and what is done now
     text = eventually(lambda: "measuring" in (text := page(url)) and text)
     assert "step 1 of about 4" in text and "<progress" in text
-    # the page takes no time from what is measured
+    # the page takes hardly any time from what is measured
     (server,) = children(command.pid, "--socket")
-    assert os.getpriority(os.PRIO_PROCESS, server) == 19
+    assert os.getpriority(os.PRIO_PROCESS, server) == PAGE_PRIORITY
     gate.open()
     # when steps are complete, expect the report's own charts
     eventually(lambda: "How far it scales" in page(url) or command.poll() is not None)
@@ -164,3 +169,43 @@ def children(parent: int, word: str) -> list[int]:
 def alive(pid: int) -> bool:
     """Whether there is such a process, and it has not ended."""
     return bool(proc.text_of(Path(f"/proc/{pid}/cmdline")))
+
+
+SWEEP = ("--mode", "sweep", "--start", "20", "--increment", "10", "--maximum", "90")
+
+
+@pytest.mark.parametrize("command", ["saturate", "bench"])
+def test_the_report_of_a_run_fills_up_on_its_page(site: Site, command: str) -> None:
+    with ExitStack() as stack:
+        if command == "saturate":
+            service = stack.enter_context(running("--slots", "4"))
+            line = ["saturate", service, *SWEEP, "--step-time", "1s", "--warm", "0"]
+            shown = ["What it can take", "What succeeded", "30/s"]
+        else:
+            if shutil.which("fio") is None:
+                missing("fio")
+            line = ["bench", "run", "Fio", "--repetitions", "4", "--scratch", str(site.path)]
+            line += ["--set", "size=64m", "--set", "runtime=1s"]
+            shown = ["read bandwidth"]
+        run, report = site.path / "run", site.path / "report.html"
+        line += ["--ui", "--run-dir", str(run), "-o", str(report)]
+        process = site.start(*line, log="log")
+        url = eventually(lambda: first(r"watch it at (http://\S+)", site.log("log")))
+        eventually(lambda: steps_done(run) >= 2)
+        # while the command does nothing more, expect the report of what is measured
+        process.send_signal(signal.SIGSTOP)
+        text = eventually(lambda: shown[0] in (text := page(url)) and text)
+        assert all(part in text for part in shown) and "it is still being measured" in text
+        assert "<pre>" in text.partition('data-live="log"')[2]
+        process.send_signal(signal.SIGCONT)
+        assert process.wait() in (0, 3, 4), site.log("log")
+    assert report.read_text().startswith("<!doctype html>")
+    assert "the page of the run is closed" in site.log("log") and page(url) == ""
+
+
+def steps_done(run: Path) -> int:
+    """How many steps of a run are complete, as it tells."""
+    try:
+        return int(json.loads((run / PROGRESS).read_text())["done"])
+    except FileNotFoundError:
+        return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pytest
 
@@ -33,6 +34,24 @@ def test_the_originals_files_are_read_and_written() -> None:
         "submitTimestamp",
     ]
     assert runai.read_submitted(written) == [submission("j-00aa11")]
+
+
+def test_the_originals_plotter_can_read_every_time() -> None:
+    # given a workload of which only the least is known: no job, pod group, eviction or claim
+    files = (
+        runai.submitted([submission("j-00aa11")]),
+        runai.sampled([timeline(workload("j-00aa11"))], "p"),
+    )
+    (submitted,), (sampled,) = map(json.loads, files)
+    # it joins by these two, and reads each field called so, cut to whole seconds
+    for key in ("jobName", "projectName"):
+        assert submitted[key] == sampled[key]
+    times = [at for row in (submitted, sampled) for key, at in row.items() if "Time" in key]
+    assert len(times) == 11
+    for at in times:
+        cut, _, zone = at.replace("T", " ").partition(".")
+        assert zone.endswith("+00:00")
+        assert datetime.strptime(cut, "%Y-%m-%d %H:%M:%S").year == 2026
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "[1]", '[{"jobName": 3}]', '[{"jobName": "a"}]'])

@@ -16,7 +16,7 @@ from scaletest.model.presets import PRESETS, preset
 from scaletest.model.workload import Device
 from scaletest.system.wake import Wake
 from workers import devices
-from workers.devices import DeviceChooser, DeviceOptions, Policy, by_number, identify
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy, by_number, identify
 from workers.runtime import Runtime, Settings
 
 # a device node that every Linux has, and that every user may open
@@ -53,7 +53,7 @@ def test_a_device_is_known_by_its_pci_address(tmp_path: Path) -> None:
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x8086", label="Flex 170")
     device = identify(NULL, sysfs, tmp_path)
     assert device == Device(NULL, "0000:03:00.0", "0000:03:00.0", "0x8086", "Intel", "Flex 170")
-    assert device.info() == {
+    assert Chosen(device).info() == {
         "id": "0000:03:00.0",
         "pci": "0000:03:00.0",
         "vendor": "Intel",

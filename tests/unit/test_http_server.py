@@ -84,7 +84,9 @@ def all_of(peer: socket.socket) -> bytes:
 def test_no_bytes_make_a_500_or_stop_the_server(server: Server, data: bytes) -> None:
     answer = ask(server, data)
     assert not answer.startswith((b"HTTP/1.1 5", b"HTTP/1.0 5")) or answer[9:12] == b"501"
-    assert ask(server, b"GET /fails?type=plain HTTP/1.0\r\n\r\n", whole=True).endswith(b"\r\n\r\n0")
+    assert ask(server, b"GET /fails?type=plain HTTP/1.0\r\n\r\n", whole=True).endswith(
+        b"\r\n\r\n0\n"
+    )
 
 
 def test_a_body_of_unknown_length_is_refused_and_ends_the_connection(server: Server) -> None:
@@ -271,6 +273,6 @@ def test_the_server_listens_on_ipv6_where_the_machine_has_it() -> None:
     except UsageError as error:
         pytest.skip(str(error))
     with urllib.request.urlopen(f"{server.url}/fails?type=plain", timeout=60) as answer:
-        assert answer.read() == b"0"
+        assert answer.read() == b"0\n"
     server.close()
     loop.close()

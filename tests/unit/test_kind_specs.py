@@ -45,7 +45,6 @@ def test_the_torch_workload_accepts_the_arguments_of_the_kind(model: str, mode: 
         ("IPerf", {"streams": True}, "not a whole number"),
         ("IPerf", {"streams": 0}, "streams of the spec of IPerf is 0"),
         ("IPerf", {"mtu": 900, "ipFamily": "IPv6"}, "too small for IPv6"),
-        ("IPerf", {"hostNetwork": True, "networkName": "a/b"}, "exclude each other"),
         ("IPerf", {"tool": "iperf", "protocol": "UDP"}, "iperf 2"),
         ("IPerf", {"cpuAffinity": "0; rm"}, "cpuAffinity"),
         ("IPerf", {"pods": {"labels": 3}}, "not a table"),

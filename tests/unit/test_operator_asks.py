@@ -381,7 +381,9 @@ def test_a_benchmark_that_acts_on_no_cluster_gets_no_token() -> None:
     pod = cluster.objects["jobs", "one-worker"]["spec"]["template"]["spec"]
     assert "serviceAccountName" not in pod and pod["automountServiceAccountToken"] is False
     # and one that scales a Deployment needs what validate needs
-    validation = benchmark.read({"kind": "Validation", "spec": {"deployment": "bench-sleep"}})
+    validation = benchmark.read(
+        {"kind": "Validation", "spec": {"deployment": "bench-sleep-worker"}}
+    )
     assert {*map(str, accounts.rights(validation))} >= {
         "patch deployments/scale.apps",
         "get services/proxy",

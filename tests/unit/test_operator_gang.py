@@ -24,13 +24,11 @@ from scaletest.operator.queueing import turn_of
 from tests.unit.fake_cluster import FakeCluster, Killed, asked, look, settings, until_ended
 
 KUEUE = {"gang": "kueue", "queueName": "team"}
-QUEUE = {"metadata": {"name": "team"}}
 
 
 def queued() -> FakeCluster:
     """A cluster in which a benchmark waits in a queue of Kueue."""
     cluster = FakeCluster()
-    cluster.put(gang_scheduling.LOCAL_QUEUES[1], QUEUE)
     asked(cluster, **KUEUE)
     look(cluster)
     return cluster
@@ -93,6 +91,7 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
     for _, job in jobs:
         template = job["spec"]["template"]
         assert template["spec"]["schedulerName"] == "volcano"
+        assert template["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1m"}}
         assert (
             template["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
             == group["metadata"]["name"]
@@ -112,7 +111,7 @@ def test_a_queue_is_waited_for_longer_than_pods_are() -> None:
     state = look(cluster)
     assert (state["phase"], state["message"]) == (
         "Pending",
-        "waits in queue team until all parts are admitted",
+        "waits in queue team until all parts are admitted; Kueue's Workload says why",
     )
     assert "startedAt" not in state
     # when it is admitted; expect it measured, and all of it gone
@@ -123,7 +122,6 @@ def test_a_queue_is_waited_for_longer_than_pods_are() -> None:
         "iperfs",
         "configmaps",
         "leases",
-        "localqueues",
     }
 
 
@@ -168,7 +166,6 @@ def test_a_gang_is_measured_once_though_the_operator_is_killed_after_any_request
     fatal: int,
 ) -> None:
     cluster = FakeCluster()
-    cluster.put(gang_scheduling.LOCAL_QUEUES[0], QUEUE)
     asked(cluster, **KUEUE)
     cluster.fatal = fatal
 
@@ -208,8 +205,7 @@ def test_volcano_says_why_it_waits() -> None:
 @pytest.mark.parametrize(
     ("spec", "missing"),
     [
-        (KUEUE, "no LocalQueue team"),
-        ({"gang": "jobset"}, "needs JobSet"),
+        (KUEUE, "needs Kueue and JobSet"),
         ({"gang": "volcano"}, "needs Volcano"),
     ],
 )
@@ -241,7 +237,7 @@ def test_a_cluster_without_gang_scheduling_refuses_a_gang_at_once(
 def test_a_kind_without_servers_is_admitted_by_a_queue() -> None:
     cluster = FakeCluster()
     kind = KINDS["PyTorch"]
-    asked(cluster, kind="PyTorch", model="resnet50", gang="jobset")
+    asked(cluster, kind="PyTorch", model="resnet50", **KUEUE)
     benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     job = cluster.objects["jobsets", "one"]["spec"]["replicatedJobs"]
     # it begins when it is its turn, which may be long after it is admitted
@@ -260,7 +256,7 @@ def test_a_kind_without_servers_is_admitted_by_a_queue() -> None:
     [
         {"gang": "kueue"},
         {"queueName": "team"},
-        {"gang": "jobset", "queueName": "team"},
+        {"gang": "jobset"},
         {"gang": "slurm"},
         {"queueLimit": 60},
     ],
@@ -331,28 +327,19 @@ def test_a_gang_suspended_before_its_turn_is_queued_again() -> None:
     state = look(cluster)
     assert (state["phase"], state["message"]) == (
         "Pending",
-        "waits in queue team until all parts are admitted",
+        "waits in queue team until all parts are admitted; Kueue's Workload says why",
     )
 
 
-@pytest.mark.parametrize("version", [0, 1])
-def test_kueue_says_why_it_waits(version: int) -> None:
-    # given a queue that is full, as the Workload that Kueue made says
-    cluster = queued()
-    uid = cluster.objects["jobsets", "one"]["metadata"]["uid"]
-    meta = {"name": "jobset-one-1a2b3", "labels": {gang_scheduling.JOB_UID: uid}}
-    why = (
-        "couldn't assign flavors to pod set server: insufficient unused quota for cpu in flavor"
-        " any, 1 more needed"
+def test_a_full_queue_is_named_and_where_its_reason_stands() -> None:
+    message = look(queued())["message"]
+    assert message == (
+        "waits in queue team until all parts are admitted; Kueue's Workload says why"
     )
-    status = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": why}]}
-    cluster.put(gang_scheduling.WORKLOADS[version], {"metadata": meta, "status": status})
-    assert look(cluster)["message"] == f"waits in queue team until all parts are admitted: {why}"
 
 
 def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
     cluster = FakeCluster()
-    cluster.put(gang_scheduling.LOCAL_QUEUES[0], QUEUE)
     asked(cluster, **KUEUE, queueLimit=60)
     look(cluster)
     cluster.now += 61
@@ -406,7 +393,6 @@ def test_the_deadline_of_a_job_includes_the_wait_in_its_queue(queue: dict[str, s
 def test_killed_after_any_request_two_in_queues_are_measured_one_at_a_time(fatal: int) -> None:
     # given two that are admitted together, after others could have measured
     cluster = FakeCluster()
-    cluster.put(gang_scheduling.LOCAL_QUEUES[0], QUEUE)
     for name in ("one", "two"):
         asked(cluster, name, **KUEUE)
 

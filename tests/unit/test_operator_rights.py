@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import yaml
 
-from scaletest.benchmarks import gang_scheduling
 from scaletest.cluster import rights
 from scaletest.cluster.objects import ACCOUNTS, Resource
 from scaletest.kinds import benchmark
@@ -175,7 +174,6 @@ def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
     ("name", "holder", "more"),
     [
         ("kueue", "jobsets", {"queueName": "team"}),
-        ("jobset", "jobsets", {}),
         ("volcano", "podgroups", {}),
     ],
 )
@@ -183,7 +181,6 @@ def test_gang_scheduling_has_its_own_rights_in_the_chart(
     name: str, holder: str, more: dict[str, str]
 ) -> None:
     cluster = Recording()
-    cluster.put(gang_scheduling.LOCAL_QUEUES[1], {"metadata": {"name": "team"}})
     measured_and_deleted(cluster, "MPIPingPong", "one", gang=name, **more)
     assert f"{holder}/one" in cluster.made
     text = (TEMPLATES / "operator.yaml").read_text("utf-8").partition("$gang :=")[2]

@@ -49,29 +49,21 @@ def test_a_wrong_option_is_printed_harmlessly(capsys: pytest.CaptureFixture[str]
     assert HARMLESS in capsys.readouterr().err
 
 
-@pytest.fixture
-def log() -> io.StringIO:
-    """What the loggers write, as the program sets them up."""
-    root = logging.getLogger("scaletest")
+def test_a_log_line_is_one_line_that_no_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
     set_up(False)
-    stream = io.StringIO()
-    assert isinstance(root.handlers[0], logging.StreamHandler)
-    root.handlers[0].setStream(stream)
-    return stream
-
-
-def test_a_log_line_is_one_line_that_no_terminal_obeys(log: io.StringIO) -> None:
     logging.getLogger("scaletest.broker").warning("worker %s", f"{EVIL}\n12:00:00 ERROR forged")
     try:
         raise ValueError(EVIL)
     except ValueError:
         logging.getLogger("scaletest.broker").exception("it failed")
-    lines = log.getvalue().splitlines()
+    lines = capsys.readouterr().err.splitlines()
     assert lines[0].endswith(rf"WARNING worker {HARMLESS}\n12:00:00 ERROR forged")
     assert lines[-1] == f"ValueError: {HARMLESS}"
 
 
-def test_log_lines_of_rq_keep_only_their_colour_codes(log: io.StringIO) -> None:
+def test_log_lines_of_rq_keep_only_their_colour_codes() -> None:
+    set_up(False)
+    log = io.StringIO()
     logger = logging.getLogger("rq.worker")
     handler = logging.StreamHandler(log)
     logger.addHandler(handler)

@@ -18,6 +18,7 @@ import pytest
 
 import scaletest
 from scaletest import broker
+from scaletest.api import words
 from scaletest.broker import Finished
 from scaletest.model import Reply, Request
 from tests.conftest import eventually
@@ -234,7 +235,7 @@ def test_what_map_has_in_flight_at_its_early_end_is_cancelled(make: Make, end: s
 
 def test_map_checks_its_options_before_anything_is_submitted(make: Make) -> None:
     client, _ = make()
-    with pytest.raises(scaletest.InvalidValue, match="in flight"):
+    with pytest.raises(scaletest.InvalidValue, match="in_flight"):
         client.map("q", [], in_flight=0)
     assert list(client.map("q", [])) == []
 
@@ -420,3 +421,31 @@ def test_a_bad_url_says_what_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(scaletest.InvalidValue, match="cannot be read") as raised:
         scaletest.Client()
     assert "redis://HOST:PORT/DB" in raised.value.hint
+
+
+@pytest.mark.parametrize("timeout", [-1, "3", float("nan")])
+def test_a_wrong_timeout_submits_nothing(make: Make, timeout: Any) -> None:
+    client, fake = make()
+    with pytest.raises(scaletest.InvalidValue, match="timeout is "):
+        client.run("q", "a", timeout=timeout)
+    with pytest.raises(scaletest.InvalidValue, match="timeout is "):
+        client.result("r", timeout=timeout)
+    assert fake.submitted == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("correct --redis-url (X)", "correct redis_url (X)"),
+        ("set extraArguments: [--per-device, K]", "set extraArguments: [--per-device, K]"),
+        ("or try --limit: scaletest worker --once", "or try limit: scaletest worker --once"),
+        ("with: scaletest queue add q", 'with: client.declare("q")'),
+        ("with: scaletest queue add q --maximum N", 'with: client.declare("q", maximum=N)'),
+        ("submitted without --no-wait", "submitted without keep=True"),
+    ],
+)
+def test_errors_name_what_python_has(text: str, expected: str) -> None:
+    with pytest.raises(scaletest.Unreachable) as caught, words.python_names():
+        raise scaletest.Unreachable(text, hint=text)
+    assert (str(caught.value), caught.value.hint) == (expected, expected)
+    assert caught.value.__notes__ == [expected]

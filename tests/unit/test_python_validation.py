@@ -115,6 +115,48 @@ def test_a_workload_in_python_is_named_and_its_workers_find_the_module(
     assert os.environ["PYTHONPATH"] == "/before"
 
 
+def test_numbers_and_paths_of_a_command_are_passed_as_their_text() -> None:
+    assert scaletest.Plan(["sleep", 0.5, Path("a.mp4")]).to_dict()["command"] == [
+        "sleep",
+        "0.5",
+        "a.mp4",
+    ]
+
+
+@pytest.mark.parametrize("workload", [None, 5, b"sleep", {"sleep"}])
+def test_what_is_no_workload_is_refused_with_its_type(workload: Any) -> None:
+    with pytest.raises(UsageError, match=f"an object of type {type(workload).__name__}"):
+        scaletest.Plan(workload)
+
+
+def test_a_program_that_validates_when_it_is_imported_ends_with_what_to_do(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import scaletest\n"
+        "def work() -> None:\n    pass\n"
+        f"scaletest.validate(work, limit=1, run_dir={str(tmp_path / 'run')!r})\n"
+    )
+    line = [sys.executable, str(program)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 1
+    assert 'call validate behind: if __name__ == "__main__":' in done.stderr
+
+
+@pytest.mark.parametrize(("ready_timeout", "seconds"), [("2m", 120.0), (7, 7.0), ("500ms", 0.5)])
+def test_the_time_for_a_deployment_is_a_duration(
+    begun: Begun, tmp_path: Path, ready_timeout: Any, seconds: float
+) -> None:
+    scaletest.validate(
+        deployment="workers", ready_timeout=ready_timeout, run_dir=tmp_path / "pass", tags="nightly"
+    )
+    assert begun.places[0].deployment.ready_timeout == seconds
+
+
+def test_a_wrong_time_for_a_deployment_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="ready_timeout is '2 parsecs'"):
+        scaletest.validate(ready_timeout="2 parsecs")
+
+
 def test_a_workload_that_no_worker_can_find_is_refused() -> None:
     def inner() -> None:
         """A function that is not there when its module is imported."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -26,7 +27,7 @@ from workers.workloads.making import ProgramOptions
 
 SOURCE = '''
 from __future__ import annotations
-import os, resource, signal, sys, time
+import asyncio, os, resource, signal, sys, time
 from scaletest.model.errors import NoDevice
 from scaletest.model.workload import Device
 
@@ -65,6 +66,25 @@ class Behaviour:
             return "done"
         if how == "object":
             return {"width": object()}
+        if how == "nan":
+            return {"width": float("nan")}
+        if how == "huge":
+            return {"width": 10**400}
+        if how == "nested":
+            return {"width": {"pixels": 3}}
+        if how == "cancelled":
+            raise asyncio.CancelledError
+        if how == "silent error":
+            raise Silent
+        if how == "fork":
+            os.fork()
+        if how == "orphan":
+            if os.fork() == 0:
+                time.sleep(600)
+            os._exit(5)
+        if how == "binary":
+            os.write(1, bytes(range(256)) * 50)
+            os.write(2, b"\\xff\\xfe\\0\\n")
         if how == "much":
             return {str(number): number for number in range(1000)}
         if how == "answers":
@@ -87,6 +107,10 @@ class Behaviour:
             return None
         return {"width": self.width, "pid": os.getpid(), "runs": self.runs}
 
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise ValueError("it has no text")
+
 def twice(number: float) -> dict[str, float]:
     return {"twice": 2 * number}
 
@@ -97,6 +121,17 @@ class WithoutRun:
     pass
 
 async def later() -> None:
+    pass
+
+class Later:
+    async def run(self) -> None:
+        pass
+
+class Generator:
+    def run(self):
+        yield {"width": 1}
+
+def anything(**options: int) -> None:
     pass
 '''
 
@@ -155,6 +190,12 @@ MEMORY = "out of memory"
         ("no device", Outcome.FAILED, Reason.NO_DEVICE, "the decoder is taken (wait for it)"),
         ("text", Outcome.FAILED, Reason.EXIT, "returned an object of type str"),
         ("object", Outcome.FAILED, Reason.EXIT, "width is an object of type object, not a number"),
+        ("nan", Outcome.FAILED, Reason.EXIT, "width is nan, not a finite number"),
+        ("huge", Outcome.FAILED, Reason.EXIT, "width is inf, not a finite number"),
+        ("nested", Outcome.FAILED, Reason.EXIT, "width is an object of type dict, not a number"),
+        ("cancelled", Outcome.FAILED, Reason.EXIT, "CancelledError (behaviour.py"),
+        ("silent error", Outcome.FAILED, Reason.EXIT, "Silent: its text cannot be written"),
+        ("orphan", Outcome.FAILED, Reason.EXIT, "ended by itself with code 5"),
         ("much", Outcome.FAILED, Reason.EXIT, "returned 1000 figures"),
         ("answers", Outcome.FAILED, Reason.EXIT, "which is no answer"),
     ],
@@ -174,6 +215,18 @@ def test_a_request_that_fails_says_why_and_the_next_is_run(
     assert ("memory_limit_hits" in result.figures) == (text == MEMORY)
     # the next one is run, also the one after it
     assert [runtime.run((), 60.0)[0].outcome for _ in range(2)] == [Outcome.SUCCEEDED] * 2
+
+
+def test_a_fork_that_comes_back_answers_nothing(runtime: Runtime) -> None:
+    first = runtime.run(("fork",), 60.0)[0]
+    following = [runtime.run((), 60.0)[0] for _ in range(3)]
+    assert {result.figures["pid"] for result in following} == {first.figures["pid"]}
+    assert [result.figures["runs"] for result in following] == [2, 3, 4]
+
+
+def test_binary_output_is_no_answer(runtime: Runtime) -> None:
+    assert runtime.run(("binary",), 60.0)[0].outcome is Outcome.SUCCEEDED
+    assert runtime.run((), 60.0)[0].figures["runs"] == 2
 
 
 def test_killed_from_outside_it_fails_and_the_next_request_runs(runtime: Runtime) -> None:
@@ -264,7 +317,10 @@ def test_a_function_is_a_workload(file: Path, wake: Wake) -> None:
         ("no.such:thing", "there is no module no.such"),
         ("{file}:Behavior", "has no Behavior (did you mean Behaviour?)"),
         ("{file}:WithoutRun", "has no method run"),
-        ("{file}:later", "is neither a class nor a function"),
+        ("{file}:later", "later is async"),
+        ("{file}:Later", "Later.run is async"),
+        ("{file}:Generator", "Generator.run is a generator"),
+        ("{file}:anything", "takes any names (**options: int), which cannot be read"),
         ("{file}:os", "is neither a class nor a function"),
         ("{folder}/none.py:x", "there is no file"),
         ("{folder}/broken.py:x", "ZeroDivisionError: division by zero (broken.py, line 1)"),
@@ -297,3 +353,22 @@ def test_a_class_or_function_has_a_name_that_another_process_can_import() -> Non
     assert reference(a_workload) == f"{__name__}:a_workload"
     with pytest.raises(UsageError, match="cannot be imported by another process"):
         reference(lambda: None)
+    # an object has no name of its own
+    with pytest.raises(UsageError, match="<partial> cannot be imported"):
+        reference(functools.partial(a_workload))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [(("-m", "pack.program"), "pack.program:work"), (("pack/program.py",), "/program.py:work")],
+    ids=["module", "file"],
+)
+def test_a_function_of_the_program_that_runs_has_the_name_of_that_program(
+    tmp_path: Path, arguments: tuple[str, ...], expected: str
+) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "program.py").write_text(
+        "from scaletest.model.workload import reference\ndef work(): pass\nprint(reference(work))\n"
+    )
+    line = [sys.executable, *arguments]
+    assert subprocess.check_output(line, text=True, cwd=tmp_path).strip().endswith(expected)

@@ -34,6 +34,7 @@ from tests.unit.virtual_redis import Clock, VirtualRedis
         ({"done": 2, "steps": 8}, "step 3 of 8", 0.25),
         ({"done": 2, "steps": 8, "is_estimate": True}, "step 3 of about 8", 0.25),
         ({"done": 8, "steps": 8}, "8 of 8 steps", 1.0),
+        ({"done": 8, "steps": 8, "is_estimate": True}, "step 9", None),
         ({"done": 12, "steps": 40, "unit": "workload"}, "12 of 40 workloads", 0.3),
         ({"elapsed_s": 30.0, "left_s": 10.0, "done": 0, "steps": 2}, "step 1 of 2", 0.75),
         ({"elapsed_s": 0.0, "left_s": 0.0}, "", 0.0),

@@ -22,6 +22,7 @@ from scaletest.benchmarks.run_type import BenchmarkFolder
 from scaletest.cli.main import run as scaletest
 from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
 from scaletest.model.texts import short
+from scaletest.model.verdict import while_running
 from scaletest.render import numbers
 from scaletest.render.histogram import bins, ends
 from scaletest.report import formats
@@ -241,11 +242,11 @@ def test_a_lifecycle_that_is_sampled_is_shown_as_running(
 
 
 def test_an_unfinished_run_shows_only_a_refuting_verdict() -> None:
-    undecided = Verdict(
-        VerdictKind.INVALID, "not every step was measured", "run it again"
-    ).while_running()
+    undecided = while_running(
+        Verdict(VerdictKind.INVALID, "not every step was measured", "run it again")
+    )
     assert (undecided.kind, undecided.reason) == (VerdictKind.RUNNING, "it is still being measured")
-    refuted = Verdict(VerdictKind.FAIL, "3 requests failed").while_running()
+    refuted = while_running(Verdict(VerdictKind.FAIL, "3 requests failed"))
     assert refuted.reason == "it is still being measured; so far FAIL: 3 requests failed"
 
 

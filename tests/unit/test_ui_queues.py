@@ -172,11 +172,11 @@ def test_the_page_of_a_queue_has_its_times_failures_nodes_and_books() -> None:
     assert "Wait in the queue 234" in part(html, "times")
     assert html.count('class="chart"') == 2
     failures = part(html, "failures")
-    masked = "[AVHWDeviceContext @ <address>] Failed to initialise VAAPI"
-    assert f"{masked} 7 " in failures
-    assert "node-1 (7) /dev/dri/renderD128 (7)" in failures
+    oldest = "[AVHWDeviceContext @ 0x55d0c006] Failed to initialise VAAPI"
+    assert f"{oldest} 7 " in failures
+    assert "node-1 renderD128" in failures
     assert "no space left on device 1 " in failures
-    assert failures.index(masked) < failures.index("no space left")
+    assert failures.index(oldest) < failures.index("no space left")
     assert "8 failures, the newest first" in failures
     assert "failed: exit 3 node-1" in failures
     assert "node-1 50% 25% 0% 50% 5.00 GB 0.5 s ago" in part(html, "nodes")
@@ -359,13 +359,19 @@ def test_marks_of_times_are_round_and_few() -> None:
     assert round_times(1e-3, 20.0) == pytest.approx([1e-3, 1e-2, 1e-1, 1.0, 10.0])
 
 
-def test_groups_of_failures_add_up() -> None:
-    failed = under_load().failed
-    groups = rows.failure_groups(failed, AT_S)
-    assert [len(group.failures) for group in groups] == [7, 1]
-    assert groups[0].failures[0] == failed[0]
-    assert rows.failure_groups([], AT_S) == []
-    assert rows.failure_groups([failure(0)], AT_S)[0].course()
+def test_failures_that_are_alike_are_a_row_with_the_text_of_the_oldest() -> None:
+    elsewhere = [failure(number, node="node-2") for number in range(20, 23)]
+    reader = under_load()
+    reader.failed += elsewhere
+    html = page(reader, "/queues/media")
+    groups = re.findall(r'<tr data-key="failed exit 3 .*?</tr>', html, re.DOTALL)
+    alike, single = map(text_of, groups)
+    assert "0x55d0c016] Failed to initialise VAAPI 10 10 failures, at most" in alike
+    assert "node-1 (7) and node-2 (3)" in alike
+    assert "renderD128 of node-1 (7) and renderD128 of node-2 (3)" in alike
+    assert single.startswith("no space left on device 1 1 failure")
+    html = page(replace(reader, failed=[]), "/queues/media")
+    assert "No request has failed." in part(html, "failures")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from scaletest.render.contents import Report
 from scaletest.render.encoding import encode, outline
 from scaletest.report.validation.report import validation_report
 from scaletest.runs.folder import PROGRESS, RESULT, RunFolder
-from scaletest.ui import live, reports
+from scaletest.ui import live, reading, reports
 from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
@@ -277,15 +277,17 @@ def test_progress_that_cannot_be_read_is_left_out(archive: Archive, content: str
 def test_a_report_so_far_is_made_no_more_often_than_it_may(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, reported = [0.0], list[str]()
+    now, used, reported = [0.0], [0.0], list[str]()
 
     def slow(folder: Any) -> tuple[Any, str]:
         reported.append(folder.name)
-        now[0] += 3.0
+        now[0] += 300.0
+        used[0] += 3.0
         return live.NOTHING, ""
 
     monkeypatch.setattr(live, "_contents", slow)
     monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(live.time, "thread_time", lambda: used[0])
     reports, folder = live.LiveReports(), archive.add("one")
     reports.contents(folder)
     reports.contents(folder)
@@ -293,17 +295,21 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(
     folder.write(RESULT, {"elapsed_s": 1.0})
     reports.contents(folder)
     assert len(reported) == 1
-    # ten times as long as it took
+    # ten times the processor's time that it took, however long it waited for a processor
     now[0] += 31.0
     reports.contents(folder)
     assert len(reported) == 2
+    # when the run is over, its report is shown at once
+    folder.write(RESULT, {"elapsed_s": 2.0})
+    reports.contents(folder, is_final=True)
+    assert len(reported) == 3
 
 
 @pytest.fixture
 def elsewhere(
     tmp_path: Path, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], FlaskClient]:
-    monkeypatch.setattr(live, "prepare", lambda url, **_: redis)
+    monkeypatch.setattr(reading, "prepare", lambda url, **_: redis)
     client = make_app(Sources(tmp_path / "runs", "redis://there")).test_client()
     return lambda: client
 
@@ -337,4 +343,5 @@ def test_a_redis_that_is_away_is_told_and_the_archive_still_shown(tmp_path: Path
     client = make_app(Sources(tmp_path / "runs", "unix:///nowhere")).test_client()
     text = client.get("/live").text
     assert "measured elsewhere are not shown" in text and "/runs/one" in text
-    assert client.get("/live/none").status_code == 404
+    unknown = client.get("/live/none")
+    assert unknown.status_code == 503 and "What to do: start it" in unknown.text

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from scaletest.load import OpenLoop, Statistics, Steering, pace
-from scaletest.model import NodeSample, Outcome, Record, Reply
+from scaletest.model import NodeSample, Outcome, Reason, Record, Reply
 from scaletest.model.errors import Unreachable
 from scaletest.pages.security import HttpCounts
 from scaletest.pages.site import printable
@@ -80,6 +80,38 @@ def test_every_answer_for_scripts_matches_its_golden_file(site: Site) -> None:
     if os.environ.get("REGENERATE"):
         GOLDEN.write_text(text, "utf-8")
     assert text == GOLDEN.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/fails", "/reqs-per-sec", "/parallel", "/parallel?value=x", "/reset", "/stats", "/nodes"],
+)
+def test_a_shell_reads_every_plain_answer_as_lines(site: Site, path: str) -> None:
+    site.fill()
+    text = site.http.get(f"{path}{'&' if '?' in path else '?'}type=plain").text
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+
+
+def test_the_spread_says_that_it_has_none_and_names_no_device_with_a_dot(site: Site) -> None:
+    # given a client whose requests nobody has answered, it has the titles of the original
+    for path, title in (
+        ("/nodes", "Backend / worker node statistics"),
+        ("/pods", "Per-node backend / worker pod statistics"),
+    ):
+        text = site.http.get(path).text
+        assert text == f"{title}\n{'=' * len(title)}\n\nNo statistics for nodes\n"
+    # when a worker without a device answers
+    site.statistics.add(Record("q", 0, replied("c-1", node="node-a", pod="pod-1"), 0.6))
+    assert "\nDevice | Completed requests:\n-------+" in site.http.get("/nodes").text
+    assert f"\n     . | {'#' * 60} 100.0% (1)\n" in site.http.get("/nodes").text
+
+
+def test_failures_without_a_node_are_told_from_those_of_workloads(site: Site) -> None:
+    lost = {"outcome": Outcome.FAILED, "reason": Reason.LOST, "error": "its worker died"}
+    site.statistics.add(Record("q", 0, replied("c-1", node="node-a"), 0.6))
+    site.statistics.add(Record("q", 0, replied("f-1", **{**lost, "node": ""}), 0.6))
+    assert "No such replies => fails happened in communication" in site.http.get("/nodes").text
 
 
 def test_every_json_answer_is_valid_and_carries_its_version(site: Site) -> None:
@@ -291,7 +323,7 @@ def test_a_load_with_a_schedule_says_that_it_cannot_be_steered(path: str) -> Non
 
 def test_the_rate_of_an_open_load_is_read_and_set() -> None:
     with opened(pace.constant(0.001)) as (http, steering):
-        assert http.get("/rate?type=plain").text == "0.001000"
+        assert http.get("/rate?type=plain").text == "0.001000\n"
         answers = [
             http.get(f"/rate?type=json&value={value}").get_json()
             for value in ("20/s", "600/min", "2.5", "0")
@@ -302,7 +334,7 @@ def test_the_rate_of_an_open_load_is_read_and_set() -> None:
         stats = http.get("/api/v1/stats").get_json()
         assert (stats["rate_per_s"], stats["resume_with"]) == (0, 2.5)
         assert "paused" in http.get("/").text
-        assert http.post("/rate?value=7&type=plain").text == "7.000000"
+        assert http.post("/rate?value=7&type=plain").text == "7.000000\n"
         for wrong in ("", "x", "-1", "20/h", "1e9", "nan", "20 s", HOSTILE):
             answer = http.get("/rate", query_string={"value": wrong})
             assert answer.status_code == 400
@@ -526,4 +558,4 @@ def test_failures_that_differ_in_a_pointer_are_one_row_and_counted_at_each_node(
     (group,) = site.http.get("/api/v1/stats").json["failures"]
     assert (group["count"], group["pattern"]) == (143, "[AVHWDeviceContext @ <address>] Failed")
     # and the text that scripts read has them by node, as ever
-    assert "- 48 / [AVHWDeviceContext @ 0x55d0c3a1b2c0] Failed" in site.http.get("/nodes").text
+    assert "- 48: [AVHWDeviceContext @ 0x55d0c3a1b2c0] Failed" in site.http.get("/nodes").text

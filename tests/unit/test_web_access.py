@@ -27,9 +27,9 @@ def test_requests_from_another_site_change_nothing(site: Site, headers: dict[str
             assert method(path, headers=headers).status_code == 403
     assert (site.steering.parallel, site.statistics.snapshot().generation) == (0, 0)
     # reading is no change, and our own page may do it
-    assert site.http.get("/parallel?type=plain", headers=headers).text == "0"
+    assert site.http.get("/parallel?type=plain", headers=headers).text == "0\n"
     own = {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}
-    assert site.http.post("/parallel?value=3&type=plain", headers=own).text == "3"
+    assert site.http.post("/parallel?value=3&type=plain", headers=own).text == "3\n"
 
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -47,12 +47,12 @@ def test_a_browser_without_fetch_metadata_must_come_from_our_page(
         assert site.http.get(path, headers=headers).status_code == 403
     assert (site.steering.parallel, site.statistics.snapshot().generation) == (0, 0)
     own = {"User-Agent": FIREFOX, "Referer": "http://localhost/"}
-    assert site.http.get("/parallel?value=3&type=plain", headers=own).text == "3"
+    assert site.http.get("/parallel?value=3&type=plain", headers=own).text == "3\n"
     origin = {"User-Agent": FIREFOX, "Origin": "http://localhost"}
-    assert site.http.post("/parallel?value=4&type=plain", headers=origin).text == "4"
+    assert site.http.post("/parallel?value=4&type=plain", headers=origin).text == "4\n"
     assert (
         site.http.get("/parallel?value=5&type=plain", headers={"User-Agent": "curl/8.14.1"}).text
-        == "5"
+        == "5\n"
     )
 
 
@@ -102,7 +102,7 @@ def test_with_a_token_the_name_does_not_matter() -> None:
     site = Site(token="s3cret")
     host = {"Host": "tester.example.com"}
     for path in ("/parallel?value=3&type=plain", "/parallel?type=plain"):
-        assert site.http.get(path, headers={**host, "Authorization": "Bearer s3cret"}).text == "3"
+        assert site.http.get(path, headers={**host, "Authorization": "Bearer s3cret"}).text == "3\n"
         # a browser is asked for it
         refused = site.http.get(path, headers=host)
         assert (refused.status_code, refused.headers["WWW-Authenticate"].split()[0]) == (
@@ -159,7 +159,7 @@ def test_paths_are_served_with_and_without_the_configured_prefix() -> None:
     site = Site(prefix="/tester/")
     assert site.http.get("/tester/nodes").text == site.http.get("/nodes").text
     assert site.http.get("/tester").status_code == 200
-    assert site.http.get("/tester/fails?type=plain").text == "0"
+    assert site.http.get("/tester/fails?type=plain").text == "0\n"
     assert site.http.get("/testers/fails").status_code == 404
     assert 'action="/tester/parallel"' in site.http.get("/").text
     site.loop.close()

@@ -12,7 +12,7 @@ from scaletest.analysis.estimate import mean_of
 from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Verdict, VerdictKind, wire
-from scaletest.model.verdict import Measurable, MeasureTable, parse
+from scaletest.model.verdict import Measurable, MeasureTable, parse, while_running
 from scaletest.render.contents import (
     Block,
     Case,
@@ -77,7 +77,7 @@ class ToyRun:
 
     def while_running(self) -> Self:
         """A copy without a verdict."""
-        return replace(self, verdict=self.verdict.while_running())
+        return replace(self, verdict=while_running(self.verdict))
 
 
 class ToyType:

@@ -21,7 +21,7 @@ from scaletest.kinds.torch import UNAVAILABLE
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.texts import without_secrets
-from scaletest.system.children import Guard, end_group, wait_child, wait_ready
+from scaletest.system.children import Guard, end_group, end_handle, wait_child, wait_ready
 from scaletest.system.sampler import ProgramWatch
 from scaletest.system.tree import Tree
 from scaletest.system.wake import Wake
@@ -131,13 +131,17 @@ class PersistentChild:
         stream, answer = process.stdout.fileno(), b""
         handles = [stream, self._interrupt.fileno(), self._full.fileno()]
         while not answer.endswith(b"\n"):
-            ready = wait_ready(handles, deadline, watch)
+            # its end, too: what it forked may keep its output open
+            with end_handle(process) as end:
+                ready = wait_ready([*handles, *end], deadline, watch)
             if not ready:
                 return None
             if stream not in ready:
                 if self._full.is_set():
                     return f"wrote more than {MOST_OUTPUT_BYTES} bytes in one request"
-                raise Interrupted
+                if self._interrupt.fileno() in ready:
+                    raise Interrupted
+                return ""
             part = os.read(stream, 65536)
             answer += part
             if not part:

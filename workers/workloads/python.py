@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from scaletest.model import Outcome
 from scaletest.model.errors import UsageError
+from scaletest.model.workload import WORKLOAD_PROCESS
 from workers.devices import Chosen
 from workers.workloads.base import Result
 from workers.workloads.making import Making
@@ -21,7 +22,7 @@ class PythonWorkload:
 
     def __init__(self, making: Making) -> None:
         # -P: no file of the folder in which the worker runs takes the place of ours
-        argv = [sys.executable, "-P", "-m", "workers.python_child", *making.command]
+        argv = [sys.executable, "-P", "-m", WORKLOAD_PROCESS, *making.command]
         self._name = making.command[0]
         self._child = PersistentChild(self._name, argv, making)
 

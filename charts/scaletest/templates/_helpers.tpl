@@ -1,12 +1,12 @@
 {{- define "scaletest.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 30 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 29 | trimSuffix "-" -}}
 {{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 30 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 29 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 30 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 29 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -85,14 +85,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* A queue's name as part of object names, unique among queues, exporter, operator, pages and clients. */}}
+{{/*
+A queue's name as part of object names, unique among queues. "-worker" and "-client" in it lose their
+dash: pods are counted by the name of a Deployment, with which no name of another queue's may begin.
+*/}}
 {{- define "scaletest.queueName" -}}
-{{- $taken := or (has . (list "exporter" "operator" "ui")) (hasSuffix "-client" .) -}}
-{{- if and (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" .) (le (len .) 20) (not $taken) -}}
+{{- if and (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" .) (le (len .) 20) (not (regexMatch "-(worker|client)" .)) -}}
 {{- . -}}
 {{- else -}}
-{{- printf "%s-%s" (regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trunc 13 | trimAll "-") (sha256sum . | trunc 6) -}}
+{{- $plain := regexReplaceAll "-+(worker|client)" (regexReplaceAll "[^a-z0-9]+" (lower .) "-") "$1" -}}
+{{- printf "%s-%s" ($plain | trunc 13 | trimAll "-") (sha256sum . | trunc 6) -}}
 {{- end -}}
+{{- end -}}
+
+{{/*
+The name of a queue's object. Arguments: root, name, role. At most 57 characters, since Kubernetes cuts
+names of pods after 58 and adds a suffix.
+*/}}
+{{- define "scaletest.object" -}}
+{{- printf "%s-%s-%s" (include "scaletest.fullname" .root) (include "scaletest.queueName" .name) .role -}}
 {{- end -}}
 
 {{/* A queue with its defaults, as YAML, with checks that a schema cannot do. Arguments: root, name. */}}

@@ -124,7 +124,7 @@ spec:
   {{- if $queue.device.deviceClass }}
   resourceClaims:
     - name: device
-      resourceClaimTemplateName: {{ include "scaletest.fullname" $root }}-{{ include "scaletest.queueName" .name }}
+      resourceClaimTemplateName: {{ include "scaletest.object" (dict "root" $root "name" .name "role" "worker") }}
   {{- end }}
   volumes:
     {{- include "scaletest.volumes" $root | nindent 4 }}

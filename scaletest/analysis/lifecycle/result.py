@@ -247,6 +247,9 @@ class LifecycleResult(Written):
     skipped: Annotated[dict[str, int], "workloads left out as erroneous, by reason"]
     thresholds: Annotated[tuple[ThresholdResult, ...], "conditions of a PASS, as they were given"]
     verdict: Verdict
+    uncut: Annotated[
+        tuple[WorkloadTimeline, ...], INNER, "timelines before --head and --tail cut them."
+    ] = ()
 
     def step(self, name: str) -> PhaseDurations | None:
         """A step by its name; None when nothing was measured of it."""
@@ -281,7 +284,8 @@ def result(
     """The result of a run. The books are of the whole run, whatever is shown."""
     everything = order(timeline(workload) for workload in workloads)
     counts = books(everything, submissions, until, planned)
-    shown, skipped = _shown(everything, view)
+    uncut, skipped = _plausible(everything, view)
+    shown = _cut(uncut, view)
     measured = [_durations(phase, shown, view.times) for phase in PHASES]
     steps = tuple(phase for phase in measured if phase.spread.count)
     rate = throughput(everything)
@@ -295,21 +299,26 @@ def result(
         skipped,
         outcomes,
         judged(counts, outcomes, tolerate_failures, until, interrupted),
+        tuple(uncut),
     )
 
 
-def _shown(
+def _plausible(
     everything: Sequence[WorkloadTimeline], view: WorkloadSelection
 ) -> tuple[list[WorkloadTimeline], dict[str, int]]:
+    """The workloads without erroneous ones, and how many are erroneous, by reason."""
     reasons = list(map(erroneous, everything))
-    shown = [
+    plausible = [
         workload
         for workload, reason in zip(everything, reasons, strict=True)
         if not (reason and view.skip_errors)
-    ][: view.head]
-    if view.tail is not None:
-        shown = shown[max(0, len(shown) - view.tail) :]
-    return shown, dict(Counter(filter(None, reasons)))
+    ]
+    return plausible, dict(Counter(filter(None, reasons)))
+
+
+def _cut(uncut: list[WorkloadTimeline], view: WorkloadSelection) -> list[WorkloadTimeline]:
+    shown = uncut[: view.head]
+    return shown if view.tail is None else shown[max(0, len(shown) - view.tail) :]
 
 
 def _durations(

@@ -64,6 +64,7 @@ def render(report: Report, links: Pairs = ()) -> str:
             sections=report.sections(),
             style=Markup(STYLE),
             policy=POLICY,
+            is_live=False,
             links=links,
             environment=pairs(_conditions(head.environment)),
             **_asked(head),
@@ -78,7 +79,7 @@ def contents(head: Head | HeadOutline, sections: Sequence[Section]) -> Markup:
     """
     template = environment().get_template("report.html")
     lines = getattr(head, "thresholds", ())
-    shown = {"head": head, "thresholds": _thresholds(lines), "sections": sections}
+    shown = {"head": head, "thresholds": _thresholds(lines), "sections": sections, "is_live": True}
     return Markup("".join(template.blocks["contents"](template.new_context(shown))))
 
 

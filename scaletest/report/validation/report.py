@@ -31,6 +31,7 @@ from scaletest.render.numbers import (
     NOTHING,
     between,
     duration,
+    leading,
     measured,
     percent,
     plural,
@@ -47,7 +48,7 @@ from scaletest.report.validation.steps import members, rows_of, sheet, table, wh
 from scaletest.report.words import KNEES, knee, warnings
 from scaletest.validation.run_type import ValidationRun
 
-MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES = 3, 2, 3
+MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES, MOST_SPREAD = 3, 2, 3, 8
 # In a page and in a comment.
 MOST_CAUSES_SHOWN, MOST_FAILURES = 6, 10
 WIDTH = 80
@@ -143,6 +144,7 @@ def summary(run: ValidationRun) -> list[Block]:
         Text(speedup_bars(result), "chart", optional=True),
         Text([words.law(result)], label="law"),
         Text([words.shares(result)], label="shares"),
+        *_spread(result),
         Text(
             warnings(result.verdict, result.interrupted, result.warnings),
             "warning",
@@ -153,6 +155,22 @@ def summary(run: ValidationRun) -> list[Block]:
         Text(errors, most=MOST_ERRORS, rest="failure group"),
         Text([resources.line(result)], label="resources", optional=True),
         Text(_limits_in_short(result), optional=True),
+    ]
+
+
+def _spread(result: Evaluation) -> list[Text]:
+    """On which nodes and devices the last step that did anything ran; of one node nothing."""
+    steps = [step for step in result.steps if step.nodes]
+    if not steps:
+        return []
+    counted = {"nodes": steps[-1].nodes, "devices": steps[-1].devices}
+    if len(steps[-1].nodes) < 2:
+        del counted["nodes"]
+    workers = plural(steps[-1].workers, "worker")
+    return [
+        Text([leading(counts, MOST_SPREAD)], label=f"{kind}, {workers}")
+        for kind, counts in counted.items()
+        if counts
     ]
 
 
@@ -218,6 +236,7 @@ def comment(run: ValidationRun) -> list[Block]:
         resources.table(result, title=title, note=resources.note(result)),
         Text([_sentence(words.law(result))], label="Law"),
         Text([_sentence(words.shares(result))], label="Shares"),
+        *_spread(result),
         Text(kinds, "list", most=MOST_FAILURES, rest="failure group"),
     ]
 
@@ -446,7 +465,12 @@ def _shares(run: ValidationRun) -> list[Block | None]:
         "Most / least: requests of the busiest over those of the idlest. Jain's index is 1 when all"
         " did the same."
     )
-    return [Text([meaning], "soft"), *tables, Table.of_rows(fairness, {"by"}, note=explained)]
+    return [
+        Text([meaning], "soft"),
+        *tables,
+        Table.of_rows(fairness, {"by"}, note=explained),
+        times.histograms_of_nodes(steps[-1], run.records),
+    ]
 
 
 def _background(result: Evaluation) -> Table:

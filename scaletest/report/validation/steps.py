@@ -243,7 +243,13 @@ COLUMNS: dict[str, Callable[[Row], Value]] = {
     "disk_busy": lambda row: row.busiest(DISK),
     "device_busy": lambda row: row.busiest(DEVICE),
     "joules_per_request": at("resources.joules_per_request"),
+    "nodes": lambda row: _counted(row.step.nodes),
+    "devices": lambda row: _counted(row.step.devices),
 }
+
+
+def _counted(counts: Mapping[str, int]) -> str | None:
+    return "; ".join(f"{name}={count}" for name, count in counts.items()) or None
 
 
 def sheet(result: Evaluation) -> Sheet:

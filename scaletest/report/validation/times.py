@@ -5,21 +5,25 @@ axis.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from scaletest.analysis.estimate import quantile
 from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.steps import Rows
+from scaletest.analysis.steps import Rows, Step
+from scaletest.model import Record
 from scaletest.render import svg
 from scaletest.render.contents import Charts
 from scaletest.render.histogram import bins, draw, ends
 from scaletest.render.numbers import percent, plural, seconds, unit_of
 from scaletest.render.svg import Axis, Chart
+from scaletest.render.text import clean
 
 LEAST_FOR_BOX, LEAST_FOR_HISTOGRAM = 5, 20
 LEAST_BINS, MOST_BINS = 20, 48
+MOST_NODES, LONGEST_NODE = 12, 60
 # The axis of the histograms is at least this part of the longest median long, and ends at this many
 # times the longest 95th percentile, or one value would squeeze all others into one bar.
 NARROWEST, FARTHEST = 0.05, 2.0
@@ -40,10 +44,16 @@ HISTOGRAM_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Sorted times of the successful requests of one step, in s."""
+    """Sorted times of the successful requests of one step, in s; with a node, of those there."""
 
     workers: int
     values: list[float]
+    node: str = ""
+
+    @property
+    def name(self) -> str:
+        """The node's, or the number of workers."""
+        return self.node or plural(self.workers, "worker")
 
     def at(self, p: float) -> float:
         """The p-quantile."""
@@ -58,13 +68,15 @@ def times_of(result: Evaluation, records: Rows, kind: str, least: int) -> list[T
     """The times of each step that has so many. kind: wait or run."""
     by_step = []
     for step in result.steps:
-        rows = chain.from_iterable(
-            records.get(sample.measurement.key, ()) for sample in step.samples
-        )
-        values = sorted(getattr(row.reply, f"{kind}_s") for row in rows if row.ok)
+        values = sorted(getattr(row.reply, f"{kind}_s") for row in _succeeded(step, records))
         if len(values) >= least:
             by_step.append(Times(step.workers, values))
     return by_step
+
+
+def _succeeded(step: Step, records: Rows) -> Iterator[Record]:
+    rows = chain.from_iterable(records.get(sample.measurement.key, ()) for sample in step.samples)
+    return (row for row in rows if row.ok)
 
 
 def boxes(result: Evaluation, records: Rows, kind: str) -> Chart | None:
@@ -114,6 +126,26 @@ def histograms(result: Evaluation, records: Rows) -> Charts:
     )
 
 
+def histograms_of_nodes(step: Step, records: Rows) -> Charts:
+    """The run times of the nodes with requests enough in a step, the slowest first, as above."""
+    by_node: dict[str, list[float]] = defaultdict(list)
+    for row in _succeeded(step, records):
+        by_node[row.reply.node].append(row.reply.run_s)
+    nodes = [
+        Times(step.workers, sorted(values), clean(name, LONGEST_NODE))
+        for name, values in by_node.items()
+        if name and len(values) >= LEAST_FOR_HISTOGRAM
+    ]
+    nodes.sort(key=lambda times: (-times.at(0.5), times.node))
+    return Charts(
+        _histograms(nodes[:MOST_NODES]) if len(nodes) > 1 else [],
+        "one",
+        title="Run times on each node",
+        note=f"The slowest first, {MOST_NODES} at most, all on the same axes.",
+        narrow_size=NARROW_HISTOGRAM,
+    )
+
+
 def _histograms(steps: Sequence[Times]) -> list[Chart]:
     farthest_s = FARTHEST * max(step.at(0.95) for step in steps)
     shown = [step.up_to(farthest_s) for step in steps]
@@ -130,8 +162,9 @@ def _histograms(steps: Sequence[Times]) -> list[Chart]:
     marks = svg.up_to(max(parts), 3)
     up = Axis("requests", 0.0, marks[-1], marks=marks, names=[percent(at, 0) for at in marks])
     charts = []
-    for step, counts in zip(steps, counted, strict=True):
-        chart = _histogram(step, sum(counts), ends_s, up, last=step is steps[-1])
+    for at, (step, counts) in enumerate(zip(steps, counted, strict=True)):
+        key = f"node-{at}" if step.node else f"run-{step.workers}"
+        chart = _histogram(step, key, sum(counts), ends_s, up, last=step is steps[-1])
         draw(chart, counts, ends_s, "request", sum(counts))
         length_s, _ = unit_of(ends_s[1])
         chart.upright(step.at(0.5) / length_s, "c-mark", f"median {seconds(step.at(0.5))}")
@@ -140,18 +173,18 @@ def _histograms(steps: Sequence[Times]) -> list[Chart]:
 
 
 def _histogram(
-    step: Times, count: int, ends_s: tuple[float, float], up: Axis, *, last: bool
+    step: Times, key: str, count: int, ends_s: tuple[float, float], up: Axis, *, last: bool
 ) -> Chart:
-    """A step's axes. count: of the requests that are shown; last: whether the lowest, which names
-    the axis of all.
+    """The axes of a step or node. key: names the chart; count: of the requests that are shown;
+    last: whether the lowest, which names the axis of all.
     """
     low_s, high_s = ends_s
     length_s, unit = unit_of(high_s)
     slowest = len(step.values) - count
     left_out = f", {slowest} of them beyond {seconds(high_s)}" if slowest else ""
     return Chart(
-        f"histogram-run-{step.workers}",
-        f"{plural(step.workers, 'worker')}, {plural(len(step.values), 'request')}{left_out}",
+        f"histogram-{key}",
+        f"{step.name}, {plural(len(step.values), 'request')}{left_out}",
         f"run from {seconds(step.values[0])} to {seconds(step.values[-1])}, median"
         f" {seconds(step.at(0.5))}",
         Axis(f"run in {unit}" if last else "", low_s / length_s, high_s / length_s, most=8),

@@ -207,7 +207,7 @@ def test_pods_with_a_limit_each_are_linear(real: ControlPlane, tmp_path: Path) -
             "-n",
             namespace,
             "--deployment",
-            "bench-scaletest-sleep",
+            "bench-scaletest-sleep-worker",
             "--limit",
             "2",
             "--format",

@@ -340,7 +340,7 @@ def test_validations_and_lifecycles_run_with_the_service_accounts_of_the_chart(
     # given a validation of the release's workers, a run of Jobs, and one whose account may do
     # nothing
     image = f"scaletest-benchmarks:{scaletest.__version__}"
-    deployment = "bench-scaletest-sleep"
+    deployment = "bench-scaletest-sleep-worker"
     # eleven requests of each worker: enough for a verdict, too few to see a neighbour's work in
     plan = {"limit": 2, "scale": 1.2, "seconds": SLEEP_S, "stepTime": 40, "deployment": deployment}
     ask(real, home, "Validation", "workers", plan)

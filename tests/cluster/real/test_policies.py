@@ -19,6 +19,7 @@ from tests.conftest import eventually
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.weekly(part="policies")]
 
+UI = "bench-scaletest-ui"
 COMPONENT = "app.kubernetes.io/component"
 # What only a policy answers, over IPv4 and IPv6: where nobody listens it is ECONNREFUSED.
 REFUSALS, CUT = ("EHOSTUNREACH", "EACCES"), "cut"
@@ -73,9 +74,14 @@ class Somebody:
 
     def connects(self, *targets: str) -> list[str]:
         """What each host:port answered."""
-        line = ["-n", self._namespace, "exec", self._name, "--", "python3", "-c", CONNECT, *targets]
-        answers = json.loads(self._plane.kubectl(*line))
-        return [CUT if answers[target] in REFUSALS else answers[target] for target in targets]
+        return connects(self._plane, self._namespace, self._name, *targets)
+
+
+def connects(plane: ControlPlane, namespace: str, pod: str, *targets: str) -> list[str]:
+    """What each host:port answered that pod."""
+    line = ["-n", namespace, "exec", pod, "--", "python3", "-c", CONNECT, *targets]
+    answers = json.loads(plane.kubectl(*line))
+    return [CUT if answers[target] in REFUSALS else answers[target] for target in targets]
 
 
 def addresses(plane: ControlPlane, namespace: str, selector: str, port: int) -> list[str]:
@@ -103,6 +109,8 @@ def test_network_policies_block_strangers_and_nothing_else(
     client = Somebody(real, home, "client", client="own")
     own = json.dumps([{"podSelector": {"matchLabels": {"client": "own"}}}])
     short = [
+        "--set",
+        "ui.enabled=true",
         "--set-string",
         "queues.sleep.client.arguments={1}",
         "--set-json",
@@ -117,26 +125,30 @@ def test_network_policies_block_strangers_and_nothing_else(
         f"bench-redis.{home}.svc.cluster.local:6379",
         f"bench-scaletest-sleep-client.{home}.svc.cluster.local:9996",
         f"bench-scaletest-exporter.{home}.svc.cluster.local:9998",
+        f"{UI}.{home}.svc.cluster.local:9995",
     ]
     redis = [services[0], *of("app.kubernetes.io/name=redis", 6379)]
     worker = of(f"{COMPONENT}=worker", 9996)[0]
     # while nobody enforces policies everybody connects: names, addresses and ports are right
     for pod in (*strangers, guest, client, scaler):
-        assert pod.connects(*services, worker) == ["open", "open", "open", "ECONNREFUSED"]
+        assert pod.connects(*services, worker) == [*["open"] * 4, "ECONNREFUSED"]
         assert set(pod.connects(*redis)) == {"open"}
     # when they count
     enforced.up()
     # expect that strangers reach nothing, guests what they were let in to, and KEDA and a client of
     # ours Redis
     for pod in strangers:
-        assert pod.connects(*services, worker) == [CUT, CUT, CUT, CUT]
+        assert pod.connects(*services, worker) == [CUT] * 5
         assert set(pod.connects(*redis)) == {CUT}
-    assert guest.connects(*services, worker) == [CUT, "open", "open", CUT]
+    assert guest.connects(*services, worker) == [CUT, *["open"] * 3, CUT]
     assert (
         client.connects(*services, worker)
         == scaler.connects(*services, worker)
-        == ["open", CUT, CUT, CUT]
+        == ["open", *[CUT] * 4]
     )
+    # and that the pages reach Redis by its name, and nothing else
+    reached = connects(real, home, f"deployment/{UI}", *services, worker)
+    assert reached == ["open", *[CUT] * 4]
     # and that a validation has all it needs, with workers that are new: names, Redis, the API
     # server, the client
     assert (
@@ -144,10 +156,15 @@ def test_network_policies_block_strangers_and_nothing_else(
     )
     # when the release lets everybody in
     helm("upgrade", "bench", str(CHART), "-n", home, *short)
-    eventually(lambda: strangers[1].connects(*services[1:]) == ["open", "open"])
+    eventually(lambda: strangers[1].connects(*services[1:]) == ["open"] * 3)
     # expect one port of each and no other, as of a client's pod that of an exporter
     ports = [
         of(f"{COMPONENT}={component}", port)[0]
-        for component, port in (("exporter", 9996), ("client", 9998), ("worker", 9998))
+        for component, port in (
+            ("exporter", 9996),
+            ("client", 9998),
+            ("ui", 9998),
+            ("worker", 9998),
+        )
     ]
-    assert strangers[1].connects(services[0], *ports) == [CUT, CUT, CUT, CUT]
+    assert strangers[1].connects(services[0], *ports) == [CUT] * 5

@@ -21,7 +21,7 @@ from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
 from tests.conftest import eventually, program
 
 DEPLOYMENT, CLIENT, EXPORTER = (
-    "bench-scaletest-sleep",
+    "bench-scaletest-sleep-worker",
     "bench-scaletest-sleep-client",
     "bench-scaletest-exporter",
 )

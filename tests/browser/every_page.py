@@ -1,0 +1,134 @@
+"""Every page that this project serves or writes, over made-up queues, runs and loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import NoReturn
+
+from flask import Flask
+
+from scaletest.exporter.app import make_app as make_exporter
+from scaletest.http.server import Server
+from scaletest.lifecycle.run_type import LifecycleRun
+from scaletest.model.errors import Unreachable
+from scaletest.model.labels import Labels
+from scaletest.model.run_progress import RunProgress
+from scaletest.pages.security import HEADERS
+from scaletest.render.contents import Report
+from scaletest.report import formats
+from scaletest.report.autoscaling import simulation_report
+from scaletest.report.benchmark import benchmark_report
+from scaletest.report.lifecycle import lifecycle_report
+from scaletest.report.saturation import saturation_report
+from scaletest.report.validation.report import validation_report
+from scaletest.runs.folder import PROGRESS, RESULT
+from scaletest.ui import runs as runs_page
+from tests.browser.test_client_page import Site
+from tests.conftest import eventually
+from tests.unit import runs
+from tests.unit.lifecycles import of
+from tests.unit.queue_pages import MadeReader, site, under_load
+from tests.unit.test_autoscale_report import played
+from tests.unit.test_benchmark_report import READ, a_run, only
+from tests.unit.test_exporter import queue, view
+from tests.unit.test_lifecycle_figures import made
+from tests.unit.test_saturation_report import example_run
+
+LONG = "a-name-that-is-rather-long-for-narrow-screens.and-more-of-it_" + "x" * 30
+SERVED = {
+    "ui": (
+        *("/", "/queues/media", "/queues/lonely", "/queues/none"),
+        *(f"/queues/media/requests/{name}" for name in ("failed-1", "request-5", "waits", "none")),
+        *("/runs", "/runs?name=none", "/runs/one"),
+        *("/compare", "/compare?run=one&run=two", "/compare?run=one&run=none"),
+        *("/live", f"/live/{LONG}", "/live/one", "/live/none"),
+    ),
+    "ui-without-redis": ("/", "/live", "/runs"),
+    "ui-while-redis-is-away": ("/",),
+    "client": ("/", "/stats?type=html", "/report", "/none"),
+    "exporter": ("/",),
+    "exporter-while-redis-is-away": ("/",),
+}
+WRITTEN = (
+    *(f"validation-{case}" for case in ("limited", "failures", "peak")),
+    *("saturation", "lifecycle", "benchmark", "sweep", "rules"),
+)
+PAGES = [(place, path) for place, paths in SERVED.items() for path in paths]
+PAGES += [("written", f"/{name}.html") for name in WRITTEN]
+
+
+def addresses(stack: ExitStack, folder: Path) -> dict[str, str]:
+    """Serve and write all pages until the stack ends; where each group of PAGES begins."""
+    reader = under_load()
+    away = Unreachable("Redis at redis://h is away", hint="start it")
+    archive = _archive(stack, folder)
+    applications = {
+        "ui": site(reader, archive),
+        "ui-without-redis": site(None),
+        "ui-while-redis-is-away": site(MadeReader(error=away), archive),
+        "exporter": make_exporter(lambda: view(queue(LONG)), lambda: True),
+        "exporter-while-redis-is-away": make_exporter(_raising(away), lambda: True),
+    }
+    runs_page.fill(applications["ui"])
+    urls = {name: _served(stack, app) for name, app in applications.items()}
+    (folder / "written").mkdir()
+    for name in WRITTEN:
+        page = folder / "written" / f"{name}.html"
+        page.write_text(formats.render(_report(name, folder), "html"), "utf-8")
+    return {**urls, "client": _client(stack), "written": (folder / "written").as_uri()}
+
+
+def _served(stack: ExitStack, app: Flask) -> str:
+    return stack.enter_context(closing(Server(app, "127.0.0.1:0", headers=HEADERS))).url
+
+
+def _raising(error: Exception) -> Callable[[], NoReturn]:
+    def read() -> NoReturn:
+        raise error
+
+    return read
+
+
+def _client(stack: ExitStack) -> str:
+    client = stack.enter_context(closing(Site(ui_url="http://127.0.0.1:1")))
+    client.steering.set_parallel(8)
+    eventually(lambda: len(client.statistics.snapshot().bins) > 2)
+    eventually(lambda: client.statistics.snapshot().failed > 2)
+    client.steering.set_parallel(4)
+    return client.server.url
+
+
+def _archive(stack: ExitStack, folder: Path) -> Path:
+    """Two runs that have ended, and two that are measured."""
+    root = folder / "archive"
+    steps = [{"throughput_per_s": rate} for rate in (3.0, 5.0, 6.0)]
+    for name, verdict in (("one", "PASS"), ("two", "FAIL"), (LONG, ""), ("four", "")):
+        run = runs.stored(root / name, runs.LIMITED, runs.limited_steps())
+        labels = Labels(f"{name}-again", ("arc", LONG[:64]), "before the fix")
+        run.relabel(lambda _, labels=labels: labels)
+        if verdict:
+            result = {"elapsed_s": 25.4, "steps": steps, "verdict": {"kind": verdict}}
+            run.write(RESULT, result)
+            continue
+        log = ("x" * 300, "4 workers: 9 requests/s")
+        fields = {"done": 2, "steps": 8, "left_s": 40.0, "elapsed_s": 60.0, "log": log}
+        progress = RunProgress(run.name, "validation", "sleep 1", **fields)
+        run.replace(PROGRESS, [progress.to_json()])
+        stack.enter_context(run.locked())
+    return root
+
+
+def _report(name: str, folder: Path) -> Report:
+    if name.startswith("validation-"):
+        return validation_report(runs.make(name.partition("-")[2], folder / name))
+    if name == "saturation":
+        return saturation_report(example_run())
+    if name == "lifecycle":
+        return lifecycle_report(
+            LifecycleRun("", "/runs/l", of(*made(60, 2), until="ready"), title="60 Jobs")
+        )
+    if name == "rules":
+        return simulation_report(played("waiting-fast", "desired:window=300"))
+    return benchmark_report(only(READ) if name == "benchmark" else a_run())
