@@ -90,6 +90,13 @@ def test_columns_are_the_originals_and_more() -> None:
     assert DEFINITIONS["RDMALatency"]["spec"]["names"]["plural"] == "rdmalatencies"
 
 
+@pytest.mark.parametrize("kind", ["IPerf", "RDMABandwidth", "RDMALatency"])
+def test_network_kinds_have_columns_of_their_network_and_addresses(kind: str) -> None:
+    (version,) = DEFINITIONS[kind]["spec"]["versions"]
+    columns = {column["name"] for column in version["additionalPrinterColumns"]}
+    assert {"Network Name", "MTU", "Server IP", "Client IP"} <= columns
+
+
 def test_the_schema_admits_aliases_and_refuses_unknown_solvers() -> None:
     fio = schema_of("Fio")["properties"]["spec"]["properties"]["rw"]
     assert {"rw", "readwrite", "rw,readwrite"} <= set(fio["enum"])

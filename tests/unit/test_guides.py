@@ -176,3 +176,12 @@ def test_the_readme_names_the_hardware_that_nothing_ran_on() -> None:
     tried = (ROOT / "README.md").read_text("utf-8").partition("## Tried on")[2].partition("\n## ")
     for name in ("VAAPI", "QSV", "NVENC", "CUDA", "ROCm", "RDMA", "Multus"):
         assert name in tried[0]
+
+
+def test_the_guide_from_intels_tester_names_its_options_and_exit_codes() -> None:
+    guide = (ROOT / "docs" / "how-to" / "from-the-original.md").read_text("utf-8")
+    options = "-caddr -waddr -maddr -qmax -interval -faddr -once -dir -glob -ignore -null-in"
+    for name in (*options.split(), "-backoff-max", "-limit", "-req-now", "-req-max"):
+        assert re.search(rf"^\|[^|]*`[^|]*{name}\b", guide, re.M), name
+    ends = guide.partition("end of `validate-scaling.sh`")[2].partition("\n## ")[0]
+    assert {"0", "2", "3", "4", "6", "7"} <= set(re.findall(r"\b\d\b", ends))

@@ -100,3 +100,14 @@ def test_nothing_is_begun_when_no_node_offers_them(
         # with --force nobody looks
         run(["lifecycle", command, *asked_of, str(out), "--force"])
         assert len([path for _, path in asked if "nodes" in path]) == 1
+
+
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_pods_ask_for_no_device_unless_told(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["lifecycle", command, "-n", "1", "--dry-run", "--output-dir", str(tmp_path / "out")]
+    assert run(line) == 0
+    assert "nvidia.com/gpu" not in capsys.readouterr().out
+    assert run([*line, "-g", "1"]) == 0
+    assert "nvidia.com/gpu: 1" in capsys.readouterr().out.replace("'", "")
