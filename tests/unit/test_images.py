@@ -66,7 +66,7 @@ def test_dockerfiles_mount_settings_and_name_no_registry(path: Path) -> None:
             fetches = program in line and "--no-deps" not in line
             assert not fetches or f"id={setting}" in line, line
     for base in re.findall(r"^ARG \w+=(\S+)$", source, re.M):
-        assert re.fullmatch(r"[a-z]+(:[\w.-]+)?", base), "short names only"
+        assert re.fullmatch(r"[a-z]+(:[\w.-]+|==[\d.*]+)?", base), "short names only"
 
 
 def test_the_context_holds_only_what_is_built() -> None:
