@@ -91,8 +91,9 @@ def test_a_list_is_chosen_sorted_and_cut_into_pages(
     assert [link for link in links(failed) if link.startswith("/runs/")] == ["/runs/b"]
     assert "None of the 3 runs fits" in archive.page("/runs?name=nothing").text
     # what is no page, type or order counts as not asked for
-    assert "3 runs" in archive.page("/runs?page=-1&sort=x&type=y&verdict=z").text
-    assert archive.page("/runs?page=99999999999999999999").text
+    assert "1 to 2 of 3 runs" in archive.page("/runs?page=-1&sort=x&type=y&verdict=z").text
+    # a page beyond the last shows the last
+    assert "3 to 3 of 3 runs" in archive.page("/runs?page=99999999999999999999").text
 
 
 def test_an_empty_archive_says_how_a_run_is_made(archive: Archive) -> None:
