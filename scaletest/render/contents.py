@@ -198,6 +198,14 @@ class Facts:
 
 
 Block = Table | Figure | Charts | Text | Facts
+# Their names in templates and in JSON.
+BLOCKS: dict[type[Block], str] = {
+    Table: "table",
+    Figure: "figure",
+    Charts: "charts",
+    Text: "text",
+    Facts: "facts",
+}
 
 
 def laid_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
