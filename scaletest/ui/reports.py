@@ -151,13 +151,14 @@ def _compared(folders: list[RunFolder]) -> bytes:
 def _choice(names: list[str], problem: str, status: int = 200) -> Response:
     """The form that asks which runs to compare."""
     stored, _ = index().look(PATIENCE_S)
+    newest = enumerate(reversed(stored))
     page = render_template(
         "compare.html",
         title="Compare",
         problem=problem,
         names=names[:MOST_COMPARED],
         emptiness=sources().emptiness,
-        runs=stored[: -MOST_CHOICES - 1 : -1],
+        runs=[run for number, run in newest if number < MOST_CHOICES or run.run in names],
     )
     return make_response(page, status)
 

@@ -184,6 +184,18 @@ def test_runs_are_compared_the_oldest_as_the_base(archive: Archive) -> None:
     assert {"/runs/one", "/runs/two", "/compare"} <= set(links(page))
 
 
+def test_the_choice_has_the_newest_runs_and_the_ones_that_were_asked_for(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "MOST_CHOICES", 1)
+    for name in ("one", "two", "three"):
+        archive.add(name)
+    tags = archive.page("/compare?run=one").tags
+    options = [attributes for tag, attributes in tags if tag == "option"]
+    assert {option["value"] for option in options} == {"", "one", "two"}
+    assert [option["value"] for option in options if "selected" in option] == ["one"]
+
+
 def test_what_cannot_be_compared_is_told_beside_the_choice(archive: Archive) -> None:
     archive.add("one")
     archive.add("two")
