@@ -94,7 +94,7 @@ class Table:
         """
         if not rows:
             return cls((), ())
-        cells = zip(*map(_values, rows), strict=True)
+        cells = zip(*(row.values() for row in rows), strict=True)
         columns = {
             title: column
             for title, column in zip(rows[0], cells, strict=True)
@@ -107,10 +107,6 @@ class Table:
             [number for number, title in enumerate(columns) if title in foreign],
             **options,
         )
-
-
-def _values(row: Mapping[str, Cell]) -> Iterable[Cell]:
-    return row.values()
 
 
 Size = tuple[float, float]
