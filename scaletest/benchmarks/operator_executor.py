@@ -17,13 +17,18 @@ from scaletest.benchmarks.runner import Node, PhaseListener
 from scaletest.cluster.objects import NODES, Documents, Resource
 from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.kind import BenchmarkFailed, Failure
+from scaletest.kinds.kind import BenchmarkFailed, Failure, Kind
 from scaletest.kinds.registry import API_VERSION
 
 RUN = "scaletest.dev/run"
 LOOK_S = 1.0
 # An operator looks every second, so after this time there is none.
 SILENT_S = 60.0
+
+
+def resource(kind: Kind) -> Resource:
+    """API path of the objects of a benchmark kind."""
+    return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
 
 
 def nodes_of(objects: Documents) -> list[Node]:
@@ -131,13 +136,12 @@ class OperatorExecutor:
             self._sleep(LOOK_S)
 
     def _measured(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
-        kind = benchmark.kind
-        resource = Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
-        uid = self._ensure(resource, benchmark)["metadata"]["uid"]
+        path = resource(benchmark.kind)
+        uid = self._ensure(path, benchmark)["metadata"]["uid"]
         try:
-            return self._wait(benchmark, resource, uid, on_phase)
+            return self._wait(benchmark, path, uid, on_phase)
         finally:
-            self._objects.delete(resource, self._namespace, benchmark.name, uid)
+            self._objects.delete(path, self._namespace, benchmark.name, uid)
 
     def _load(self, benchmark: Benchmark, document: Document) -> BenchmarkResult:
         """Load the stored result; BenchmarkFailed by the object's status when none is stored."""

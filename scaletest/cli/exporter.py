@@ -92,14 +92,7 @@ from scaletest.model.texts import masked
     default="5s",
     help="Put requests of dead workers back into their queue this often.",
 )
-@click.option(
-    "--max-attempts",
-    type=int,
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Start a request that was lost with its worker at most N times before it fails.",
-)
+@shared.max_attempts
 @click.option(
     "--declare",
     type=(str, int, str),

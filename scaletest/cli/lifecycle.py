@@ -255,6 +255,15 @@ workload = group(
         ),
     ),
 )
+plot = click.option(
+    "--plot",
+    "figure",
+    type=click.Choice(["general", "detailed"]),
+    default="general",
+    show_default=True,
+    help="Draw the times from the submission (general), or those of every phase (detailed).",
+)
+
 dry_run = click.option(
     "--dry-run", is_flag=True, help="Print the first object or command line, and submit nothing."
 )

@@ -28,14 +28,7 @@ from scaletest.report.lifecycle_figures import phase_charts
 @heading("Target")
 @own.output_dir()
 @heading("Output")
-@click.option(
-    "--plot",
-    "figure",
-    type=click.Choice(["general", "detailed"]),
-    default="general",
-    show_default=True,
-    help=("Draw the times from the submission (general), or those of every phase (detailed)."),
-)
+@own.plot
 @own.view_options
 @shared.grouped
 def plot(output_dir: Path, figure: str, view: WorkloadSelection) -> None:

@@ -176,14 +176,7 @@ def sample(
     help="End the run after this long at most.",
 )
 @heading("Output")
-@click.option(
-    "--plot",
-    "figure",
-    type=click.Choice(["general", "detailed"]),
-    default="general",
-    show_default=True,
-    help=("Draw the times from the submission (general), or those of every phase (detailed)."),
-)
+@own.plot
 @heading("Run")
 @click.option(
     "--keep/--delete",

@@ -218,6 +218,16 @@ context: Decorator = click.option(
 )
 
 
+max_attempts: Decorator = click.option(
+    "--max-attempts",
+    type=int,
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Start a request that was lost with its worker at most N times before it fails.",
+)
+
+
 def preset(text: str) -> Callable[[F], F]:
     """--preset, with this help; "" for none."""
     names = list(PRESETS)

@@ -161,14 +161,7 @@ FAILED = 5
     "--grace", default="30s", help="After SIGTERM, give the running request this long to finish."
 )
 @shared.duration("--heartbeat", default="5s", help="Send a heartbeat to Redis this often.")
-@click.option(
-    "--max-attempts",
-    type=int,
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Start a request that was lost with its worker at most N times before it fails.",
-)
+@shared.max_attempts
 @heading("RQ")
 @click.option(
     "--allow-function",

@@ -71,7 +71,8 @@ NEVER = 1 << 40
 
 
 class Server:
-    """Serves an application until it is closed. `url` has the real port, also for port 0.
+    """Serves an application until it is closed. `url` is for a browser on this
+    machine, and has the real port, also for port 0.
 
     headers: added to responses to requests that never reach the application, because they are too
     long or malformed. refused: called with the status of each such response.
@@ -111,14 +112,9 @@ class Server:
         )
         self._server.channel_class = _channel(self._sockets, headers or {}, refused)
         self.host, self.port = bound.getsockname()[:2]
-        self._url = url_of(bound)
+        self.url = url_of(bound)
         self._thread = threading.Thread(target=self._server.run, name="scaletest-http", daemon=True)
         self._thread.start()
-
-    @property
-    def url(self) -> str:
-        """URL for a browser on this machine."""
-        return self._url
 
     def wait(self) -> None:
         """Wait until it is closed, or until a signal's handler raises."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args
 
@@ -57,9 +57,7 @@ class Background(Document):
     @property
     def workload(self) -> str:
         """The command, or sleep with its seconds, as one text."""
-        if self.command:
-            return " ".join(self.command)
-        return f"sleep {self.seconds:g}"
+        return _workload(self.command, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +274,13 @@ class Plan(Document):
     @property
     def workload(self) -> str:
         """The command, or sleep with its seconds."""
-        if self.command:
-            return " ".join(self.command)
-        return f"sleep {self.seconds:g}"
+        return _workload(self.command, self.seconds)
+
+
+def _workload(command: Sequence[str], seconds: float) -> str:
+    if command:
+        return " ".join(command)
+    return f"sleep {seconds:g}"
 
 
 def _longest_s(seconds: float) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 
 from scaletest.benchmarks import gang_scheduling
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
+from scaletest.benchmarks.operator_executor import resource
 from scaletest.benchmarks.owned_objects import Damaged, agreed, forget, owned
 from scaletest.benchmarks.pod_status import NAME, refuse
 from scaletest.benchmarks.reconcile import BenchmarkContext, Observation
@@ -32,7 +33,7 @@ from scaletest.kinds import benchmark as benchmark_documents
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase
 from scaletest.kinds.benchmark_set import BenchmarkPlan
 from scaletest.kinds.kind import Kind
-from scaletest.kinds.registry import API_VERSION, KINDS
+from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.operator import accounts, status
 from scaletest.operator.status import Document
@@ -110,11 +111,6 @@ class ReconcileSettings:
     pod_fields: Mapping[str, str] = field(default_factory=dict)
     plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
     new_children: dict[str, dict[str, bool]] = field(default_factory=dict)
-
-
-def resource(kind: Kind) -> Resource:
-    """API path of the objects of a benchmark kind."""
-    return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
 
 
 def owner_reference(document: Document) -> Document:

@@ -13,7 +13,7 @@ from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation, evaluate_benchmarks
 from scaletest.benchmarks.manifests import START_S
-from scaletest.benchmarks.operator_executor import nodes_of
+from scaletest.benchmarks.operator_executor import nodes_of, resource
 from scaletest.benchmarks.owned_objects import (
     MOST_UNPACKED,
     Damaged,
@@ -41,7 +41,6 @@ from scaletest.operator.benchmark_reconciler import (
     ended,
     owner_reference,
     report,
-    resource,
 )
 from scaletest.operator.status import Document
 from scaletest.render.numbers import quantity, quantity_measured

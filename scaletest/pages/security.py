@@ -120,11 +120,10 @@ def refuse(error: HTTPException) -> Response:
     if isinstance(error, NotFound):
         reason = "there is nothing at this address"
     if form == "plain":
-        response = make_response(f"ERROR: {reason}\n")
-        response.mimetype = "text/plain"
+        response = Response(f"ERROR: {reason}\n", mimetype="text/plain")
     elif form == "json":
-        response = make_response(json.dumps({"result": "ERROR", "info": reason}))
-        response.mimetype = "application/json"
+        body = json.dumps({"result": "ERROR", "info": reason})
+        response = Response(body, mimetype="application/json")
     else:
         response = make_response(
             render_template("message.html", title=error.name, text=f"{reason.rstrip('.')}.")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flask import Flask, Response
+from flask import Flask, Response, request
 from jinja2 import ChoiceLoader, FileSystemLoader
 
 from scaletest import __version__
@@ -45,6 +46,14 @@ def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
 def printable(text: str) -> str:
     """A foreign text as one line of at most LONGEST_TEXT characters, escapes included."""
     return cut(" ".join(text.splitlines()), LONGEST_TEXT)
+
+
+def page_of(count: int, at_once: int) -> tuple[int, int]:
+    """The page of a list that the query asks for, from 1 on, and how many pages there are. The
+    nearest one stands for a page that does not exist.
+    """
+    pages = max(1, math.ceil(count / at_once))
+    return min(pages, max(1, request.args.get("page", 1, type=int))), pages
 
 
 def make_site(

@@ -94,7 +94,7 @@ class Table:
         """
         if not rows:
             return cls((), ())
-        cells = zip(*map(_values, rows), strict=True)
+        cells = zip(*(row.values() for row in rows), strict=True)
         columns = {
             title: column
             for title, column in zip(rows[0], cells, strict=True)
@@ -107,10 +107,6 @@ class Table:
             [number for number, title in enumerate(columns) if title in foreign],
             **options,
         )
-
-
-def _values(row: Mapping[str, Cell]) -> Iterable[Cell]:
-    return row.values()
 
 
 Size = tuple[float, float]
@@ -198,6 +194,14 @@ class Facts:
 
 
 Block = Table | Figure | Charts | Text | Facts
+# Their names in templates and in JSON.
+BLOCKS: dict[type[Block], str] = {
+    Table: "table",
+    Figure: "figure",
+    Charts: "charts",
+    Text: "text",
+    Facts: "facts",
+}
 
 
 def laid_out(blocks: Iterable[Block | None]) -> Iterator[Block]:

@@ -19,6 +19,7 @@ import msgspec
 from scaletest.model import Verdict, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.render.contents import (
+    BLOCKS,
     Block,
     Cell,
     Charts,
@@ -34,13 +35,6 @@ from scaletest.render.contents import (
 from scaletest.render.svg import Axis, Chart, Mark
 
 MOST_BYTES = 512 * 1024
-NAMES: dict[type[Block], str] = {
-    Table: "table",
-    Figure: "figure",
-    Charts: "charts",
-    Text: "text",
-    Facts: "facts",
-}
 NAME = "a published report"
 # What may stand in an attribute of the page, and what drawing knows.
 CSS = re.compile(r"[a-z0-9_ -]{0,200}")
@@ -128,7 +122,7 @@ def _section_row(section: Section) -> dict[str, Any]:
 
 
 def _tagged(block: Block) -> dict[str, Any]:
-    return {"block": NAMES[type(block)], **_plain(asdict(block))}
+    return {"block": BLOCKS[type(block)], **_plain(asdict(block))}
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from scaletest.archive.environment import make_folder, open_private
 from scaletest.model import wire
@@ -170,7 +170,7 @@ class RunFolder:
                 with self.trouble("locked"):
                     file = held.enter_context(open_private(self.path / name, "a"))
                 try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _hold(file)
                 except OSError as error:
                     raise UsageError(
                         f"run {self.name} is in use by another process",
@@ -308,6 +308,17 @@ class RunFolder:
                     file.flush()
                     os.fsync(file.fileno())
             fresh.replace(self.path / name)
+
+
+def _hold(file: IO[Any]) -> None:
+    """Hold a lock alone; OSError when another process holds it. Whoever looks whether it is held
+    shares it for a moment, which is no reason to give up.
+    """
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 PlanT = TypeVar("PlanT", bound=Document)

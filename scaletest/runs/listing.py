@@ -46,17 +46,15 @@ class RunFilter:
             self.run_type in ("", run.kind)
             and (not self.verdicts or (run.verdict or "none") in self.verdicts)
             and set(self.tags) <= set(run.tags)
-            and any(self.name in name or fnmatchcase(name, self.name) for name in _names(run))
+            and any(
+                self.name in name or fnmatchcase(name, self.name) for name in (run.run, run.name)
+            )
         )
 
 
 def chosen(runs: Iterable[ListedRun], wanted: RunFilter, order: str) -> list[ListedRun]:
     """The wanted runs, sorted by one of SORTS; the newest, the worst or the longest stands last."""
     return sorted(filter(wanted.wants, runs), key=SORTS[order])
-
-
-def _names(run: ListedRun) -> tuple[str, str]:
-    return run.run, run.name
 
 
 def tags_of(text: str) -> tuple[str, ...]:

@@ -39,10 +39,6 @@ def nothing(folder: RunFolder) -> str:
     return ""
 
 
-def _nobody(state: RunProgress) -> None:
-    """Nobody is told of a change."""
-
-
 class Progress:
     """Tells what a run does. Every call returns at once, from any thread."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from typing import Any
 
-from flask import render_template, request
+from flask import render_template
 from flask.typing import ResponseReturnValue
 
 from scaletest.broker.failures import failure_groups
@@ -14,7 +13,7 @@ from scaletest.broker.lookup import RequestState
 from scaletest.broker.snapshot import QueueSnapshot
 from scaletest.model.checks import QUEUE_NAME, REQUEST_ID
 from scaletest.model.errors import Unreachable
-from scaletest.pages.site import READ, printable
+from scaletest.pages.site import READ, page_of, printable
 from scaletest.render.spark import spark
 from scaletest.ui import rows
 from scaletest.ui.durations import Durations
@@ -66,8 +65,7 @@ def _queue_page(reading: Reading, name: str) -> str:
     samples = reading.samples.get(name, [])
     failed = reader().failures(name)
     workers = rows.urgent_first(rows.worker_rows(snapshot))
-    pages = max(1, math.ceil(len(workers) / PAGE_WORKERS))
-    page = min(pages, max(1, request.args.get("page", 1, type=int)))
+    page, pages = page_of(len(workers), PAGE_WORKERS)
     return render_template(
         "queue.html",
         title=f"Queue {name}",

@@ -32,8 +32,6 @@ DOWNLOADS = {
     "csv": "text/csv",
     "junit": "application/xml",
 }
-# Reports have their style in the page, and nothing else that acts.
-POLICY = f"{html.POLICY}; frame-ancestors 'none'"
 # Runs that may be chosen without the list, and that one comparison takes.
 MOST_CHOICES, MOST_COMPARED = 200, 20
 
@@ -81,10 +79,9 @@ def _page(folder: RunFolder) -> bytes:
     return html.render(registry.report(folder), links).encode(errors="replace")
 
 
-def _served(content: bytes) -> Response:
-    response = make_response(content)
-    response.mimetype = "text/html"
-    response.headers["Content-Security-Policy"] = POLICY
+def _served(content: bytes, mimetype: str = "text/html") -> Response:
+    response = Response(content, mimetype=mimetype)
+    response.headers["Content-Security-Policy"] = html.SERVED_POLICY
     return response
 
 
@@ -96,12 +93,9 @@ def _download(folder: RunFolder, form: str) -> Response:
         content = cache().page((folder.path, form), stamps_of(folder), make)
     except (ScaletestError, OSError) as error:
         return _unreadable(folder, error)
-    response = make_response(content)
-    response.mimetype = DOWNLOADS[form]
+    response = _served(content, DOWNLOADS[form])
     file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
-    disposition = f"attachment; filename*=UTF-8''{file}"
-    response.headers["Content-Disposition"] = disposition
-    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{file}"
     return response
 
 
@@ -157,13 +151,14 @@ def _compared(folders: list[RunFolder]) -> bytes:
 def _choice(names: list[str], problem: str, status: int = 200) -> Response:
     """The form that asks which runs to compare."""
     stored, _ = index().look(PATIENCE_S)
+    newest = enumerate(reversed(stored))
     page = render_template(
         "compare.html",
         title="Compare",
         problem=problem,
         names=names[:MOST_COMPARED],
         emptiness=sources().emptiness,
-        runs=stored[: -MOST_CHOICES - 1 : -1],
+        runs=[run for number, run in newest if number < MOST_CHOICES or run.run in names],
     )
     return make_response(page, status)
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from flask import Flask, render_template, request
 
-from scaletest.pages.site import READ
+from scaletest.pages.site import READ, page_of
 from scaletest.render.spark import spark
 from scaletest.render.text import Markup
 from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, RunIndex, chosen, tags_of
@@ -27,14 +27,13 @@ ORDERS = {
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """What the query of the page asks for. page: from 1 on."""
+    """What the query of the page asks for."""
 
     wanted: RunFilter
     order: str
-    page: int
 
     def address(self, page: int) -> str:
-        """The query of another page of the same list."""
+        """The query of a page of the same list."""
         wanted = self.wanted
         pairs = [("type", wanted.run_type), ("name", wanted.name), ("tag", " ".join(wanted.tags))]
         pairs += [("verdict", verdict) for verdict in wanted.verdicts]
@@ -60,11 +59,13 @@ def runs() -> str:
     shown = chosen(stored, query.wanted, query.order)
     if query.order != "name":
         shown.reverse()
-    first = AT_ONCE * (query.page - 1)
+    page, _ = page_of(len(shown), AT_ONCE)
+    first = AT_ONCE * (page - 1)
     return render_template(
         "runs.html",
         title="Runs",
         query=query,
+        page=page,
         runs=shown[first : first + AT_ONCE],
         first=first,
         count=len(shown),
@@ -82,7 +83,6 @@ def _query() -> RunQuery:
     """The query of the request; what it may not hold counts as not asked for."""
     arguments = request.args
     wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
-    page = arguments.get("page", "1")
     return RunQuery(
         RunFilter(
             wanted_type if wanted_type in TYPES else "",
@@ -91,7 +91,6 @@ def _query() -> RunQuery:
             arguments.get("name", "").strip(),
         ),
         order if order in SORTS else "began",
-        int(page) if page.isascii() and page.isdigit() and 0 < int(page[:9]) == int(page) else 1,
     )
 
 

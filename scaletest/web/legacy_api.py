@@ -100,9 +100,7 @@ def pods() -> Response:
 
 def as_json(body: dict[str, Any]) -> Response:
     """Answer with JSON."""
-    response = make_response(json.dumps(body, allow_nan=False))
-    response.mimetype = "application/json"
-    return response
+    return Response(json.dumps(body, allow_nan=False), mimetype="application/json")
 
 
 def with_http(statistics: dict[str, Any]) -> dict[str, Any]:
@@ -139,9 +137,7 @@ def _single(number: float | str, info: str) -> Response:
 
 
 def _plain(body: str) -> Response:
-    response = make_response(body)
-    response.mimetype = "text/plain"
-    return response
+    return Response(body, mimetype="text/plain")
 
 
 def _text(body: str, title: str) -> Response:

@@ -15,13 +15,8 @@ from scaletest.pages.site import READ
 from scaletest.render import numbers
 from scaletest.render.spark import spark
 from scaletest.report import load
+from scaletest.report.formats import html
 from scaletest.web.legacy_api import counts, steering
-
-# The report has its style within itself, and nothing that acts.
-REPORT_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
-    " frame-ancestors 'none'"
-)
 
 
 class Button(NamedTuple):
@@ -109,7 +104,7 @@ def live() -> Response:
 def report() -> Response:
     """The load so far as one HTML file."""
     response = make_response(load.page(steering().snapshot()))
-    response.headers["Content-Security-Policy"] = REPORT_POLICY
+    response.headers["Content-Security-Policy"] = html.SERVED_POLICY
     return response
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
+from scaletest.benchmarks.operator_executor import resource
 from scaletest.benchmarks.sweep import merged
 from scaletest.cluster.objects import JOBS, PODS, Conflict, Missing, Resource
 from scaletest.cluster.rights import Right
@@ -18,7 +19,7 @@ from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.operator import benchmark_reconciler, set_reconciler, status
-from scaletest.operator.benchmark_reconciler import ReconcileSettings, resource
+from scaletest.operator.benchmark_reconciler import ReconcileSettings
 
 IPERF = KINDS["IPerf"]
 

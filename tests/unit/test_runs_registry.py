@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.runs.folder import RunFolder
+from scaletest.runs.folder import LOCK, RunFolder
 from scaletest.runs.places import find, new_path, opened
 from scaletest.runs.registry import TYPES, run_type, type_of
 
@@ -52,6 +54,26 @@ def test_files_are_replaced_whole_and_deleted_without_a_rest(name: str, tmp_path
     with folder.locked(), pytest.raises(UsageError, match="is in use"):
         folder.remove()
     assert folder.remove() and not folder.path.exists()
+
+
+def test_a_look_at_a_run_keeps_nobody_from_holding_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, flock = RunFolder.create(tmp_path / "run"), fcntl.flock
+    with folder.locked():
+        pass
+    look = (folder.path / LOCK).open()
+    flock(look, fcntl.LOCK_SH)
+
+    def until_shared(file: IO[str], operation: int) -> None:
+        # the look ends as soon as whoever wants the run has noticed it
+        flock(file, operation)
+        if operation & fcntl.LOCK_SH:
+            look.close()
+
+    monkeypatch.setattr("scaletest.runs.folder.fcntl.flock", until_shared)
+    with folder.locked():
+        assert look.closed and folder.in_use
 
 
 def _broken() -> str:

@@ -91,8 +91,9 @@ def test_a_list_is_chosen_sorted_and_cut_into_pages(
     assert [link for link in links(failed) if link.startswith("/runs/")] == ["/runs/b"]
     assert "None of the 3 runs fits" in archive.page("/runs?name=nothing").text
     # what is no page, type or order counts as not asked for
-    assert "3 runs" in archive.page("/runs?page=-1&sort=x&type=y&verdict=z").text
-    assert archive.page("/runs?page=99999999999999999999").text
+    assert "1 to 2 of 3 runs" in archive.page("/runs?page=-1&sort=x&type=y&verdict=z").text
+    # a page beyond the last shows the last
+    assert "3 to 3 of 3 runs" in archive.page("/runs?page=99999999999999999999").text
 
 
 def test_an_empty_archive_says_how_a_run_is_made(archive: Archive) -> None:
@@ -181,6 +182,18 @@ def test_runs_are_compared_the_oldest_as_the_base(archive: Archive) -> None:
     page = Page(response.text)
     assert "compare one with two" in page.text and "What changed" in page.text
     assert {"/runs/one", "/runs/two", "/compare"} <= set(links(page))
+
+
+def test_the_choice_has_the_newest_runs_and_the_ones_that_were_asked_for(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "MOST_CHOICES", 1)
+    for name in ("one", "two", "three"):
+        archive.add(name)
+    tags = archive.page("/compare?run=one").tags
+    options = [attributes for tag, attributes in tags if tag == "option"]
+    assert {option["value"] for option in options} == {"", "one", "two"}
+    assert [option["value"] for option in options if "selected" in option] == ["one"]
 
 
 def test_what_cannot_be_compared_is_told_beside_the_choice(archive: Archive) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.render.contents import (
+    BLOCKS,
     Block,
     Charts,
-    Facts,
     Figure,
     Head,
     Pairs,
@@ -26,7 +26,6 @@ from scaletest.render.contents import (
     Section,
     Share,
     Table,
-    Text,
     ThresholdLine,
     Trend,
 )
@@ -41,6 +40,8 @@ LONGEST_TEXT = 4000
 # Of the plan: what is no setting, or may hold secrets and whole documents.
 UNSHOWN = ("schema_version", "template")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# A server adds what a file cannot say of itself.
+SERVED_POLICY = f"{POLICY}; frame-ancestors 'none'"
 # Twice the class: its rules count more than those of the notebook for any cell.
 NOTEBOOK = ".scaletest-run.scaletest-run"
 NOTEBOOK_RULES = """
@@ -49,7 +50,6 @@ font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;text-align:le
 SELECTOR :where(h1,h2,h3,table,td,p,li){color:inherit;font-size:inherit}
 SELECTOR tbody tr:nth-child(n){background:none}
 """.replace("SELECTOR", NOTEBOOK)
-BLOCKS = {Table: "table", Figure: "figure", Charts: "charts", Text: "text", Facts: "facts"}
 
 
 def render(report: Report, links: Pairs = ()) -> str:
