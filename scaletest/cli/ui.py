@@ -22,9 +22,6 @@ from scaletest.ui.reading import THREADS
 from scaletest.ui.runs import fill
 from scaletest.ui.sources import Sources, remedy
 
-# Of the page of a command that measures.
-LOWEST_PRIORITY = 19
-
 
 @click.command("ui", cls=HeadedCommand)
 @heading("Target")
@@ -96,9 +93,6 @@ def command(
     root = archive or default_root(os.environ)
     sources = Sources(root, redis_url or "", beside, remedy(os.environ))
     app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
-    if handle is not None:
-        # now, since on a busy machine it would not even start with it; later threads inherit it
-        os.setpriority(os.PRIO_PROCESS, 0, LOWEST_PRIORITY)
     Thread(target=partial(fill, app), name="index", daemon=True).start()
     listening = listen if handle is None else socket.socket(fileno=handle)
     server = Server(app, listening, threads=THREADS, headers=HEADERS)

@@ -1,7 +1,8 @@
 """The page of a run that a command measures: --ui of every long command.
 
-A child process serves it, with the lowest priority as soon as it has started, so that it takes no
-time from what is measured. It does not outlive its parent, however that ends.
+A child process serves it. When it has made its first page, which on a busy machine it never would
+with the lowest priority, it gets that, so that it takes no time from what is measured. It does not
+outlive its parent, however that ends.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ LAST_LOOK_S = 2.5
 # lowest priority needs that on a busy machine.
 PATIENCE_S = 10.0
 END_S = 2.0
+LOWEST_PRIORITY = 19
 
 
 class RunPage:
@@ -84,6 +86,9 @@ class RunPage:
         )
         self._guard.watch(process.pid)
         self._await_page()
+        with suppress(ProcessLookupError):
+            # of its group: each of its threads has a priority of its own
+            os.setpriority(os.PRIO_PGRP, process.pid, LOWEST_PRIORITY)
 
     def _await_page(self) -> None:
         """Wait until the page is made, at most PATIENCE_S."""
