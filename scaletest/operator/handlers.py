@@ -21,6 +21,7 @@ import kopf
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 
+from scaletest.benchmarks.operator_executor import resource
 from scaletest.cluster.objects import Documents
 from scaletest.compat import kube_perftest
 from scaletest.http.server import Server
@@ -156,7 +157,7 @@ def _serve_perftest(
     metrics: Metrics,
 ) -> None:
     """Let objects of kube-perftest's group be measured, as objects of ours that belong to them."""
-    kinds = (benchmark_reconciler.resource(KINDS[name]) for name in kube_perftest.KINDS)
+    kinds = (resource(KINDS[name]) for name in kube_perftest.KINDS)
     for ours in (*kinds, SETS):
         theirs = replace(ours, api=f"/apis/{group}/{VERSION}")
         copy = partial(perftest.reconcile, theirs, ours, objects, settings)
