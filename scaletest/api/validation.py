@@ -29,8 +29,8 @@ from scaletest.validation.options import DeploymentOptions, ValidationPlace, new
 from workers import before_run
 from workers.workloads import registry
 
-# A program and its arguments, MODULE:NAME, or a class or function.
-AnyWorkload = str | Sequence[Argument] | Callable[..., Any]
+# MODULE:NAME, a class or function, or any of these, or a program, with its arguments.
+AnyWorkload = str | Callable[..., Any] | Sequence[Argument | Callable[..., Any]]
 Duration = float | str
 _RUNNING = threading.Lock()
 TOLD_EVERY_S = 1.0
@@ -63,7 +63,8 @@ class Plan:
     """What a validation does: a workload, and the options of `scaletest validate`.
 
     workload: a program and its arguments; or a class or function that other processes can import,
-    itself or as "module:name", or the name of a registered one. Without it the requests sleep.
+    itself or as "module:name", or the name of a registered one. A list has the words for a class
+    or function, too, as in [Thumbnails, "--width", 640]. Without it the requests sleep.
     limit: the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.
     scale: the ratio of throughput that every doubling must reach, from 1 to 2.
     seconds: how long a request takes: of a sleep, else an estimate.
@@ -263,13 +264,17 @@ def _command(workload: AnyWorkload) -> list[str]:
             hint='give a program and its arguments as in ["sleep", "0.2"], a class or a function',
         )
     if not isinstance(workload, str):
-        return list(map(as_text, workload))
+        return list(map(_word, workload))
     if any(map(str.isspace, workload)):
         raise UsageError(
             f"the workload {cut(repr(workload), 80)} is neither a list nor the name of a workload",
             hint='give a program and its arguments as in ["sleep", "0.2"]',
         )
     return [registry.resolved(workload)]
+
+
+def _word(argument: Argument | Callable[..., Any]) -> str:
+    return reference(argument) if callable(argument) else as_text(argument)
 
 
 @contextmanager

@@ -124,6 +124,11 @@ def test_numbers_and_paths_of_a_command_are_passed_as_their_text() -> None:
         "0.5",
         "a.mp4",
     ]
+    assert scaletest.Plan([nobody, "--width", 3]).to_dict()["command"] == [
+        f"{__name__}:nobody",
+        "--width",
+        "3",
+    ]
 
 
 def test_a_plan_takes_back_what_it_gives_and_any_sequence_and_mapping() -> None:
