@@ -164,11 +164,17 @@ def documented(name: str, public: Any) -> Iterator[Documented]:
 
 def _head(name: str, public: Any, methods: dict[str, list[ast.FunctionDef]]) -> Documented:
     """A class: how it is made, and the types that its methods name."""
-    makers = [_signature(name, node) for node in methods.get("__init__", [])]
+    public_makers = [node for node in methods.get("__init__", []) if not _is_private(node)]
+    makers = [_signature(name, node) for node in public_makers]
     shown = chain.from_iterable(methods[key] for key in methods if not key.startswith("_"))
     texts = [*makers, *(ast.unparse(node.args) for node in shown)]
     aliases = _aliases(importlib.import_module(public.__module__), texts)
     return Documented(name, [*aliases, *makers], public.__doc__ or "")
+
+
+def _is_private(maker: ast.FunctionDef) -> bool:
+    """Whether only functions of ours make the class."""
+    return any(argument.arg.startswith("_") for argument in maker.args.args)
 
 
 def _member(title: str, member: Any, nodes: Sequence[ast.FunctionDef]) -> Documented:

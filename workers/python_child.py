@@ -70,14 +70,17 @@ class PythonSession:
             own = self._options
             arguments = TypedArguments(subject, name)
             return lambda texts, device: _call(subject, arguments, (*own, *texts), device)
+        # a class without it is not made: that might take long
         run = getattr(subject, "run", None)
-        _refuse_paused(run, f"{name}.run")
+        if run is not None:
+            instance: Any = _call(subject, TypedArguments(subject, name), self._options, device)
+            run = instance.run  # which may be a property
         if not callable(run):
             raise InvalidValue(
                 f"the class {name} has no method run", hint="run(self, ...) runs one request"
             )
-        instance: Any = _call(subject, TypedArguments(subject, name), self._options, device)
-        method = TypedArguments(instance.run, name)
+        _refuse_paused(run, f"{name}.run")
+        method = TypedArguments(run, name)
         return lambda texts, device: _call(instance.run, method, texts, device)
 
 
@@ -98,7 +101,9 @@ def load(reference: str) -> Callable[..., object]:
     subject: Any = module
     for part in name.split("."):
         if not hasattr(subject, part):
-            public = [each for each in vars(module) if not each.startswith("_")]
+            public = [
+                each for each, value in vars(module).items() if callable(value) and each[0] != "_"
+            ]
             raise InvalidValue(f"{place} has no {name}", hint=suggestion(name, public))
         subject = getattr(subject, part)
     if not callable(subject):

@@ -286,7 +286,8 @@ class Client:
         # without it the reader ends a little later
         with suppress(Exception):
             self._broker.wake()
-        self._reader.join()
+        if threading.current_thread() is not self._reader:  # in the callback of a future it is
+            self._reader.join()
         with self._calling:  # whoever comes later learns that it is closed
             pending = list(self._pending.values())
         for queue in {request.queue for request, _ in pending}:
@@ -396,7 +397,10 @@ class Client:
         """Hand over the answer to a request, unless it was cancelled."""
         pending = self._pending.get(request_id)
         if pending and self._forget([request_id]):
-            pending.deliver(answer)
+            try:
+                pending.deliver(answer)
+            except BaseException:  # SystemExit of a callback; a future logs others itself
+                logger.exception("the callback of a future wanted to end its thread")
 
     def _forget(self, ids: Iterable[str]) -> list[str]:
         """Wait for no answer to these requests any more; those that had none."""

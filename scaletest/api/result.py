@@ -39,10 +39,10 @@ class Result:
         UsageError: a file of the run cannot be read.
     """
 
-    def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
-        self._type = registry.type_of(folder)
-        self._judged: Any = registry.judge(folder)
+    def __init__(self, _folder: RunFolder) -> None:
+        self._folder = _folder
+        self._type = registry.type_of(_folder)
+        self._judged: Any = registry.judge(_folder)
 
     @cached_property
     def _report(self) -> Report:

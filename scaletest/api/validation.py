@@ -20,7 +20,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import ProgressChange, RunProgress
-from scaletest.model.workload import REFERENCE, WORKLOAD_PROCESS, reference
+from scaletest.model.workload import WORKLOAD_PROCESS, reference
 from scaletest.runs.folder import PLAN
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
@@ -29,8 +29,8 @@ from scaletest.validation.options import DeploymentOptions, ValidationPlace, new
 from workers import before_run
 from workers.workloads import registry
 
-# A program and its arguments, MODULE:NAME, or a class or function.
-AnyWorkload = str | Sequence[Argument] | Callable[..., Any]
+# MODULE:NAME, a class or function, or any of these, or a program, with its arguments.
+AnyWorkload = str | Callable[..., Any] | Sequence[Argument | Callable[..., Any]]
 Duration = float | str
 _RUNNING = threading.Lock()
 TOLD_EVERY_S = 1.0
@@ -63,7 +63,8 @@ class Plan:
     """What a validation does: a workload, and the options of `scaletest validate`.
 
     workload: a program and its arguments; or a class or function that other processes can import,
-    itself or as "module:name", or the name of a registered one. Without it the requests sleep.
+    itself or as "module:name", or the name of a registered one. A list has the words for a class
+    or function, too, as in [Thumbnails, "--width", 640]. Without it the requests sleep.
     limit: the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.
     scale: the ratio of throughput that every doubling must reach, from 1 to 2.
     seconds: how long a request takes: of a sleep, else an estimate.
@@ -93,9 +94,12 @@ class Plan:
     """
 
     def __init__(self, workload: AnyWorkload = (), **options: Unpack[ValidationOptions]) -> None:
-        values: dict[str, Any] = {"command": _command(workload), **options}
+        values = {name: _plain(value) for name, value in options.items()}
+        if workload != () and "command" in values:
+            raise UsageError("workload and command name two programs", hint="give one of them")
+        values.setdefault("command", _command(workload))
         with python_names():
-            self._plan = schemas.of_options(_with_lists(values), "validate")
+            self._plan = schemas.of_options(values, "validate")
         self._is_limited = "limit" in options
 
     @property
@@ -183,12 +187,14 @@ def validate(
             hint="give the options to Plan",
         )
     plan = workload if isinstance(workload, Plan) else Plan(workload, **options)
+    target = DeploymentOptions(
+        deployment, namespace, context, client, _seconds(ready_timeout), pause_autoscalers
+    )
+    target.refuse_alone()
     place = ValidationPlace(
         local=not deployment and not redis_url,
         redis_url=redis_url or None,
-        deployment=DeploymentOptions(
-            deployment, namespace, context, client, _seconds(ready_timeout), pause_autoscalers
-        ),
+        deployment=target,
         no_causes=no_causes,
         device_metrics_url=device_metrics_url,
     )
@@ -258,7 +264,7 @@ def _command(workload: AnyWorkload) -> list[str]:
             hint='give a program and its arguments as in ["sleep", "0.2"], a class or a function',
         )
     if not isinstance(workload, str):
-        return list(map(as_text, workload))
+        return list(map(_word, workload))
     if any(map(str.isspace, workload)):
         raise UsageError(
             f"the workload {cut(repr(workload), 80)} is neither a list nor the name of a workload",
@@ -267,11 +273,16 @@ def _command(workload: AnyWorkload) -> list[str]:
     return [registry.resolved(workload)]
 
 
+def _word(argument: Argument | Callable[..., Any]) -> str:
+    return reference(argument) if callable(argument) else as_text(argument)
+
+
 @contextmanager
 def _importable(plan: Plan) -> Iterator[None]:
     """Let the workers of a workload in Python import what this process can."""
     before = os.environ.get("PYTHONPATH")
-    if REFERENCE.fullmatch("".join(plan._plan.command[:1])):
+    commands = [plan._plan.command, *(load.command for load in plan._plan.background)]
+    if any(map(registry.is_python, commands)):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     try:
         yield
@@ -281,10 +292,13 @@ def _importable(plan: Plan) -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def _with_lists(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with lists in place of other sequences, as files have them."""
-    tuples = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
-    return {**values, **tuples}
+def _plain(value: Any) -> Any:
+    """A value with the lists and dictionaries of files in place of other sequences and mappings."""
+    if isinstance(value, Mapping):
+        return {name: _plain(member) for name, member in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return list(map(_plain, value))
+    return value
 
 
 def _command_line(place: ValidationPlace, path: Path) -> list[str]:
@@ -296,11 +310,16 @@ def _command_line(place: ValidationPlace, path: Path) -> list[str]:
         "--namespace": target.namespace,
         "--context": target.context,
         "--client": target.client,
+        "--ready-timeout": f"{target.ready_timeout:g}" if target.deployment else "",
+        "--device-metrics-url": place.device_metrics_url,
         "-f": str(path / PLAN),
     }
-    line = ["scaletest", "validate"]
-    if place.local:
-        line.append("--local")
+    flags = {
+        "--local": place.local,
+        "--pause-autoscalers": target.pause_autoscalers,
+        "--no-causes": place.no_causes,
+    }
+    line = ["scaletest", "validate", *(flag for flag, is_set in flags.items() if is_set)]
     for option, text in pairs.items():
         if text:
             line += [option, text]

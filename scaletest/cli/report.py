@@ -9,7 +9,7 @@ import click
 from scaletest.cli import stored
 from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.options import old_type, report_output
-from scaletest.cli.output import Output, write_bytes
+from scaletest.cli.output import Output, echo, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
 from scaletest.report.suffixes import form_of
@@ -43,6 +43,8 @@ def command(run: str, output: Output, png: Path | None) -> None:
     The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no
     such run.
     """
+    for problem in formats.problems():
+        echo(f"warning: {problem}", err=True)
     folder = stored.find(run)
     stored.spared(folder, output.path, png)
     if png and png.suffix and form_of(png) in set(formats.names()) - {"png"}:

@@ -1,7 +1,7 @@
 """Words of a command line or request as the typed arguments of a Python function or class.
 
-Words fill the parameters in their order; --NAME VALUE, --NAME=VALUE, and --NAME or --no-NAME for a
-bool, name one. The last of several counts. Behind -- every word is positional.
+--NAME VALUE, --NAME=VALUE, and --NAME or --no-NAME for a bool, name a parameter; the last of
+several counts. Other words fill the parameters that none names, in their order; behind -- all do.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class TypedArguments:
         self._name = name
         try:
             self._signature = inspect.signature(subject, eval_str=True)
-        except (NameError, TypeError, ValueError) as error:
+        except Exception as error:  # a type in quotes may raise anything
             raise InvalidValue(
                 f"the parameters of {name} cannot be read: {error}",
-                hint="import the types of its parameters where it is defined",
+                hint="import their types where it is defined; if it is not written in Python, write"
+                " a function around it",
             ) from error
         parameters = self._signature.parameters.values()
         self._devices = [each for each in parameters if Device in _members(each.annotation)]
@@ -90,7 +91,8 @@ class TypedArguments:
                 named[name] = value
             else:
                 positional.append(text)
-        by_position = dict(zip(self._positional, positional, strict=False))
+        unnamed = [name for name in self._positional if name not in named]
+        by_position = dict(zip(unnamed, positional, strict=False))
         return by_position | named, positional[len(by_position) :]
 
     def _option(self, name: str, text: str | None, queue: Iterator[str]) -> tuple[str, str]:

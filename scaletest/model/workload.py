@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from types import ModuleType
 from typing import Annotated, Any, Protocol
 
@@ -79,17 +80,25 @@ def _program(main: ModuleType) -> str:
 
 def reference(workload: Callable[..., Any]) -> str:
     """The name by which a worker finds a class or function: MODULE:NAME, or FILE.py:NAME for one of
-    the program that runs. UsageError for one that no other process can import.
+    the program that runs. UsageError for one that no other process can import by it.
     """
     kind = type(workload)
     module = getattr(workload, "__module__", kind.__module__)
     name = getattr(workload, "__qualname__", f"<{kind.__qualname__}>")
-    if module == "__main__":
-        module = _program(sys.modules[module])
-    text = f"{module}:{name}"
-    if not REFERENCE.fullmatch(text):
+    text = f"{_program(sys.modules[module]) if module == '__main__' else module}:{name}"
+    # a method of an object, or what a decorator returned, may have the name of something else
+    if not REFERENCE.fullmatch(text) or not _is_named(workload, sys.modules.get(module), name):
         raise UsageError(
             f"{name} cannot be imported by another process",
-            hint="write it into a module or file of its own, outside of any function",
+            hint="write it into a module or file, outside of any function, as a function or class"
+            " under its own name",
         )
     return text
+
+
+def _is_named(workload: object, module: ModuleType | None, name: str) -> bool:
+    """Whether the module has it under that name."""
+    try:
+        return bool(attrgetter(name)(module) == workload)
+    except AttributeError:
+        return False

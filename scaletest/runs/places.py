@@ -92,7 +92,7 @@ def _at(path: str) -> RunFolder | None:
         raise UsageError(
             f"{path} cannot be looked into: {error.strerror}", hint="look at its folders' rights"
         ) from error
-    except OSError:
+    except (OSError, ValueError):  # a ValueError for NUL
         return None  # no path then, but perhaps a name
     return opened(Path(path))
 

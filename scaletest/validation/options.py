@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from scaletest.model import Plan
+from scaletest.model import Plan, checks
 from scaletest.model.errors import UsageError
 
 # Gives the names of the devices of this machine that workers of a plan share.
@@ -31,6 +31,16 @@ class DeploymentOptions:
     client: str
     ready_timeout: float
     pause_autoscalers: bool
+
+    def refuse_alone(self) -> None:
+        """UsageError for what says where the Deployment is, when there is none."""
+        names = ("namespace", "context", "client", "pause_autoscalers")
+        alone = [name for name in names if getattr(self, name)]
+        if alone and not self.deployment:
+            raise UsageError(
+                f"{' and '.join(alone)} would have no effect without a Deployment",
+                hint="give deployment, too",
+            )
 
     def refuse_local(self, plan: Plan) -> None:
         """UsageError for what only local workers can do, when there is a Deployment."""
@@ -68,6 +78,10 @@ class ValidationPlace:
     deployment: DeploymentOptions
     no_causes: bool
     device_metrics_url: str
+
+    def __post_init__(self) -> None:
+        if self.device_metrics_url:
+            checks.http_url(self.device_metrics_url, "the URL of device metrics", credentials=False)
 
     def prepared(self, plan: Plan, devices: Devices, *, is_limited: bool) -> Plan:
         """The plan with the devices that its workers share; UsageError for what it asks of this

@@ -115,6 +115,15 @@ def test_a_format_of_a_package_shows_a_run(tmp_path: Path) -> None:
     assert formats.render(report, "html").startswith("<!")
 
 
+def test_a_format_whose_name_is_taken_is_told(tmp_path: Path) -> None:
+    runs.make("pass", tmp_path)
+    shown = call_here("report", str(tmp_path / "pass"), "--format", "brief")
+    assert shown.returncode == 0
+    assert shown.stderr == (
+        "warning: html of the package first 1.2 cannot be used: the name belongs to scaletest\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -308,6 +309,26 @@ def test_an_exception_cancels_what_is_in_flight(make: Make) -> None:
         with pytest.raises(scaletest.UsageError, match="closed before the reply came"):
             future.result(0)
     assert fake.closed
+
+
+def test_a_callback_may_close_the_client(make: Make) -> None:
+    client, fake = make()
+    first, second = client.submit("q", "a"), client.submit("q", "b")
+    first.add_done_callback(lambda _: client.close())
+    fake.reply(echo(fake.submitted[0]))
+    with pytest.raises(scaletest.UsageError, match="closed before the reply came"):
+        second.result(60)
+    assert eventually(lambda: fake.closed)
+
+
+def test_a_callback_that_exits_does_not_end_the_reading(make: Make) -> None:
+    client, fake = make()
+    with client:
+        first, second = client.submit("q", "a"), client.submit("q", "b")
+        first.add_done_callback(lambda _: sys.exit(1))
+        fake.reply(echo(fake.submitted[0]))
+        fake.reply(echo(fake.submitted[1]))
+        assert second.result(60).ok
 
 
 def test_a_closed_client_says_so(make: Make) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -103,14 +104,16 @@ def nobody() -> None:
     """A workload in a module."""
 
 
-@pytest.mark.parametrize("workload", [nobody, f"{__name__}:nobody", [f"{__name__}:nobody"]])
+@pytest.mark.parametrize("workload", [nobody, f"{__name__}:nobody", [f"{__name__}:nobody"], ()])
 def test_a_workload_in_python_is_named_and_its_workers_find_the_module(
     workload: Any, begun: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(validation.before_run, "check_plan", lambda plan: None)
     monkeypatch.setenv("PYTHONPATH", "/before")
-    scaletest.validate(workload, limit=2, run_dir=tmp_path / "pass")
-    assert begun.plans[0].command == (f"{__name__}:nobody",)
+    beside = [] if workload else [{"name": "beside", "command": [f"{__name__}:nobody"]}]
+    scaletest.validate(workload, background=beside, limit=2, run_dir=tmp_path / "pass")
+    commands = [begun.plans[0].command, *(load.command for load in begun.plans[0].background)]
+    assert (f"{__name__}:nobody",) in commands
     assert set(filter(None, sys.path)) == set(str(begun.python_path).split(os.pathsep))
     assert os.environ["PYTHONPATH"] == "/before"
 
@@ -121,6 +124,23 @@ def test_numbers_and_paths_of_a_command_are_passed_as_their_text() -> None:
         "0.5",
         "a.mp4",
     ]
+    assert scaletest.Plan([nobody, "--width", 3]).to_dict()["command"] == [
+        f"{__name__}:nobody",
+        "--width",
+        "3",
+    ]
+
+
+def test_a_plan_takes_back_what_it_gives_and_any_sequence_and_mapping() -> None:
+    load = MappingProxyType({"name": "beside", "command": ("sleep", "1")})
+    plan = scaletest.Plan(
+        ["sleep", "1"], background=(load,), per_device=range(1, 3), preset="intel"
+    )
+    values = plan.to_dict()
+    assert values["background"][0]["command"] == ["sleep", "1"] and values["per_device"] == [1, 2]
+    assert scaletest.Plan(**values).to_dict() == values
+    with pytest.raises(UsageError, match="workload and command name two programs"):
+        scaletest.Plan(["sleep", "2"], **values)
 
 
 @pytest.mark.parametrize("workload", [None, 5, b"sleep", {"sleep"}])
@@ -190,8 +210,24 @@ def test_a_deployment_takes_no_program_and_no_local_option(begun: Begun, tmp_pat
     with pytest.raises(UsageError, match=r"^no_causes is for local workers") as caught:
         scaletest.validate(deployment="bench", no_causes=True)
     assert "[--no-causes]" in caught.value.hint
-    scaletest.validate(deployment="bench", namespace="ns", run_dir=tmp_path / "pass")
-    assert begun.lines[0][2:-2] == ["--deployment", "bench", "--namespace", "ns"]
+    scaletest.validate(
+        deployment="bench", namespace="ns", pause_autoscalers=True, run_dir=tmp_path / "pass"
+    )
+    place = ["--deployment", "bench", "--namespace", "ns", "--ready-timeout", "120"]
+    assert begun.lines[0][2:-2] == ["--pause-autoscalers", *place]
+
+
+@pytest.mark.parametrize("option", ["namespace", "context", "client", "pause_autoscalers"])
+def test_what_only_a_deployment_has_is_refused_without_one(begun: Begun, option: str) -> None:
+    with pytest.raises(UsageError, match=f"^{option} would have no effect without a Deployment"):
+        scaletest.validate(["sleep", "1"], **{option: "x"})  # type: ignore[arg-type]
+    assert not begun.plans
+
+
+def test_a_wrong_address_of_device_metrics_is_refused_before_the_run(begun: Begun) -> None:
+    with pytest.raises(InvalidValue, match="the URL of device metrics is 'ftp://x'"):
+        scaletest.validate(["sleep", "1"], device_metrics_url="ftp://x")
+    assert not begun.plans
 
 
 def test_a_program_that_is_not_there_is_refused_before_anything_starts(begun: Begun) -> None:
@@ -376,6 +412,9 @@ def test_every_run_type_has_a_result(name: str, tmp_path: Path) -> None:
 
 def test_a_run_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    for name in ("", "a\0b"):
+        with pytest.raises(UsageError, match="there is no run"):
+            scaletest.load_run(name)
     with pytest.raises(UsageError, match="there is no run 'LAST'"):
         scaletest.load_run()
 

@@ -123,6 +123,14 @@ class WithoutRun:
 async def later() -> None:
     pass
 
+class OfProperty:
+    @property
+    def run(self):
+        return lambda number=1: {"number": int(number)}
+
+class NoMethod:
+    run = 5
+
 class Later:
     async def run(self) -> None:
         pass
@@ -311,12 +319,20 @@ def test_a_function_is_a_workload(file: Path, wake: Wake) -> None:
     runtime.close()
 
 
+def test_run_may_be_a_property(file: Path, wake: Wake) -> None:
+    runtime = make(wake, f"{file}:OfProperty")
+    runtime.prepare()
+    assert runtime.run(("3",), 0.0)[0].figures == {"number": 3}
+    runtime.close()
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [
         ("no.such:thing", "there is no module no.such"),
         ("{file}:Behavior", "has no Behavior (did you mean Behaviour?)"),
         ("{file}:WithoutRun", "has no method run"),
+        ("{file}:NoMethod", "has no method run"),
         ("{file}:later", "later is async"),
         ("{file}:Later", "Later.run is async"),
         ("{file}:Generator", "Generator.run is a generator"),
@@ -349,6 +365,20 @@ def a_workload() -> None:
     """At the top of a module."""
 
 
+@functools.wraps(a_workload)
+def another_workload() -> None:
+    """It has the name of the other."""
+
+
+class AWorkload:
+    def run(self) -> None:
+        """Belongs to an object."""
+
+    @classmethod
+    def of_class(cls) -> None:
+        """Belongs to the class."""
+
+
 def test_a_class_or_function_has_a_name_that_another_process_can_import() -> None:
     assert reference(a_workload) == f"{__name__}:a_workload"
     with pytest.raises(UsageError, match="cannot be imported by another process"):
@@ -356,6 +386,14 @@ def test_a_class_or_function_has_a_name_that_another_process_can_import() -> Non
     # an object has no name of its own
     with pytest.raises(UsageError, match="<partial> cannot be imported"):
         reference(functools.partial(a_workload))
+    # the worker would run something else by that name
+    with pytest.raises(UsageError, match="a_workload cannot be imported"):
+        reference(another_workload)
+    with pytest.raises(UsageError, match=r"AWorkload\.run cannot be imported"):
+        reference(AWorkload().run)
+    with pytest.raises(UsageError, match=r"list\.append cannot be imported"):
+        reference([].append)
+    assert reference(AWorkload.of_class) == f"{__name__}:AWorkload.of_class"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
@@ -56,6 +57,8 @@ USUAL |= {"colour": None, "name": "", "device": None}
         ("1 a --name --fast", {"name": "--fast"}),
         ("1 -- --a", {"file": Path("--a")}),
         ("1 a --name x --name y", {"name": "y"}),
+        # no word is lost
+        ("1 2 --file a 3", {"more": (2.0, 3.0)}),
     ],
 )
 def test_texts_become_typed_arguments(text: str, changes: dict[str, Any]) -> None:
@@ -120,7 +123,11 @@ def of_unknown(value: Unknown) -> None:  # type: ignore[name-defined] # noqa: F8
     """Its type is not there."""
 
 
-@pytest.mark.parametrize("function", [of_bytes, of_two, of_any, of_unknown])
+def of_nothing(value: "Path.unknown") -> None:  # type: ignore[name-defined] # noqa: UP037
+    """Its type is no attribute."""
+
+
+@pytest.mark.parametrize("function", [of_bytes, of_two, of_any, of_unknown, of_nothing, time.sleep])
 def test_types_that_cannot_be_read_are_refused_at_once(function: Any) -> None:
     with pytest.raises(InvalidValue) as refused:
         TypedArguments(function, "mine")

@@ -31,6 +31,11 @@ def texts() -> list[str]:
     return [name for name in names() if name not in PICTURES]
 
 
+def problems() -> list[str]:
+    """Why formats of installed packages cannot be used, as far as their names tell."""
+    return _PLUGINS.problems
+
+
 def render(report: Report, format_name: str) -> str:
     """The whole report in the format of that name, one of `texts`. UsageError when what an
     installed package adds fails.
