@@ -122,12 +122,12 @@ def rows(state: RunProgress, width: int) -> Iterator[str]:
     time = [_left(state) or f"{state.elapsed_s:.0f} s passed"]
     so_far = list(filter(None, [SO_FAR.get(state.verdict)]))
     place = list(filter(None, [state.place]))
-    # in a narrow terminal the time left is worth most, beside the place
+    # in a narrow terminal the time left is worth most, and the place is next
     choices = (place + shares + time + so_far, place + shares + time, place + time, time)
     texts = next((texts for texts in choices if len(GAP.join(texts)) <= width), choices[-1])
     room = width - len(GAP.join(texts)) - len(GAP)
     if part is not None and room >= LEAST_BAR:
-        texts.insert(len(place), meter(part, min(room, WIDEST_BAR)))
+        texts.insert(min(len(place), len(texts) - 1), meter(part, min(room, WIDEST_BAR)))
     yield GAP.join(texts)
     yield state.line or "starting"
 

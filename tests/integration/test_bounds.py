@@ -261,7 +261,7 @@ def test_very_many_queues_are_read_in_pages(
     # given many queues, a few with all the buckets that there can be
     for number in range(150):
         queues.add(f"q-{number}")
-        buckets = 1450 if number % 50 == 0 else 20
+        buckets = LAST_BUCKET + 1 if number % 50 == 0 else 20
         redis.hset(keys.wait(f"q-{number}"), mapping=dict.fromkeys(range(buckets), 5))
         redis.hset(keys.run(f"q-{number}"), mapping=dict.fromkeys(range(buckets), 7))
     # when they are read

@@ -18,7 +18,12 @@ from scaletest.cli import progress_views
 from scaletest.cli.live_rows import LiveRows
 from scaletest.cli.progress_views import Lines, json_line, plain_line, rows
 from scaletest.model.checks import printable
-from scaletest.model.run_progress import LONGEST_LINE, ProgressChange, RunProgress
+from scaletest.model.run_progress import (
+    BENCHMARK,
+    LONGEST_LINE,
+    ProgressChange,
+    RunProgress,
+)
 from scaletest.runs.folder import RESULT, RunFolder
 from scaletest.runs.progress import Progress
 from tests.unit.golden_files import golden
@@ -86,6 +91,7 @@ def test_a_run_that_has_not_begun_has_no_bar() -> None:
         elapsed_s=st.floats(0, 1e5),
         done=st.integers(0, 500),
         steps=st.integers(0, 500),
+        unit=st.sampled_from(["step", BENCHMARK]),
         left_s=st.none() | st.floats(0, 1e5),
         verdict=st.sampled_from(["", "PASS", "FAIL", "INVALID", "RUNNING"]),
     ),

@@ -189,7 +189,7 @@ MEMORY = "out of memory"
         ("exception", Outcome.FAILED, Reason.EXIT, "ValueError: no such picture (behaviour.py, "),
         ("exit", Outcome.FAILED, Reason.EXIT, "ended by itself with code 4"),
         ("exit 0", Outcome.FAILED, Reason.EXIT, "ended by itself with code 0"),
-        ("sys.exit", Outcome.FAILED, Reason.EXIT, "code 1: it gives up"),
+        ("sys.exit", Outcome.FAILED, Reason.EXIT, "it gives up"),
         ("kill", Outcome.FAILED, Reason.SIGNAL, "SIGKILL; the memory limit of its container"),
         ("fault", Outcome.FAILED, Reason.SIGNAL, "was ended by SIGSEGV"),
         ("memory", Outcome.FAILED, Reason.EXIT, MEMORY),
