@@ -4,6 +4,7 @@ may open, would otherwise cost a run of requests that fail.
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import closing
 from dataclasses import replace
@@ -53,7 +54,7 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
     """
     options = options or ProgramOptions()
     program = "".join(command[:1])
-    path = str(Path(options.directory, program)) if "/" in program else program
+    path = os.path.join(options.directory, program) if "/" in program else program
     is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
     if is_workload or PLACEHOLDER in program or shutil.which(path):
         return

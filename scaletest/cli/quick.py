@@ -7,7 +7,6 @@ import click
 from scaletest.cli import options as shared
 from scaletest.cli import workloads
 from scaletest.cli.headings import HeadedCommand
-from scaletest.model import checks
 from scaletest.model.errors import UsageError
 
 
@@ -36,11 +35,11 @@ def command(limit: int | None, device_glob: str, preset: str, command: tuple[str
     scaletest quick --workload thumbs.py:Thumbs -- --width 640
 
     It runs the program once, and then with 1, 2, 4, ... workers at a time. The answer is no
-    verdict; it ends with the command that gives you a verdict. Exit code 5 when requests failed.
+    verdict; it ends with the command that gives you a verdict. Exit code 5 when requests failed,
+    4 when it was interrupted.
     """
     if not command:
         raise UsageError("there is no program", hint="write it behind --, as in -- sleep 0.2")
-    checks.count(1 if limit is None else limit, "limit", minimum=1)
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.cli import quick_run
 

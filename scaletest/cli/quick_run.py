@@ -10,9 +10,10 @@ from scaletest.analysis.quick import quick_steps
 from scaletest.archive.environment import machine
 from scaletest.cli.output import echo
 from scaletest.cli.progress_views import shown
-from scaletest.model import Outcome, Plan
+from scaletest.model import Outcome, Plan, checks
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import UNLABELLED
+from scaletest.model.plan import MAX_WORKERS
 from scaletest.render.numbers import plural, seconds
 from scaletest.report.validation.quick import quick_lines
 from scaletest.validation.launch import start
@@ -25,7 +26,7 @@ from workers.workloads.making import ProgramOptions
 # For the first request, alone.
 LONGEST_FIRST_S = 30.0
 LEAST_LIMIT, USUAL_MOST = 8, 64
-FAILED = 5
+INTERRUPTED, FAILED = 4, 5
 HERE = ValidationPlace(
     local=True,
     redis_url=None,
@@ -36,9 +37,12 @@ HERE = ValidationPlace(
 
 
 def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: str) -> int:
-    """Look at a program, and print the answer; 0, or 5 when requests failed. limit: the largest
-    number of workers, None for what suits this machine.
+    """Look at a program, and print the answer. 0, or 5 when requests failed, or 4 when it was
+    interrupted. limit: the largest number of workers, None for what suits this machine.
     """
+    if limit is not None:
+        # with one worker alone nothing could be told
+        checks.count(limit, "limit", minimum=2, maximum=MAX_WORKERS)
     cores = int(machine()["cores"] or 1)
     most = limit or min(USUAL_MOST, max(LEAST_LIMIT, 2 * _power_of_two(cores)))
     echo(f"running it once, on this machine with {plural(cores, 'core')}", err=True)
@@ -62,7 +66,9 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         _, result = start(plan, HERE, device_names, "", UNLABELLED, progress)
     for line in quick_lines(result):
         echo(line)
-    return FAILED if result.failures else 0
+    if result.failures:
+        return FAILED
+    return INTERRUPTED if result.interrupted else 0
 
 
 def _power_of_two(cores: int) -> int:
