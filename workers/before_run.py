@@ -53,7 +53,7 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
     """
     options = options or ProgramOptions()
     program = "".join(command[:1])
-    path = str(Path(options.directory, program)) if "/" in program else program
+    path = str(Path(options.directory, program).absolute()) if "/" in program else program
     is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
     if is_workload or PLACEHOLDER in program or shutil.which(path):
         return

@@ -12,18 +12,20 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.record import effective_limit
 from scaletest.model.texts import SECONDS, in_base_units
-from scaletest.system.sampler import RequestSampler
 from scaletest.system.wake import Wake
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy
 from workers.workloads import registry
 from workers.workloads.base import SUCCEEDED, PreparedWorkload, Result, failed
 from workers.workloads.making import DEFAULT_KILL_GRACE_S, Making, ProgramOptions
+
+if TYPE_CHECKING:
+    from scaletest.system.sampler import RequestSampler
 
 VARIABLE_PREFIX = "SCALETEST_WORKER_"
 
@@ -153,6 +155,13 @@ class SingleRun:
         }
 
 
+def _sampler() -> RequestSampler:
+    # it takes a while to import, and --help needs none of it
+    from scaletest.system.sampler import RequestSampler
+
+    return RequestSampler()
+
+
 class Runtime:
     """The workload of one worker, and the names of its node and pod."""
 
@@ -172,7 +181,7 @@ class Runtime:
                 interrupt,
                 self.devices,
                 settings.program,
-                None if settings.no_causes else RequestSampler(),
+                None if settings.no_causes else _sampler(),
                 settings.allow_commands,
                 self.node,
                 self.pod,

@@ -1,4 +1,6 @@
-"""Names of queues for a shell that completes a line: Redis is asked, and never waited for long."""
+"""Names for a shell that completes a line: of queues, for which Redis is asked and never waited
+for long, and of measures.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,16 @@ def queues(
         thread.join(PATIENCE_S)
     plain = [name for name in names if name.isprintable() and not name.isspace()]
     return [CompletionItem(name) for name in plain if name.startswith(incomplete)]
+
+
+def measures(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The measures of a validation."""
+    # documents take a while to import, and --help needs none of them
+    from scaletest.model.verdict import VALIDATION_MEASURES
+
+    return [CompletionItem(name) for name in VALIDATION_MEASURES if name.startswith(incomplete)]
 
 
 def _ask(url: str, names: list[str]) -> None:

@@ -41,7 +41,9 @@ class LiveRows:
 
     def add_line(self, line: str) -> None:
         """Let a line stay above the rows."""
-        self._console.print(Text(clean(line)), soft_wrap=True)
+        # the terminal may be gone, and what is measured is worth more than who looks
+        with suppress(OSError):
+            self._console.print(Text(clean(line)), soft_wrap=True)
 
     def refresh(self) -> None:
         """Draw the rows now."""
@@ -53,7 +55,6 @@ class LiveRows:
 
     def __exit__(self, *error: object) -> None:
         """Take the rows away, and show the cursor."""
-        # the terminal may be gone
         with suppress(OSError):
             self._live.stop()
 

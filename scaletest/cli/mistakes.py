@@ -87,7 +87,7 @@ def with_dashes(arguments: Sequence[str], command: click.Command | None) -> str:
 
 def _takes_program(command: click.Command) -> bool:
     return any(
-        isinstance(parameter, click.Argument) and str(parameter.metavar).startswith("[-- COMMAND")
+        isinstance(parameter, click.Argument) and "-- COMMAND" in str(parameter.metavar)
         for parameter in command.params
     )
 

@@ -128,6 +128,16 @@ def filled(make: Callable[..., Returned], parameters: Mapping[str, object]) -> R
     return make(**values)
 
 
+def numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    """The whole numbers between commas."""
+    try:
+        return tuple(map(int, value.split(","))) if value else ()
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is no list of numbers such as 1,2,4", context, parameter
+        ) from None
+
+
 class Decorator(Protocol):
     """Adds an option to a command's function."""
 

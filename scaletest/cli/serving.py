@@ -5,6 +5,7 @@ row on a terminal, and a summary at its end.
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import time
 from collections import deque
@@ -15,6 +16,8 @@ from scaletest.cli.output import echo, is_verbose, live_rows
 from scaletest.load.bounded_counts import DurationHistogram
 from scaletest.model.texts import masked, short
 from scaletest.report import words
+from scaletest.system.visibility import visibility
+from workers import before_run
 from workers.runtime import Serving, Settings
 from workers.tally import WorkTally
 from workers.worker import Worker, serve
@@ -23,7 +26,16 @@ RECENT_S = 10.0
 
 
 def serve_shown(serving: Serving, settings: Settings) -> None:
-    """Serve a queue until a signal ends it, and say so."""
+    """Serve a queue until a signal ends it, and say so. UsageError where its program or device
+    cannot be used.
+    """
+    before_run.check_program(settings.command, settings.program)
+    if settings.devices.device_index is not None:
+        # who leases a slot looks at its device then
+        before_run.check_devices(settings.devices, None)
+    if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
+        # `scaletest cluster check` reads it there
+        echo(visibility().to_line(), err=True)
     shown = ServedQueue(serving, settings)
     level = "INFO" if is_verbose() else "WARNING"
     try:

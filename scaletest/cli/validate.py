@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 
+from scaletest.cli import complete, workloads
 from scaletest.cli import options as shared
-from scaletest.cli import validate_options, workloads
 from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.plan import MIRRORED, ORDERS
-from scaletest.model.presets import POLICIES
+from scaletest.model.presets import MIRRORED, ORDERS, POLICIES
 from scaletest.validation.options import ValidationPlace
 
 
@@ -186,7 +185,7 @@ from scaletest.validation.options import ValidationPlace
 @click.option(
     "--per-device",
     default="",
-    callback=validate_options.numbers,
+    callback=shared.numbers,
     metavar="K[,K...]",
     help=(
         "Let K workers share one device, each with a slot of it. Several numbers are"
@@ -251,7 +250,7 @@ from scaletest.validation.options import ValidationPlace
     "thresholds",
     multiple=True,
     envvar="SCALETEST_VALIDATE_THRESHOLD",
-    shell_complete=validate_options.complete_measures,
+    shell_complete=complete.measures,
     metavar="EXPR",
     help=(
         "Require this condition for a PASS too, as in 'efficiency(8)>=0.8' or"
@@ -289,7 +288,7 @@ def command(
     was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
     # what a run needs takes a while to import, and --help needs none of it
-    from scaletest.cli import validate_run
+    from scaletest.cli import validate_options, validate_run
 
     where = place.deployment.deployment
     has_place = place.local or place.redis_url or where or dry_run

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from scaletest.cli.options import filled
 from scaletest.cli.settings import origin_of
@@ -23,26 +22,7 @@ from scaletest.model import plan as schemas
 from scaletest.model.errors import UsageError
 from scaletest.model.json_schema import Schema, check, known, type_names
 from scaletest.model.plan import as_plan
-from scaletest.model.verdict import VALIDATION_MEASURES
 from scaletest.validation.options import new_queue
-
-
-def numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
-    """The whole numbers between commas."""
-    try:
-        return tuple(map(int, value.split(","))) if value else ()
-    except ValueError:
-        raise click.BadParameter(
-            f"{value!r} is no list of numbers such as 1,2,4", context, parameter
-        ) from None
-
-
-def complete_measures(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """The measures of a validation, for a shell."""
-    return [CompletionItem(name) for name in VALIDATION_MEASURES if name.startswith(incomplete)]
-
 
 _HINT = "give a plan file; see: config schema plan-file"
 

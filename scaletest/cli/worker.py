@@ -5,27 +5,17 @@ With --once it runs one request without Redis, and shows its result and where it
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-from collections.abc import Iterator
 
 import click
 
 from scaletest.cli import complete, workloads
 from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedCommand, first, heading
-from scaletest.cli.output import Output, echo, show_messages
-from scaletest.model import Outcome
+from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
-from scaletest.render.numbers import seconds
-from scaletest.report import words
-from scaletest.system.devices.metrics import device_warnings
-from scaletest.system.visibility import visibility
-from workers import before_run
-from workers.runtime import Serving, Settings, SingleRun, run_once
-
-FAILED = 5
+from workers.runtime import Serving, Settings
 
 
 @click.command(
@@ -209,51 +199,18 @@ def command(
     if serving.log_messages:
         show_messages()
     if once:
-        return _once(settings, output)
+        # sampling and reports take a while to import, and --help needs none of them
+        from scaletest.cli import single_run
+
+        return single_run.show(settings, output)
     if shared.is_typed("form") or shared.is_typed("output"):
         raise UsageError(
             "--format and --output are for --once and --list-workloads",
             hint="add one of them; a worker that serves a queue prints no result",
         )
-    before_run.check_program(settings.command, settings.program)
-    if settings.devices.device_index is not None:
-        # who leases a slot looks at its device then
-        before_run.check_devices(settings.devices, None)
-    return _serve(settings, serving)
-
-
-def _once(settings: Settings, output: Output) -> int:
-    """Run the workload once as a worker does; print the result. 0, or 5 when it failed."""
-    for line in device_warnings("" if settings.no_causes else settings.device_metrics_url):
-        echo(f"warning: {line}", err=True)
-    run = run_once(settings)
-    output.show(run.to_dict(), _lines(run))
-    return 0 if run.result.outcome is Outcome.SUCCEEDED else FAILED
-
-
-def _lines(run: SingleRun) -> Iterator[str]:
-    result = run.result
-    code = "" if result.exit_code is None else f", exit code {result.exit_code}"
-    yield f"{result.outcome.value.replace('_', ' ')} after {seconds(run.run_s)}{code}"
-    # a benchmark's framed result is for programs
-    figures = {name: value for name, value in result.figures.items() if name != "result"}
-    for name, value in {"error": result.error, "device": result.device, **figures}.items():
-        if name in figures or value:
-            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-            yield words.fact(name, shown)
-    if result.activity is None:
-        yield "where the time went is not known: nothing was sampled"
-    else:
-        yield from words.summary(result.activity, run.run_s, run.own_memory)
-
-
-def _serve(settings: Settings, serving: Serving) -> int:
     # until the worker has its own handlers there is nothing to drain
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
-        # `scaletest cluster check` reads it there
-        echo(visibility().to_line(), err=True)
     # imports RQ and redis, which neither --help nor --once needs
     from scaletest.cli.serving import serve_shown
 

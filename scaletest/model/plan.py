@@ -28,12 +28,10 @@ from scaletest.model.declared import (
 )
 from scaletest.model.errors import InvalidValue
 from scaletest.model.json_schema import Form, Schema, described
-from scaletest.model.presets import POLICIES, PRESETS
+from scaletest.model.presets import ASCENDING, MIRRORED, ORDERS, POLICIES, PRESETS
 from scaletest.model.texts import SECONDS, in_base_units
 
 MAX_WORKERS = 100_000
-MIRRORED, ASCENDING = "mirrored", "ascending"
-ORDERS = (MIRRORED, ASCENDING)
 
 
 @dataclass(frozen=True, slots=True)

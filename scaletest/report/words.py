@@ -121,7 +121,9 @@ def sentence(activities: Sequence[Activity]) -> str:
 
 
 def served(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
-    """What became of requests, how long they ran, and how many a second there were."""
+    """What became of requests, how many a second there were, and how long they ran where enough
+    did to say so.
+    """
     count = sum(outcomes.values())
     if not count:
         return f"no requests in {duration(elapsed_s)}"
@@ -129,11 +131,10 @@ def served(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) 
         f"{number} {outcome.replace('_', ' ')}" for outcome, number in outcomes.items() if number
     ]
     rate = f", {significant(count / elapsed_s)}/s" if elapsed_s > 0 else ""
-    median_s, p95_s = run.quantiles_s["p50"], run.quantiles_s["p95"]
-    times = f"run time median {seconds(median_s)}, p95 {seconds(p95_s)}"
-    return (
-        f"{plural(count, 'request')} in {duration(elapsed_s)} ({', '.join(parts)}){rate}, {times}"
-    )
+    known = {"median": run.quantiles_s["p50"], "p95": run.quantiles_s["p95"]}
+    texts = [f"{name} {seconds(value_s)}" for name, value_s in known.items() if value_s is not None]
+    times = f", run time {', '.join(texts)}" if texts else ""
+    return f"{plural(count, 'request')} in {duration(elapsed_s)} ({', '.join(parts)}){rate}{times}"
 
 
 def _objects(activity: Activity, state: State) -> str:

@@ -48,7 +48,7 @@ def stopping(
     stop: Callable[[str], object], *, unwind: bool, hand_on: bool = False
 ) -> Iterator[ExitStack]:
     """First SIGINT, SIGTERM or SIGHUP: drain and report. Second: end now; guards then end what is
-    left.
+    left. A SIGHUP that nohup has let us ignore stays ignored.
 
     Gives the stack of what must be taken down again. unwind: nobody else would do that, as on
     Kubernetes, so a second signal still does; a third one ends now, but not while things are put
@@ -56,6 +56,8 @@ def stopping(
     taken down. Python handles signals in the main thread only, so elsewhere nothing waits for any.
     """
     names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        del names[signal.SIGHUP]
     received: list[int] = []
     stack, closing = ExitStack(), False
 

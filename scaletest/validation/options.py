@@ -5,12 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from scaletest.model import Plan, checks
+from scaletest.model import checks
 from scaletest.model.errors import UsageError
 
+if TYPE_CHECKING:  # it takes a while to import, and options need none of it
+    from scaletest.model import Plan
+
 # Gives the names of the devices of this machine that workers of a plan share.
-Devices = Callable[[Plan], Sequence[str]]
+Devices = Callable[["Plan"], Sequence[str]]
 
 
 def new_queue() -> str:

@@ -18,6 +18,7 @@ from scaletest.broker.queues import PURGE_BATCH, REMOVE_BATCH
 from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
+from scaletest.model.histogram import LAST_BUCKET
 from tests.conftest import eventually, wait_for
 from tests.integration.lanes import done
 

@@ -94,6 +94,12 @@ TYPED = [
         f"{DASHES} ffmpeg -i x",
     ),
     Typed(
+        "quick ffmpeg -i x",
+        2,
+        "error: scaletest quick has no option -i",
+        "put -- before your command: scaletest quick -- ffmpeg -i x",
+    ),
+    Typed(
         "validate --local --threshold p99<2s",
         2,
         "error: threshold 'p99<2s' names p99, which is not measured",

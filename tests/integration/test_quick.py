@@ -25,7 +25,8 @@ def test_a_program_gets_a_short_answer_and_the_command_that_measures_it_well() -
         ((), "there is no program"),
         (("--", "no-such-program"), "the program failed: no-such-program cannot be started"),
         (("--", "false"), "the program failed: false returned error code 1"),
-        (("--limit", "0", "--", "true"), "limit is 0"),
+        (("--limit", "1", "--", "true"), "limit is 1"),
+        (("--limit", "100001", "--", "true"), "limit is 100001"),
         (("--device-glob", "/nonexistent/*", "--", "true"), "/nonexistent/*"),
     ],
 )

@@ -22,7 +22,9 @@ def devices(tmp_path: Path) -> str:
     return str(tmp_path / "card*")
 
 
-def test_a_program_is_looked_for_where_it_will_be_started(tmp_path: Path) -> None:
+def test_a_program_is_looked_for_where_it_will_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = tmp_path / "work.sh"
     script.write_text("#!/bin/sh\n")
     options = ProgramOptions(directory=str(tmp_path))
@@ -33,6 +35,9 @@ def test_a_program_is_looked_for_where_it_will_be_started(tmp_path: Path) -> Non
     before_run.check_program(("./work.sh",), options)
     with pytest.raises(UsageError, match="there is no such program"):
         before_run.check_program(("./work.sh",))
+    monkeypatch.chdir(tmp_path)
+    before_run.check_program(("./work.sh",))
+    before_run.check_program((f"../{tmp_path.name}/work.sh",))
 
 
 @pytest.mark.parametrize("command", [(), ("sleep", "1"), ("transcode",), ("FILENAME",), ("sh",)])

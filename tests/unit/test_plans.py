@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from scaletest.cli import validate, validate_options
 from scaletest.cli.main import run as program
-from scaletest.cli.quick import HERE
+from scaletest.cli.quick_run import HERE
 from scaletest.model import Plan
 from scaletest.model import plan as schemas
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError

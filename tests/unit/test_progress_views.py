@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from collections.abc import Callable
@@ -233,6 +234,27 @@ def test_a_reader_that_goes_away_ends_no_run(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(3):
         show(STEP, STATE, "measured")
     assert asked == ["step 2 of about 8: measured, about 30 s left"]
+
+
+def test_a_terminal_that_goes_away_ends_no_run() -> None:
+    class Closed(io.StringIO):
+        """A terminal that is gone once `is_gone`."""
+
+        is_gone, refused = False, 0
+
+        def write(self, text: str) -> int:
+            if self.is_gone:
+                self.refused += 1
+                raise OSError(errno.EIO, "Input/output error")
+            return super().write(text)
+
+    out = Closed()
+    console = Console(file=out, force_terminal=True, width=60, legacy_windows=False)
+    with LiveRows(lambda width: ["row"], console, per_s=1) as live:
+        out.is_gone = True
+        live.add_line("step 1")
+        live.add_line("step 2")
+    assert out.refused >= 3
 
 
 @pytest.mark.parametrize(

@@ -295,6 +295,17 @@ def test_in_another_thread_no_signal_is_handled(usual: list[int]) -> None:
     assert (events, usual) == ([], [signal.SIGTERM])
 
 
+def test_a_hangup_that_nohup_lets_us_ignore_ends_nothing() -> None:
+    events: list[str] = []
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopping(events.append, unwind=True):
+            signal.raise_signal(signal.SIGHUP)
+        assert (events, signal.getsignal(signal.SIGHUP)) == ([], signal.SIG_IGN)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_what_a_result_of_a_validation_holds(tmp_path: Path) -> None:
     runs.make("limited", tmp_path)
     path = tmp_path / "limited"

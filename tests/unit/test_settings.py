@@ -15,7 +15,7 @@ import yaml
 
 from scaletest.cli import settings, settings_template, validate_options
 from scaletest.cli.main import cli, run
-from scaletest.cli.quick import HERE
+from scaletest.cli.quick_run import HERE
 from scaletest.cli.validate import command as validate
 from tests.unit.test_cli_options import COMMANDS
 from workers.before_run import device_names

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scaletest.model import checks
-from scaletest.system.sampler import RequestSampler
 from scaletest.system.wake import Wake
 from workers.devices import DeviceChooser
+
+if TYPE_CHECKING:  # it takes a while to import, and options need none of it
+    from scaletest.system.sampler import RequestSampler
 
 DEFAULT_KILL_GRACE_S = 5.0
 

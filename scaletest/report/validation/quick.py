@@ -19,6 +19,8 @@ LONGEST_ERROR = 160
 def quick_lines(result: Evaluation) -> Iterator[str]:
     """The whole answer, in at most 15 lines."""
     answer = quick_answer(result.steps)
+    if result.interrupted:
+        yield f"interrupted: {result.interrupted}; this is what was measured before."
     yield from (f"warning: {line}" for line in result.noticed[:1])
     yield from speedup_bars(result)
     yield from _failures(result)

@@ -1,0 +1,99 @@
+"""What scaletest quick does and prints: one request alone, then steps of growing numbers of
+workers.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from scaletest.analysis.quick import quick_steps
+from scaletest.archive.environment import machine
+from scaletest.cli.output import echo
+from scaletest.cli.progress_views import shown
+from scaletest.model import Outcome, Plan, checks
+from scaletest.model.errors import UsageError
+from scaletest.model.labels import UNLABELLED
+from scaletest.model.plan import MAX_WORKERS
+from scaletest.render.numbers import plural, seconds
+from scaletest.report.validation.quick import quick_lines
+from scaletest.validation.launch import start
+from scaletest.validation.options import DeploymentOptions, ValidationPlace
+from workers.before_run import device_names
+from workers.devices import DeviceOptions
+from workers.runtime import Settings, run_once
+from workers.workloads.making import ProgramOptions
+
+# For the first request, alone.
+LONGEST_FIRST_S = 30.0
+LEAST_LIMIT, USUAL_MOST = 8, 64
+INTERRUPTED, FAILED = 4, 5
+HERE = ValidationPlace(
+    local=True,
+    redis_url=None,
+    deployment=DeploymentOptions("", "", "", "", 0.0, False),
+    no_causes=False,
+    device_metrics_url="",
+)
+
+
+def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: str) -> int:
+    """Look at a program, and print the answer. 0, or 5 when requests failed, or 4 when it was
+    interrupted. limit: the largest number of workers, None for what suits this machine.
+    """
+    if limit is not None:
+        # with one worker alone nothing could be told
+        checks.count(limit, "limit", minimum=2, maximum=MAX_WORKERS)
+    cores = int(machine()["cores"] or 1)
+    most = limit or min(USUAL_MOST, max(LEAST_LIMIT, 2 * _power_of_two(cores)))
+    echo(f"running it once, on this machine with {plural(cores, 'core')}", err=True)
+    run_s = _first_run_s(command, DeviceOptions(device_glob, preset=preset))
+    steps = quick_steps(run_s, most)
+    plan = Plan(
+        limit=steps.limit,
+        step_s=steps.step_s,
+        seconds=run_s,
+        queue=f"quick-{uuid.uuid4().hex[:8]}",
+        command=command,
+        device_glob=device_glob,
+        preset=preset,
+    )
+    echo(
+        f"it took {seconds(run_s)}; measuring with up to {steps.limit} workers, about"
+        f" {len(plan.steps) * steps.step_s:.0f} s",
+        err=True,
+    )
+    with shown(steps=False) as progress:
+        _, result = start(plan, HERE, device_names, "", UNLABELLED, progress)
+    for line in quick_lines(result):
+        echo(line)
+    if result.failures:
+        return FAILED
+    return INTERRUPTED if result.interrupted else 0
+
+
+def _power_of_two(cores: int) -> int:
+    """The smallest power of two that is not below."""
+    return 1 << (cores - 1).bit_length()
+
+
+def _first_run_s(command: tuple[str, ...], devices: DeviceOptions) -> float:
+    """Seconds of the program alone; UsageError when it fails."""
+    settings = Settings(
+        command=command,
+        time_limit_s=LONGEST_FIRST_S,
+        devices=devices,
+        program=ProgramOptions(null_input=True, null_output=True),
+        no_causes=True,
+    )
+    first = run_once(settings)
+    if first.result.outcome is Outcome.TIMED_OUT:
+        raise UsageError(
+            f"one request takes more than {LONGEST_FIRST_S:.0f} s, too long for a quick look",
+            hint="measure it well with: scaletest validate --limit 4 -- COMMAND",
+        )
+    if first.result.outcome is not Outcome.SUCCEEDED:
+        raise UsageError(
+            f"the program failed: {first.result.error}",
+            hint="try it alone with: scaletest worker --once -- COMMAND",
+        )
+    return first.run_s

@@ -1,0 +1,39 @@
+"""What scaletest worker --once prints: the result of one request, and where its time went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scaletest.cli.output import Output, echo
+from scaletest.model import Outcome
+from scaletest.render.numbers import seconds
+from scaletest.report import words
+from scaletest.system.devices.metrics import device_warnings
+from workers.runtime import Settings, SingleRun, run_once
+
+FAILED = 5
+
+
+def show(settings: Settings, output: Output) -> int:
+    """Run the workload once as a worker does; print the result. 0, or 5 when it failed."""
+    for line in device_warnings("" if settings.no_causes else settings.device_metrics_url):
+        echo(f"warning: {line}", err=True)
+    run = run_once(settings)
+    output.show(run.to_dict(), _lines(run))
+    return 0 if run.result.outcome is Outcome.SUCCEEDED else FAILED
+
+
+def _lines(run: SingleRun) -> Iterator[str]:
+    result = run.result
+    code = "" if result.exit_code is None else f", exit code {result.exit_code}"
+    yield f"{result.outcome.value.replace('_', ' ')} after {seconds(run.run_s)}{code}"
+    # a benchmark's framed result is for programs
+    figures = {name: value for name, value in result.figures.items() if name != "result"}
+    for name, value in {"error": result.error, "device": result.device, **figures}.items():
+        if name in figures or value:
+            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+            yield words.fact(name, shown)
+    if result.activity is None:
+        yield "where the time went is not known: nothing was sampled"
+    else:
+        yield from words.summary(result.activity, run.run_s, run.own_memory)
