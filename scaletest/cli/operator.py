@@ -106,7 +106,7 @@ def command(
         namespace,
         metrics_port,
         accounts=_accounts(account),
-        pod_fields={"image_pull_policy": pull_policy or "", "scheduler_name": scheduler},
+        pod_fields=_pod_fields(pull_policy, scheduler),
         perftest_group=perftest_group or "",
         health_port=health_port,
     )
@@ -123,3 +123,9 @@ def _accounts(settings: tuple[str, ...]) -> dict[str, str]:
             )
         accounts[kind_of(kind).name] = name
     return accounts
+
+
+def _pod_fields(pull_policy: str | None, scheduler: str) -> dict[str, str]:
+    """Attributes of specs, without those that no option sets: an empty one could not be read."""
+    fields = {"image_pull_policy": pull_policy or "", "scheduler_name": scheduler}
+    return {name: text for name, text in fields.items() if text}

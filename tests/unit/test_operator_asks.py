@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from scaletest.benchmarks import manifests, pod_status
-from scaletest.benchmarks.owned_objects import stored
+from scaletest.benchmarks.owned_objects import agreed, stored
+from scaletest.cli import operator
 from scaletest.cluster.objects import ACCOUNTS, EVENTS, Busy, Resource
 from scaletest.kinds import benchmark
 from scaletest.kinds.kind import ExecutionSite, Kind
@@ -421,3 +423,12 @@ def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() ->
     job = manifests.job(iperf, "server", {"uid": "u"}, "image")
     text = json.dumps(job)
     assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text
+
+
+@pytest.mark.parametrize("options", [(None, ""), ("Always", ""), (None, "mine"), ("Never", "mine")])
+def test_a_benchmark_is_read_again_whatever_the_operators_options_are(
+    options: tuple[str | None, str],
+) -> None:
+    iperf = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+    iperf = replace(iperf, spec=replace(iperf.spec, **operator._pod_fields(*options)))
+    assert agreed(manifests.peers_map(iperf, {"uid": "u"})) == iperf

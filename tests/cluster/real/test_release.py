@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
+from scaletest.runs.folder import PROGRESS
 from tests.cluster.charts import CHART, MAIN_HELM
 from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
 from tests.conftest import eventually, program
@@ -277,7 +278,7 @@ def test_an_interrupted_validation_restores_replicas_and_load(
             tmp_path, "--limit", "4", "--step-time", "3", "--pause-autoscalers"
         )
         eventually(lambda: "autoscaling.keda.sh/paused" in marks(), START_S)
-        eventually(lambda: moment in (tmp_path / "said").read_text(), START_S)
+        eventually(lambda: moment in (tmp_path / "run" / PROGRESS).read_text(), START_S)
         for number in signals:
             process.send_signal(number)
         out, _ = process.communicate(timeout=120)
