@@ -34,8 +34,8 @@ def python_names() -> Iterator[None]:
 def in_python(text: str) -> str:
     """A message or hint with the names of Python; commands in it stay as they are."""
     declared = _DECLARATION.sub(_declaration, text)
-    words, command, rest = declared.partition(_COMMAND)
-    return _OPTION.sub(_name, words) + command + rest
+    sentence, command, rest = declared.partition(_COMMAND)
+    return _OPTION.sub(_name, sentence) + command + rest
 
 
 def _name(option: re.Match[str]) -> str:

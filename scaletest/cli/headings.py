@@ -193,8 +193,8 @@ def records(
         record = option.get_help_record(context)
         assert record is not None
         name, text = record
-        for pattern, words in LIMITS.items():
-            text = re.sub(pattern, words, text)
+        for pattern, phrase in LIMITS.items():
+            text = re.sub(pattern, phrase, text)
         yield name, text.replace("  [", " [")
 
 

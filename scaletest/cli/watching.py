@@ -28,8 +28,8 @@ from scaletest.system.children import Guard, end_all
 
 # An open page asks every two seconds: so long it is served after the run, to show how that ended.
 LAST_LOOK_S = 2.5
-# So long a command waits for its page before it measures, and when it has ended: a process of the
-# lowest priority needs that on a busy machine.
+# So long a command waits for its page before it measures, and when it has ended: a process of low
+# priority needs that on a busy machine.
 PATIENCE_S = 10.0
 END_S = 2.0
 

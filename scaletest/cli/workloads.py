@@ -53,14 +53,14 @@ def _remember(context: click.Context, _option: click.Parameter, name: str) -> No
 
 
 def _with_workload(
-    context: click.Context, argument: click.Parameter, words: tuple[str, ...]
+    context: click.Context, argument: click.Parameter, arguments: tuple[str, ...]
 ) -> tuple[str, ...]:
     name = context.meta[_KEY]
     if not name:
-        return words
-    # it counts as typed, also without further words
+        return arguments
+    # it counts as typed, also without further arguments
     context.set_parameter_source(str(argument.name), ParameterSource.COMMANDLINE)
-    return (name, *words)
+    return (name, *arguments)
 
 
 def _complete(

@@ -44,7 +44,15 @@ LAYOUT = Layout(
     plan=PLAN,
     files=(PLAN, ENVIRONMENT, SUBMISSIONS, RECORDS, SAMPLING, RESULT, LABELS),
     locks=(SUBMITTER, SAMPLER),
-    made=(PROGRESS, SUBMITTED, SAMPLED, "times.csv", "report.html", "general.png", "detailed.png"),
+    derived=(
+        PROGRESS,
+        SUBMITTED,
+        SAMPLED,
+        "times.csv",
+        "report.html",
+        "general.png",
+        "detailed.png",
+    ),
     kind=KIND,
 )
 

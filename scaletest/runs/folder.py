@@ -47,14 +47,14 @@ class Layout:
 
     plan: tells its folder from others. files: what makes it up. Steps come before records: of a run
     that is still measured, whoever copies the files in this order has the records of every step
-    that is listed. locks: of its writers. made: of these files at any time: not exported, but
-    deleted with them. kind: "" where the plan says it.
+    that is listed. locks: of its writers. derived: made of these files at any time, so not exported,
+    but deleted with them. kind: "" where the plan says it.
     """
 
     plan: str = PLAN
     files: tuple[str, ...] = (PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT, LABELS)
     locks: tuple[str, ...] = (LOCK,)
-    made: tuple[str, ...] = (LOG, PROGRESS)
+    derived: tuple[str, ...] = (LOG, PROGRESS)
     kind: str = ""
 
 
@@ -204,7 +204,7 @@ class RunFolder:
             with self.locked():
                 # the plan goes last: the rest of an interrupted deletion is still found, and can be
                 # deleted again
-                for name in (*layout.made, *reversed(layout.files), *layout.locks, LABELS_LOCK):
+                for name in (*layout.derived, *reversed(layout.files), *layout.locks, LABELS_LOCK):
                     for path in (self.path / name, *self._fresh(name)):
                         path.unlink(missing_ok=True)
                 shutil.rmtree(self.path / LOGS, ignore_errors=True)

@@ -236,14 +236,14 @@ def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) 
             figures[sample.node, name] = read
     rows = []
     for node, name in holders.keys() | figures.keys():
-        held, read = holders.get((node, name), []), figures.get((node, name), {})
+        users, read = holders.get((node, name), []), figures.get((node, name), {})
         rows.append(
             DeviceRow(
                 node,
                 name,
-                tuple(sorted({queue for queue, _ in held})),
-                len(held),
-                sum(worker.busy for _, worker in held),
+                tuple(sorted({queue for queue, _ in users})),
+                len(users),
+                sum(worker.busy for _, worker in users),
                 read.get("busy"),
                 read.get("memory_used"),
                 read.get("memory_total"),

@@ -165,7 +165,7 @@ def drawn(browser: Browser) -> None:
     eventually(lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure .uplot canvas")) == 6)
 
 
-def told(browser: Browser, chart: str) -> str:
+def chart_text(browser: Browser, chart: str) -> str:
     """What a chart says beside the names of its lines, and when that was."""
     return inner(browser, f"[data-chart='{chart}']", "innerText").replace("\n", " ")
 
@@ -252,13 +252,15 @@ def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open
     width = canvas.size["width"]
     ActionChains(browser).move_to_element_with_offset(canvas, -width // 2 + 5, 0).perform()
     for chart in ("rate", "in_flight", "wait", "run", "overhead", "total"):
-        eventually(lambda chart=chart: "at 0:00 (" in told(browser, chart))
-    assert re.search(r"succeeded \d", told(browser, "rate"))
-    assert "asked for 4" in told(browser, "in_flight")
-    assert re.search(r"median \d+ ms 95th percentile \d+ ms longest \d+ ms", told(browser, "run"))
+        eventually(lambda chart=chart: "at 0:00 (" in chart_text(browser, chart))
+    assert re.search(r"succeeded \d", chart_text(browser, "rate"))
+    assert "asked for 4" in chart_text(browser, "in_flight")
+    assert re.search(
+        r"median \d+ ms 95th percentile \d+ ms longest \d+ ms", chart_text(browser, "run")
+    )
     # away from the charts they show the last point again
     ActionChains(browser).move_to_element(browser.find_element(By.TAG_NAME, "h1")).perform()
-    eventually(lambda: "at 0:00 (" not in told(browser, "run"))
+    eventually(lambda: "at 0:00 (" not in chart_text(browser, "run"))
     check_quiet(browser, site)
 
 
@@ -273,19 +275,19 @@ def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
         ActionChains(browser).send_keys(key).perform()
 
     press(Keys.HOME)
-    eventually(lambda: "at 0:00 (" in told(browser, "rate"))
+    eventually(lambda: "at 0:00 (" in chart_text(browser, "rate"))
     press(Keys.ARROW_RIGHT)
-    eventually(lambda: "at 0:01 (" in told(browser, "total"))
-    said = inner(browser, "[data-chart='run'] [data-drawn]", "ariaValueText")
-    assert re.match(r"at 0:01 \(\d\d:\d\d:\d\dZ\): median \d+ ms, 95th percentile", said)
+    eventually(lambda: "at 0:01 (" in chart_text(browser, "total"))
+    shown = inner(browser, "[data-chart='run'] [data-drawn]", "ariaValueText")
+    assert re.match(r"at 0:01 \(\d\d:\d\d:\d\dZ\): median \d+ ms, 95th percentile", shown)
     # the chosen point stays while new ones come
     count = int(inner(browser, "[data-chart='run'] [data-drawn]", "ariaValueMax"))
     eventually(
         lambda: int(inner(browser, "[data-chart='run'] [data-drawn]", "ariaValueMax")) > count
     )
-    assert "at 0:01 (" in told(browser, "rate")
+    assert "at 0:01 (" in chart_text(browser, "rate")
     press(Keys.ESCAPE)
-    eventually(lambda: "at 0:01 (" not in told(browser, "rate"))
+    eventually(lambda: "at 0:01 (" not in chart_text(browser, "rate"))
     check_quiet(browser, site)
 
 
@@ -308,7 +310,7 @@ def test_changes_of_the_load_are_marked_and_listed(site: Site, browse: Open) -> 
     )
     browser.execute_script("document.querySelector('[data-chart=rate] [data-drawn]').focus()")
     ActionChains(browser).send_keys(Keys.HOME, *[Keys.ARROW_RIGHT] * at).perform()
-    eventually(lambda: "parallel 4 to 9" in told(browser, "in_flight"))
+    eventually(lambda: "parallel 4 to 9" in chart_text(browser, "in_flight"))
     button(browser, "pause").click()
     eventually(
         lambda: "paused, parallel was 9" in inner(browser, "[data-live='changes']", "textContent")

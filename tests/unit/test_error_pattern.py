@@ -96,8 +96,8 @@ def test_texts_that_differ_only_in_such_a_part_have_one_pattern(
         st.one_of(st.from_regex(r"[g-z]{1,9}[:.,]?", fullmatch=True), *PARTS.values()), max_size=20
     )
 )
-def test_a_pattern_is_its_own_pattern(words: list[str]) -> None:
-    pattern = pattern_of(" ".join(words))
+def test_a_pattern_is_its_own_pattern(parts: list[str]) -> None:
+    pattern = pattern_of(" ".join(parts))
     assert pattern_of(pattern)[: MOST_CHARACTERS - 10] == pattern[: MOST_CHARACTERS - 10]
 
 

@@ -115,8 +115,8 @@ def anchors(page: Path) -> set[str]:
 def test_links_to_a_heading_find_it(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text("utf-8")):
         if "://" not in target:
-            there = (page.parent / target).resolve() if target else page
-            assert there.suffix != ".md" or anchor in anchors(there), f"{target}#{anchor}"
+            linked = (page.parent / target).resolve() if target else page
+            assert linked.suffix != ".md" or anchor in anchors(linked), f"{target}#{anchor}"
 
 
 def test_every_guide_is_reached_from_the_readme() -> None:

@@ -36,10 +36,10 @@ def test_a_long_line_goes_on_in_the_next_one_in_its_colour() -> None:
 
 
 def test_every_picture_is_made_by_the_script_small_and_shown_somewhere() -> None:
-    made = {name for names in pictures.DRAWN.values() for name in names}
+    drawn = {name for names in pictures.DRAWN.values() for name in names}
     stored = {path.stem for path in pictures.FOLDER.iterdir()}
-    assert stored == made
-    assert set(pictures.HEIGHTS) == made - {"terminal"}
+    assert stored == drawn
+    assert set(pictures.HEIGHTS) == drawn - {"terminal"}
     assert max(path.stat().st_size for path in pictures.FOLDER.iterdir()) <= pictures.MOST_BYTES
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     shown = {
@@ -47,4 +47,4 @@ def test_every_picture_is_made_by_the_script_small_and_shown_somewhere() -> None
         for page in pages
         for name in re.findall(r"pictures/(\w+)\.(?:svg|webp)", page.read_text("utf-8"))
     }
-    assert shown == made
+    assert shown == drawn

@@ -291,8 +291,8 @@ def hostile_reader(text: str) -> MadeReader:
     failed = [failure(1, error=text, node=text, device=text, pod=text, reason=text)]
     node = replace(sample(), node=text, resources={f"device:{text}": {"busy": 0.5}})
     known = state("waits", status=text, worker="", attempt=text)
-    held = state("held", worker=text, attempt=text)
-    states = {"waits": known, "held": held}
+    running = state("held", worker=text, attempt=text)
+    states = {"waits": known, "held": running}
     return MadeReader((row,), ((text, text),), {"media": [node]}, failed=failed, states=states)
 
 
