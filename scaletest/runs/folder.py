@@ -47,8 +47,8 @@ class Layout:
 
     plan: tells its folder from others. files: what makes it up. Steps come before records: of a run
     that is still measured, whoever copies the files in this order has the records of every step
-    that is listed. locks: of its writers. derived: made of these files at any time, so not exported,
-    but deleted with them. kind: "" where the plan says it.
+    that is listed. locks: of its writers. derived: made of these files at any time, so they are not
+    exported, but deleted with them. kind: "" where the plan says it.
     """
 
     plan: str = PLAN
