@@ -45,10 +45,6 @@ class LiveRows:
         with suppress(OSError):
             self._console.print(Text(clean(line)), soft_wrap=True)
 
-    def refresh(self) -> None:
-        """Draw the rows now."""
-        self._live.refresh()
-
     def __enter__(self) -> Self:
         self._live.start()
         return self

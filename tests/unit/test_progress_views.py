@@ -184,7 +184,7 @@ def test_foreign_text_in_live_rows_is_harmless_and_cut_to_the_width() -> None:
     console, out = terminal(40)
     with LiveRows(lambda width: ["漢" * 50 + EVIL, EVIL], console) as live:
         live.add_line(EVIL)
-        live.refresh()
+        live._live.refresh()
     text = out.getvalue()
     assert "PWNED\x07" not in text and "\x1b[2J" not in text and "\u202e" not in text
     drawn = [line for line in text.splitlines() if "漢" in line]
@@ -201,7 +201,7 @@ def test_live_rows_follow_the_width_of_the_terminal() -> None:
 
     with LiveRows(rows_of, console) as live:
         console.width = 50
-        live.refresh()
+        live._live.refresh()
     assert (widths[0], widths[-1]) == (99, 49)
 
 
@@ -210,7 +210,7 @@ def test_a_terminal_without_such_letters_gets_others() -> None:
     stream = io.TextIOWrapper(raw, encoding="ascii", errors="strict")
     console = Console(file=stream, force_terminal=True, width=60, legacy_windows=False)
     with LiveRows(lambda width: ["████░░ ±"], console) as live:
-        live.refresh()
+        live._live.refresh()
     stream.flush()
     assert b"??" in raw.getvalue()
 
