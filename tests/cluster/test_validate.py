@@ -122,7 +122,9 @@ def test_a_validation_passes_with_the_rights_of_the_chart_and_restores_the_repli
     rows = [
         json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()
     ]
-    assert len({row["pod"] for row in rows if row.get("step") == most}) == most
+    # (a step measured again, because the first time decided nothing, has other pods)
+    first_time = [row for row in rows if row.get("step") == most and not row.get("repeat")]
+    assert len({row["pod"] for row in first_time}) == most
     nodes = {row["node"] for row in rows}
     assert nodes <= {"plain-0", "plain-1", "intel-0", "intel-1"}
     # and what they did meanwhile, as the client told: the last step may be too short for a first
@@ -147,7 +149,7 @@ def test_python_code_validates_a_deployment_and_its_callback_may_end_that(
     result = scaletest.validate(plan, **place, run_dir=tmp_path / "run")  # type: ignore[arg-type]
     # expect its numbers, the pods in its records, and the replicas of before
     assert [step.workers for step in result.steps] == [1, 2]
-    assert len({record.reply.pod for record in result.records}) == 2
+    assert len({record.reply.pod for record in result.records if record.repeat == 0}) == 2
     assert replicas(plane, released) == 2
 
     def end(progress: RunProgress) -> None:
