@@ -51,8 +51,12 @@ ensure_environment() {
   fi
   local python
   python=$(find_python)
-  say "creating the virtual environment $venv (once, a minute or two)"
-  [ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import pip' 2>/dev/null || make_venv "$python"
+  if [ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import pip' 2>/dev/null; then
+    say "bringing the virtual environment $venv up to date"
+  else
+    say "creating the virtual environment $venv (once, a minute or two)"
+    make_venv "$python"
+  fi
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root[$extras]" >&2 ||
     die "the project could not be installed" "read the lines above; is the package index reachable?"
   printf '%s\n' "$stamp" >"$venv/.scaletest-stamp"
