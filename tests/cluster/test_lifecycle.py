@@ -12,7 +12,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -286,14 +285,11 @@ def test_jobs_of_another_run_are_not_adopted(
 def test_observe_measures_somebody_elses_pods(
     lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    line = program(
-        "lifecycle", "observe", "-l", "app=web", "--timeout", "12", "-o", "seen", "--output", "json"
-    )
+    line = program("lifecycle", "observe", "-l", "app=web", "-o", "seen", "--format", "json")
     observer = subprocess.Popen(
         line, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=lifecycle.environment
     )  # type: ignore[attr-defined]
     eventually(lambda: (tmp_path / "seen" / "lifecycle.json").exists())
-    time.sleep(2)  # let it begin to watch; what it did not see would only lack its arrival
     safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     pod = {
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -306,15 +302,22 @@ def test_observe_measures_somebody_elses_pods(
     }
     meta = {"name": "web", "namespace": namespace}
     plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
-    out, _ = observer.communicate(timeout=60)
+    # when it is ended after it has noted all of them
+    records = tmp_path / "seen" / RECORDS
+
+    def noted() -> list[Any]:
+        return list(map(json.loads, records.read_text().splitlines())) if records.exists() else []
+
+    eventually(
+        lambda: sum(row["record"] == "pod" and "ready" in row["stamps"] for row in noted()) == 4
+    )
+    observer.send_signal(signal.SIGINT)
+    out, _ = observer.communicate(timeout=280)
     result = json.loads(out)
     assert result["books"]["measured"] == 1
     assert result["throughput"]["pods"] == 4
     assert step(result, "pod_ready")["seconds"]["count"] == 4
-    rows = [
-        json.loads(row) for row in (tmp_path / "seen" / "records.jsonl").read_text().splitlines()
-    ]
-    assert rows[0]["name"] == "web"  # by its Deployment, not by its ReplicaSet
+    assert noted()[0]["name"] == "web"  # by its Deployment, not by its ReplicaSet
 
 
 def test_delete_removes_every_workload_of_the_run(
@@ -642,7 +645,7 @@ def test_the_report_of_a_lifecycle_fills_up_on_its_page(lifecycle: Run, tmp_path
         assert "Pods over time" in text and "of 24 workloads" in text
         assert "it is still being measured" in text
         process.send_signal(signal.SIGCONT)
-        assert process.wait(110) == 0, log.read_text()
+        assert process.wait(280) == 0, log.read_text()
     finally:
         process.kill()
         process.wait()
