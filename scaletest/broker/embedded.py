@@ -119,6 +119,7 @@ class EmbeddedServer:
         if self._guard is not None:
             self._guard.watch(None)
             self._guard.close()
+            self._guard = None
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _options(self) -> list[str]:

@@ -12,7 +12,6 @@ import stat
 import subprocess
 import sys
 import threading
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from scaletest.runs.folder import RECORDS
 from tests.cluster.conftest import established
 from tests.cluster.lifecycles import Run, run_json, step
 from tests.conftest import eventually, program
+from tests.integration.test_ui_runs import eventually_shown, page
 
 RECORDER = Path(__file__).parents[2] / "hack" / "benchmarks" / "lifecycle_recorder.py"
 
@@ -641,7 +641,7 @@ def test_the_report_of_a_lifecycle_fills_up_on_its_page(lifecycle: Run, tmp_path
         eventually(lambda: records.exists() and records.read_text().count("\n") > 2)
         # while the command does nothing more, expect the report of what is measured
         process.send_signal(signal.SIGSTOP)
-        text = eventually(lambda: "On the way to" in (text := _page(url)) and text)
+        text = eventually_shown(lambda: "On the way to" in (text := page(url)) and text)
         assert "Pods over time" in text and "of 24 workloads" in text
         assert "it is still being measured" in text
         process.send_signal(signal.SIGCONT)
@@ -651,8 +651,3 @@ def test_the_report_of_a_lifecycle_fills_up_on_its_page(lifecycle: Run, tmp_path
         process.wait()
     assert "<svg" in (tmp_path / "report.html").read_text()
     assert "the page of the run is closed" in log.read_text()
-
-
-def _page(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=60) as response:
-        return str(response.read().decode())
