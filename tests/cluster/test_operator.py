@@ -202,8 +202,7 @@ def test_deleting_a_set_removes_everything_that_it_made(operator: Operator) -> N
         lambda: (
             sorted(created["metadata"]["name"] for created in operator.get(CREATED_KINDS)["items"])
             == before
-        ),
-        60,
+        )
     )
 
 
@@ -286,7 +285,7 @@ def test_a_benchmark_that_cannot_run_fails_with_the_reason_and_blocks_no_other(
     eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running")
     operator.apply("IPerf", "next", {"duration": 5})
     eventually(
-        lambda: "waiting for its turn" in operator.status("iperf", "next").get("message", ""), 60
+        lambda: "waiting for its turn" in operator.status("iperf", "next").get("message", "")
     )
     # when its Job is deleted by somebody
     operator.kubectl("delete", "job", "slow-client")
@@ -382,8 +381,7 @@ def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
     eventually(
         lambda: (
             "SpecChangeIgnored" in [event["reason"] for event in operator.get("events")["items"]]
-        ),
-        60,
+        )
     )
     assert operator.status("benchmarkset", "fixed")["count"] == 1
 

@@ -148,8 +148,7 @@ def test_volcano_places_all_parts_of_a_benchmark_or_none(
         lambda: (
             not operator.get("podgroups.scheduling.volcano.sh,jobs")["items"]
             and not benchmark_objects(operator, "pods,services")
-        ),
-        60,
+        )
     )
 
 

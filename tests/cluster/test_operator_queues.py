@@ -149,7 +149,6 @@ def test_a_benchmark_in_a_full_queue_says_why_it_waits_and_blocks_no_other(
     # expect it Pending in its queue, and not one of its parts made
     eventually(
         lambda: "in queue team" in operator.status("iperf", "both").get("message", ""),
-        60,
     )
     assert operator.status("iperf", "both")["phase"] == "Pending"
     parts = ("get", "jobs,pods", "-l", f"{manifests.BENCHMARK}=both", "-o", "name")

@@ -218,8 +218,7 @@ def test_fio_measures_existing_shared_and_per_worker_claims(
         lambda: (
             [claim["metadata"]["name"] for claim in get(real, namespace, "persistentvolumeclaims")]
             == left
-        ),
-        120,
+        )
     )
 
 
