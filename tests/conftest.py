@@ -313,7 +313,7 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
     gate.open()
 
 
-def wait_for(client: Client, count: int, seconds: float = 60.0) -> dict[str, Any]:
+def wait_for(client: Client, count: int, seconds: float = 240.0) -> dict[str, Any]:
     """Collect this many replies by id; a second reply for an id fails the test."""
     replies: dict[str, Any] = {}
     deadline = time.monotonic() + seconds

@@ -20,7 +20,7 @@ from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.plane import ControlPlane
 from hack.kubernetes.process import free_ports, tool
 
-READY_S = 60.0
+READY_S = 180.0
 HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 

@@ -14,7 +14,7 @@ from hack.kubernetes.process import free_ports, tool
 
 NAMESPACE = "keda"
 GROUP = ("external.metrics.k8s.io", "v1beta1")
-READY_S = 60.0
+READY_S = 180.0
 PROGRAMS = ("keda-adapter", "keda-operator")
 
 

@@ -24,7 +24,7 @@ from hack.kubernetes.process import NotBuilt, tool
 
 NAME = "real"
 VOLUMES = 16
-START_S = 30.0
+START_S = 120.0
 # Programs that are needed, and the Debian packages that have them.
 NEEDED = {
     "containerd": "containerd",

@@ -32,7 +32,7 @@ from hack.kubernetes.pools import Pool
 from hack.kubernetes.process import alive, end, free_ports, tool
 from hack.kubernetes.reader import ObjectReader
 
-START_S = 90.0
+START_S = 300.0
 SERVICE = "10.96.0.1"
 # Users of the API server, as in its token file: name, id, groups.
 USERS = {

@@ -22,7 +22,7 @@ from scaletest.broker.connection import connect
 from scaletest.model.errors import NoServer, Unreachable
 from scaletest.system.children import Guard
 
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 60.0
 _PROGRAMS = ("redis-server", "valkey-server")
 
 
@@ -119,6 +119,7 @@ class EmbeddedServer:
         if self._guard is not None:
             self._guard.watch(None)
             self._guard.close()
+            self._guard = None
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _options(self) -> list[str]:
@@ -167,7 +168,7 @@ def free_port() -> int:
 def _runs(path: Path) -> bool:
     """Whether the program can be executed here; a wheel's file may have lost its mode."""
     try:
-        subprocess.run([path, "--version"], capture_output=True, timeout=10, check=True)
+        subprocess.run([path, "--version"], capture_output=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return False
     return True

@@ -28,7 +28,7 @@ def runner(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
             program("lifecycle", *arguments),
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=280,
             check=False,
             cwd=tmp_path,
             env={**os.environ, "KUBECONFIG": str(config), **environment},

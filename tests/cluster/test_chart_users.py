@@ -66,7 +66,7 @@ def test_a_release_works_with_its_own_users(
     finally:
         for process in (worker, exporter):
             process.terminate()
-        codes = [process.wait(30) for process in (worker, exporter)]
+        codes = [process.wait(120) for process in (worker, exporter)]
     # expect that Redis refused none of them anything
     assert codes == [0, 0]
     refused = [(row["username"], row["object"]) for row in redis.acl_log()]

@@ -20,8 +20,6 @@ from tests.cluster.conftest import CHART, Helm
 from tests.cluster.test_keda import QUICK, keda, names  # noqa: F401
 from tests.conftest import eventually, missing
 
-pytestmark = pytest.mark.timeout(300)
-
 USER, PASSWORD = "tester", "s3cret"
 DEPLOYMENT = "bench-scaletest-sleep-worker"
 
@@ -144,13 +142,13 @@ def test_keda_scales_on_an_external_redis_with_and_without_tls(
         )
 
     try:
-        eventually(lambda: scaled("False") and wanted() == 0, 90)
+        eventually(lambda: scaled("False") and wanted() == 0)
         # when three requests wait
         own.client().rpush("rq:queue:sleep", "a", "b", "c")
         # expect workers, as many, and none when all is done
-        eventually(lambda: wanted() == 3, 90)
+        eventually(lambda: wanted() == 3)
         own.client().delete("rq:queue:sleep")
-        eventually(lambda: scaled("False") and wanted() == 0, 90)
+        eventually(lambda: scaled("False") and wanted() == 0)
     finally:
         own.client().flushall()
         main_helm("uninstall", "bench", "-n", namespace, "--wait")

@@ -12,8 +12,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from scaletest.runs.folder import RECORDS
 from tests.cluster.conftest import established
 from tests.cluster.lifecycles import Run, run_json, step
 from tests.conftest import eventually, program
+from tests.integration.test_ui_runs import eventually_shown, page
 
 RECORDER = Path(__file__).parents[2] / "hack" / "benchmarks" / "lifecycle_recorder.py"
 
@@ -286,14 +285,11 @@ def test_jobs_of_another_run_are_not_adopted(
 def test_observe_measures_somebody_elses_pods(
     lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    line = program(
-        "lifecycle", "observe", "-l", "app=web", "--timeout", "12", "-o", "seen", "--output", "json"
-    )
+    line = program("lifecycle", "observe", "-l", "app=web", "-o", "seen", "--format", "json")
     observer = subprocess.Popen(
         line, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=lifecycle.environment
     )  # type: ignore[attr-defined]
     eventually(lambda: (tmp_path / "seen" / "lifecycle.json").exists())
-    time.sleep(2)  # let it begin to watch; what it did not see would only lack its arrival
     safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     pod = {
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -306,15 +302,22 @@ def test_observe_measures_somebody_elses_pods(
     }
     meta = {"name": "web", "namespace": namespace}
     plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
-    out, _ = observer.communicate(timeout=60)
+    # when it is ended after it has noted all of them
+    records = tmp_path / "seen" / RECORDS
+
+    def noted() -> list[Any]:
+        return list(map(json.loads, records.read_text().splitlines())) if records.exists() else []
+
+    eventually(
+        lambda: sum(row["record"] == "pod" and "ready" in row["stamps"] for row in noted()) == 4
+    )
+    observer.send_signal(signal.SIGINT)
+    out, _ = observer.communicate(timeout=280)
     result = json.loads(out)
     assert result["books"]["measured"] == 1
     assert result["throughput"]["pods"] == 4
     assert step(result, "pod_ready")["seconds"]["count"] == 4
-    rows = [
-        json.loads(row) for row in (tmp_path / "seen" / "records.jsonl").read_text().splitlines()
-    ]
-    assert rows[0]["name"] == "web"  # by its Deployment, not by its ReplicaSet
+    assert noted()[0]["name"] == "web"  # by its Deployment, not by its ReplicaSet
 
 
 def test_delete_removes_every_workload_of_the_run(
@@ -638,18 +641,13 @@ def test_the_report_of_a_lifecycle_fills_up_on_its_page(lifecycle: Run, tmp_path
         eventually(lambda: records.exists() and records.read_text().count("\n") > 2)
         # while the command does nothing more, expect the report of what is measured
         process.send_signal(signal.SIGSTOP)
-        text = eventually(lambda: "On the way to" in (text := _page(url)) and text)
+        text = eventually_shown(lambda: "On the way to" in (text := page(url)) and text)
         assert "Pods over time" in text and "of 24 workloads" in text
         assert "it is still being measured" in text
         process.send_signal(signal.SIGCONT)
-        assert process.wait(110) == 0, log.read_text()
+        assert process.wait(280) == 0, log.read_text()
     finally:
         process.kill()
         process.wait()
     assert "<svg" in (tmp_path / "report.html").read_text()
     assert "the page of the run is closed" in log.read_text()
-
-
-def _page(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=60) as response:
-        return str(response.read().decode())

@@ -116,7 +116,7 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
     # given nobody who measures; when a benchmark is asked for
     operator.apply("IPerf", "one", {"duration": 5, "streams": 1})
     # expect it measured, and what kubectl prints
-    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 90)
+    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed")
     status = operator.status("iperf", "one")
     assert status["headlines"] == {"bandwidth": "5.000 Gbit/s", "retransmits": "3"}
     assert status["summary"] == "5.000 Gbit/s"
@@ -132,7 +132,7 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
     ]
     assert {"Preparing", "Completed"} <= set(reasons)
     # and of what it made only the result
-    eventually(lambda: not operator.get("jobs,pods,services")["items"], 60)
+    eventually(lambda: not operator.get("jobs,pods,services")["items"])
     assert len(operator.measured()) == 1
 
 
@@ -172,16 +172,16 @@ def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
     operator.start()
     spec = {"template": {"kind": "IPerf", "spec": {"duration": 5}}, "repetitions": 2}
     operator.apply("BenchmarkSet", "plain", spec)
-    eventually(lambda: operator.status("benchmarkset", "plain").get("succeeded") == 2, 90)
+    eventually(lambda: operator.status("benchmarkset", "plain").get("succeeded") == 2)
     operator.kubectl("delete", "benchmarkset", "plain", "--timeout=60s")
-    eventually(lambda: not operator.get("iperfs")["items"], 60)
+    eventually(lambda: not operator.get("iperfs")["items"])
     # and a claim for all workers of fio made and deleted
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     operator.apply("Fio", "disk", {"numWorkers": 2, "volumeClaimTemplate": claim})
     mine = ("get", "pvc", "disk-scratch", "--ignore-not-found", "-o", "name")
-    eventually(lambda: operator.kubectl(*mine), 60)
+    eventually(lambda: operator.kubectl(*mine))
     operator.kubectl("delete", "fio", "disk", "--timeout=60s")
-    eventually(lambda: not operator.kubectl(*mine), 60)
+    eventually(lambda: not operator.kubectl(*mine))
     assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
 
 
@@ -193,17 +193,16 @@ def test_deleting_a_set_removes_everything_that_it_made(operator: Operator) -> N
     }
     # given a set of which one has ended
     operator.apply("BenchmarkSet", "set", spec)
-    eventually(lambda: operator.status("benchmarkset", "set").get("succeeded"), 90)
+    eventually(lambda: operator.status("benchmarkset", "set").get("succeeded"))
     # when it is deleted
     operator.kubectl("delete", "benchmarkset", "set", "--timeout=60s")
     # expect nothing left but the lock
-    eventually(lambda: not operator.get("iperfs")["items"], 60)
+    eventually(lambda: not operator.get("iperfs")["items"])
     eventually(
         lambda: (
             sorted(created["metadata"]["name"] for created in operator.get(CREATED_KINDS)["items"])
             == before
-        ),
-        60,
+        )
     )
 
 
@@ -263,18 +262,18 @@ def test_a_second_operator_disturbs_nothing(
     # expect each measured, and nothing left
     status = operator.status("benchmarkset", "both")
     assert (status["phase"], status["succeeded"], status["failed"]) == ("Completed", 4, 0)
-    eventually(lambda: not operator.get("jobs,pods,services")["items"], 60)
+    eventually(lambda: not operator.get("jobs,pods,services")["items"])
 
 
 def test_a_paused_set_starts_nothing_until_it_is_resumed(operator: Operator) -> None:
     spec = {"paused": True, "template": {"kind": "IPerf", "spec": {"duration": 5}}}
     operator.apply("BenchmarkSet", "later", spec)
-    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Paused", 60)
+    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Paused")
     assert not operator.get("iperfs")["items"]
     operator.kubectl(
         "patch", "benchmarkset", "later", "--type=merge", "-p", '{"spec":{"paused":false}}'
     )
-    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Completed", 90)
+    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Completed")
 
 
 def test_a_benchmark_that_cannot_run_fails_with_the_reason_and_blocks_no_other(
@@ -283,17 +282,17 @@ def test_a_benchmark_that_cannot_run_fails_with_the_reason_and_blocks_no_other(
     # given one that cannot be, one whose pod prints nothing and is lost, and one that waits for it
     operator.apply("OpenFOAM", "cavity", {"numNodes": 2, "numProcs": 2, "nodes": ["one"]})
     operator.apply("IPerf", "slow", {"duration": 5})
-    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
+    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running")
     operator.apply("IPerf", "next", {"duration": 5})
     eventually(
-        lambda: "waiting for its turn" in operator.status("iperf", "next").get("message", ""), 60
+        lambda: "waiting for its turn" in operator.status("iperf", "next").get("message", "")
     )
     # when its Job is deleted by somebody
     operator.kubectl("delete", "job", "slow-client")
     # expect it failed, not measured again, and the next one measured
-    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Failed", 60)
+    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Failed")
     assert operator.status("iperf", "slow")["failure"] == "interrupted"
-    eventually(lambda: operator.status("iperf", "next").get("phase") == "Completed", 90)
+    eventually(lambda: operator.status("iperf", "next").get("phase") == "Completed")
     assert [name for name, _ in operator.measured()] == ["next", "slow"]
     status = operator.status("openfoam", "cavity")
     assert (status["phase"], status["failure"]) == ("Failed", "refused")
@@ -350,7 +349,7 @@ def test_the_command_line_has_the_operator_measure_a_sweep(
         0,
     ), compared.stdout
     assert len(operator.measured()) == 4
-    eventually(lambda: not operator.get("iperfs,jobs,pods")["items"], 60)
+    eventually(lambda: not operator.get("iperfs,jobs,pods")["items"])
 
 
 def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
@@ -365,7 +364,7 @@ def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
     # and a set whose plan is made
     spec = {"paused": True, "template": {"kind": "IPerf", "spec": {"duration": 5}}}
     operator.apply("BenchmarkSet", "fixed", spec)
-    eventually(lambda: operator.status("benchmarkset", "fixed").get("phase") == "Paused", 60)
+    eventually(lambda: operator.status("benchmarkset", "fixed").get("phase") == "Paused")
     # when it is changed
     operator.kubectl(
         "patch", "benchmarkset", "fixed", "--type=merge", "-p", '{"spec":{"repetitions":3}}'
@@ -378,12 +377,11 @@ def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
             for condition in operator.status("benchmarkset", "fixed")["conditions"]
         }
 
-    eventually(lambda: "SpecChangeIgnored" in types(), 60)
+    eventually(lambda: "SpecChangeIgnored" in types())
     eventually(
         lambda: (
             "SpecChangeIgnored" in [event["reason"] for event in operator.get("events")["items"]]
-        ),
-        60,
+        )
     )
     assert operator.status("benchmarkset", "fixed")["count"] == 1
 
@@ -391,7 +389,7 @@ def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
 def test_an_empty_product_is_refused(operator: Operator) -> None:
     spec = {"template": {"kind": "IPerf", "spec": {}}, "permutations": {"product": {"streams": []}}}
     operator.apply("BenchmarkSet", "empty", spec)
-    eventually(lambda: operator.status("benchmarkset", "empty").get("phase") == "Failed", 60)
+    eventually(lambda: operator.status("benchmarkset", "empty").get("phase") == "Failed")
     assert "no values" in operator.status("benchmarkset", "empty")["conditions"][0]["message"]
 
 
@@ -429,12 +427,12 @@ def test_benchmarks_that_share_no_node_run_side_by_side(operator: Operator) -> N
         ({"slow-2": {a, c}}, {"slow-5": {b, d}}),
     ):
         # expect two, which share no node, and no third
-        eventually(lambda wanted={**first, **second}: running() == wanted, 90)
+        eventually(lambda wanted={**first, **second}: running() == wanted)
         assert operator.status("benchmarkset", "slow")["running"] == 2
         # when both are over
         for name in (*first, *second):
             operator.kubectl("delete", "job", f"{name}-client")
-    eventually(lambda: operator.status("benchmarkset", "slow")["failed"] == 4, 90)
+    eventually(lambda: operator.status("benchmarkset", "slow")["failed"] == 4)
 
 
 def test_peers_talk_over_the_network_of_multus_or_the_benchmark_fails(operator: Operator) -> None:
@@ -468,7 +466,7 @@ def test_peers_talk_over_the_network_of_multus_or_the_benchmark_fails(operator: 
         note = {"metadata": {"annotations": annotations("198.18.7.1")}}
         operator.kubectl("patch", "pod", server, "--type=merge", "-p", json.dumps(note))
         # expect the client made with that one, not the cluster's
-        eventually(lambda name=name: len(pods(name)) == 2, 60)
+        eventually(lambda name=name: len(pods(name)) == 2)
         peers = operator.get("configmap", f"{name}-peers")["data"]
         assert [peer["address"] for peer in json.loads(peers["peers.json"])] == ["198.18.7.1"]
         assert "198.18.7.1 " in peers["hosts"]

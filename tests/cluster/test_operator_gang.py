@@ -23,8 +23,7 @@ from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, need
 from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing
 
-# helm and a control plane of its own come first
-pytestmark = [needs_own, pytest.mark.timeout(300)]
+pytestmark = needs_own
 QUEUE_API = "scheduling.volcano.sh/v1beta1"
 SPECS = {
     "kueue": {"gang": "kueue", "queueName": "team"},
@@ -78,7 +77,7 @@ def test_without_the_scheduler_a_benchmark_fails_at_once_with_the_reason(
     operator.apply("IPerf", "one", SPECS["volcano"])
     operator.apply("IPerf", "two", SPECS["kueue"])
     for name, reason in (("one", "needs Volcano"), ("two", "needs Kueue and JobSet")):
-        eventually(lambda name=name: operator.status("iperf", name).get("phase") == "Failed", 60)
+        eventually(lambda name=name: operator.status("iperf", name).get("phase") == "Failed")
         status = operator.status("iperf", name)
         assert status["failure"] == "refused" and reason in status["message"]
     assert not benchmark_objects(operator, "pods") and not operator.get("jobs")["items"]
@@ -138,19 +137,18 @@ def test_volcano_places_all_parts_of_a_benchmark_or_none(
     huge = {"server": {"resources": requests}, "client": {"nodeSelector": {"no": "where"}}}
     operator.apply("IPerf", "huge", {"duration": 5, **huge, **SPECS["volcano"]})
     # expect none placed, and Volcano's reason
-    eventually(lambda: "all 2 pods: " in operator.status("iperf", "huge").get("message", ""), 60)
+    eventually(lambda: "all 2 pods: " in operator.status("iperf", "huge").get("message", ""))
     pods = benchmark_objects(operator, "pods")
     assert len(pods) == 2 and not any("nodeName" in pod["spec"] for pod in pods)
     # and another, which fits, measured meanwhile, and nothing of it left
     operator.apply("IPerf", "one", {"duration": 5, **SPECS["volcano"]})
-    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 120)
+    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed")
     operator.kubectl("delete", "iperf", "huge", "--timeout=60s")
     eventually(
         lambda: (
             not operator.get("podgroups.scheduling.volcano.sh,jobs")["items"]
             and not benchmark_objects(operator, "pods,services")
-        ),
-        60,
+        )
     )
 
 

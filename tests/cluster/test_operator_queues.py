@@ -23,7 +23,7 @@ from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing
 
 # helm, a control plane of its own and two controllers come first
-pytestmark = [needs_own, pytest.mark.timeout(600), pytest.mark.weekly(part="kueue")]
+pytestmark = [needs_own, pytest.mark.weekly(part="kueue")]
 API = "kueue.x-k8s.io/v1beta1"
 
 
@@ -112,7 +112,7 @@ def hog(operator: Operator) -> None:
     spec = {"suspend": True, "template": {"metadata": {"labels": labels}, "spec": pod}}
     body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
     operator.create(body)
-    eventually(lambda: not operator.get("job", "hog")["spec"].get("suspend"), 60)
+    eventually(lambda: not operator.get("job", "hog")["spec"].get("suspend"))
 
 
 def left(operator: Operator) -> list[Any]:
@@ -131,13 +131,13 @@ def test_a_benchmark_that_is_admitted_at_once_is_measured_and_leaves_no_object(
     # given a queue with room for both parts
     operator.apply("IPerf", "one", gang())
     # expect it measured once, by parts that the controllers have made
-    eventually(lambda: operator.status("iperf", "one").get("phase") in ("Completed", "Failed"), 90)
+    eventually(lambda: operator.status("iperf", "one").get("phase") in ("Completed", "Failed"))
     status = operator.status("iperf", "one")
     assert (status["phase"], status["summary"]) == ("Completed", "5.000 Gbit/s"), status
     assert {role: len(rows) for role, rows in status["pods"].items()} == {"server": 1, "client": 1}
     assert len(operator.measured()) == 1
     # and nothing left, neither of ours nor of theirs
-    eventually(lambda: not left(operator), 60)
+    eventually(lambda: not left(operator))
 
 
 def test_a_benchmark_in_a_full_queue_says_why_it_waits_and_blocks_no_other(
@@ -149,40 +149,39 @@ def test_a_benchmark_in_a_full_queue_says_why_it_waits_and_blocks_no_other(
     # expect it Pending in its queue, and not one of its parts made
     eventually(
         lambda: "in queue team" in operator.status("iperf", "both").get("message", ""),
-        60,
     )
     assert operator.status("iperf", "both")["phase"] == "Pending"
     parts = ("get", "jobs,pods", "-l", f"{manifests.BENCHMARK}=both", "-o", "name")
     assert not operator.kubectl(*parts)
     # and another, which needs no queue, measured meanwhile
     operator.apply("IPerf", "plain", {"duration": 5})
-    eventually(lambda: operator.status("iperf", "plain").get("phase") == "Completed", 90)
+    eventually(lambda: operator.status("iperf", "plain").get("phase") == "Completed")
     assert operator.status("iperf", "both")["phase"] == "Pending"
     # when there is room
     operator.kubectl("delete", "job", "hog")
     # expect it measured
-    eventually(lambda: operator.status("iperf", "both").get("phase") == "Completed", 90)
+    eventually(lambda: operator.status("iperf", "both").get("phase") == "Completed")
     assert [name for name, _ in operator.measured()] == ["both", "plain"]
 
 
 def test_a_waiting_benchmark_is_admitted_when_the_first_is_deleted(operator: Operator) -> None:
     # given one that has the whole quota and measures without end, and a second one
     operator.apply("IPerf", "slow", gang())
-    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
+    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running")
     operator.apply("IPerf", "next", gang())
-    eventually(lambda: operator.status("iperf", "next").get("message") == WAITING, 60)
+    eventually(lambda: operator.status("iperf", "next").get("message") == WAITING)
     # when the first is deleted
     operator.kubectl("delete", "iperf", "slow", "--timeout=60s")
     # expect the second measured
-    eventually(lambda: operator.status("iperf", "next").get("phase") == "Completed", 90)
-    eventually(lambda: not left(operator), 60)
+    eventually(lambda: operator.status("iperf", "next").get("phase") == "Completed")
+    eventually(lambda: not left(operator))
 
 
 def test_a_benchmark_that_never_fits_fails_at_its_limit_and_leaves_the_queue(
     operator: Operator,
 ) -> None:
     operator.apply("IPerf", "huge", {**gang("2"), "queueLimit": 5})
-    eventually(lambda: operator.status("iperf", "huge").get("phase") == "Failed", 90)
+    eventually(lambda: operator.status("iperf", "huge").get("phase") == "Failed")
     status = operator.status("iperf", "huge")
     assert (status["failure"], "not admitted in 5 s" in status["message"]) == ("timed_out", True)
-    eventually(lambda: not left(operator), 60)
+    eventually(lambda: not left(operator))

@@ -116,8 +116,7 @@ def says(config: Path, *arguments: str, until: str) -> subprocess.CompletedProce
     return eventually(
         lambda: (
             (done := scaletest(config, *arguments)) and until in done.stderr + done.stdout and done
-        ),
-        30,
+        )
     )
 
 

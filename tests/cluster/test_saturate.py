@@ -5,6 +5,7 @@ back, Jobs.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane
+from scaletest.analysis.saturation import step
 from scaletest.cli import main
 from scaletest.cli.output import Output
 from scaletest.cluster.connection import Busy, Cluster, Refused, connect
@@ -77,8 +79,14 @@ def cluster(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
         ]
     )
     cluster = connect(namespace)
-    eventually(lambda: Service(cluster, "svc/model").endpoints() == (2, 2), 60)
+    eventually(lambda: Service(cluster, "svc/model").endpoints() == (2, 2))
     return cluster
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step is measured again or refused because this machine was busy, and the tester late."""
+    monkeypatch.setattr(step, "LATE_S", math.inf)
 
 
 def test_the_address_and_the_workload_of_a_service_are_read(cluster: Cluster) -> None:
@@ -140,7 +148,7 @@ def test_a_deployment_is_tuned_and_restored(plane: ControlPlane, cluster: Cluste
     tuning = Tuning(cluster, Deployment(cluster, "model"), argument="--workers")
     assert tuning.resources() == (0.5, 256 * 2**20)
     tuning.apply({"cpu": "250m", "concurrency": "4", "replicas": "3"})
-    tuning.wait(60)
+    tuning.wait(200)
     now = container()
     assert now["resources"] == {
         "requests": {"cpu": "250m", "memory": "256Mi"},
@@ -150,7 +158,7 @@ def test_a_deployment_is_tuned_and_restored(plane: ControlPlane, cluster: Cluste
     # there is no metrics API here, which is nothing to fail for
     assert tuning.usage() == []
     tuning.restore()
-    tuning.wait(60)
+    tuning.wait(200)
     assert container() == before
 
 
@@ -269,7 +277,7 @@ def test_the_backup_of_a_killed_tuning_refuses_the_next_and_restores_on_request(
         env=environment,
     )
     try:
-        eventually(lambda: state()[1]["args"] == ["--workers", "7"], 60)
+        eventually(lambda: state()[1]["args"] == ["--workers", "7"])
     finally:
         process.kill()
         process.wait()
@@ -312,7 +320,7 @@ def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_restores_everything(
         line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
-        eventually(lambda: Deployment(cluster, "model").template != before.template, 60)
+        eventually(lambda: Deployment(cluster, "model").template != before.template)
         process.send_signal(signal.SIGINT)
         out, stderr = process.communicate(timeout=120)
     finally:
@@ -369,10 +377,12 @@ def test_an_autoscaler_that_a_killed_run_held_gets_its_own_limits_back(
 
 
 def test_a_setting_that_fits_on_no_node_fails_with_the_reason(cluster: Cluster) -> None:
-    tuning = Tuning(cluster, Deployment(cluster, "model"))
+    deployment = Deployment(cluster, "model")
+    tuning = Tuning(cluster, deployment)
     tuning.apply({"cpu": "4000"})
+    eventually(lambda: "Insufficient cpu" in deployment.trouble())
     with pytest.raises(WaitTimeout, match="Insufficient cpu"):
-        tuning.wait(5)
+        tuning.wait(0.1)
     tuning.restore()
     tuning.wait(200)
 
@@ -383,7 +393,7 @@ def test_agents_run_as_a_job_whose_secret_goes_with_it(
     job = AgentJob(cluster, "m1", "scaletest:test", 2, "redis://:secret@redis/0")
     job.create()
     try:
-        pods = eventually(lambda: _pods(plane, cluster.namespace), 60)
+        pods = eventually(lambda: _pods(plane, cluster.namespace))
         assert len(pods) == 2
         assert pods[0]["spec"]["containers"][0]["args"] == ["saturate", "--agent", "m1"]
         assert "secret@" not in json.dumps(pods)
@@ -391,7 +401,7 @@ def test_agents_run_as_a_job_whose_secret_goes_with_it(
     finally:
         job.delete()
     job.delete()
-    eventually(lambda: not _pods(plane, cluster.namespace), 60)
+    eventually(lambda: not _pods(plane, cluster.namespace))
     assert "scaletest-agents" not in plane.kubectl(
         "-n", cluster.namespace, "get", "secrets,jobs", "-o", "name"
     )
@@ -429,6 +439,7 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
     cluster: Cluster,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    patient: None,
     tmp_path: Path,
 ) -> None:
     # given an autoscaler, and pods that are not real: a service on loopback answers in their place
@@ -491,7 +502,6 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
     plan = target.plan_of(options, filled(PlanOptions, parameters))
     output, watch = Output(Path("-"), "json"), filled(WatchOptions, parameters)
     before, states = state(), list[Any]()
-    # half a second a request: the tester is not late before a quarter
     with running("--slots", "2", "--seconds", "0.5") as url:
 
         def observed_target(options: SaturationOptions, plan: Any) -> Any:
@@ -563,7 +573,11 @@ class _Kubelet:
 
 
 def test_pods_that_fail_under_load_saturate_a_service_and_are_reported(
-    plane: ControlPlane, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    plane: ControlPlane,
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    patient: None,
+    tmp_path: Path,
 ) -> None:
     # given a service that answers every request, whose pods do not bear more than two at a time
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -588,7 +602,7 @@ def test_pods_that_fail_under_load_saturate_a_service_and_are_reported(
     judged = SaturationFolder(tmp_path / "run")
     run = RUN_TYPE.judge(judged)
     *before, failed = run.result.steps
-    assert [step.saturated for step in before] == ["", ""]
+    assert [level.saturated for level in before] == ["", ""]
     assert failed.success == 1.0 and failed.saturated == "1 pod did not stay ready, 1 restart"
     assert run.result.verdict.reason == "3 in flight: 1 pod did not stay ready, 1 restart"
     # and text and page show what Kubernetes said of it

@@ -11,7 +11,6 @@ from tests.conftest import call
 from tests.unit.valid import checked
 
 
-@pytest.mark.timeout(600)
 def test_workers_share_a_gpu(tmp_path: Path) -> None:
     torch = pytest.importorskip(
         "torch", reason="torch is not installed (pip install 'scaletest[torch]')"

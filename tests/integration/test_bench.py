@@ -443,7 +443,7 @@ def test_no_process_namespace_or_file_remains_however_a_benchmark_ends(
     [
         ("IPerf", "iperf3", ["duration=1"]),
         ("IPerf", "iperf3", ["duration=1", "hostNetwork=true", "networkName=ns/net", "mtu=9000"]),
-        ("MPIPingPong", "mpirun", ["maxlog=16"]),
+        ("MPIPingPong", "mpirun", ["maxlog=8"]),
         ("Fio", "fio", ["runtime=1s", "size=8M", "direct=0"]),
     ],
 )

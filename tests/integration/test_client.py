@@ -42,7 +42,7 @@ class Service:
     def get(self, path: str, **headers: str) -> str:
         """The body; raises HTTPError on a refusal."""
         request = urllib.request.Request(f"http://{self.address}{path}", headers=headers)
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return str(answer.read().decode())
 
     def status(self, path: str, **headers: str) -> int:
@@ -57,7 +57,7 @@ class Service:
     def raw(self, data: bytes) -> bytes:
         """What comes back for these bytes."""
         host, port = self.address.rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=20) as peer:
+        with socket.create_connection((host, int(port)), timeout=120) as peer:
             peer.sendall(data)
             answer = b""
             while chunk := peer.recv(65536):
@@ -203,7 +203,7 @@ def test_malformed_http_requests_are_refused_and_counted(serve: Start) -> None:
 def test_silent_connections_block_no_other_request(serve: Start) -> None:
     service = serve("--parallel", "0")
     host, port = service.address.rsplit(":", 1)
-    silent = [socket.create_connection((host, int(port)), timeout=20) for _ in range(250)]
+    silent = [socket.create_connection((host, int(port)), timeout=120) for _ in range(250)]
     try:
         for peer in silent[::2]:
             peer.sendall(b"GET /stats HTTP/1.1\r\nHost:")

@@ -70,3 +70,5 @@ def test_without_any_server_the_error_says_how_to_install_one(
 def test_a_server_that_cannot_start_shows_its_log() -> None:
     with pytest.raises(Unreachable, match="did not start"):
         EmbeddedServer(program="/bin/false").start()
+    with pytest.raises(Unreachable, match="did not start"), EmbeddedServer(program="/bin/false"):
+        pass

@@ -48,7 +48,7 @@ def export() -> Iterator[Start]:
 
 def get(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(url, timeout=120) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

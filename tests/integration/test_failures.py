@@ -73,8 +73,10 @@ def test_a_request_that_its_workers_lose_is_kept_with_their_node(
 ) -> None:
     # given requests that kill their worker
     line = ("--heartbeat", "0.4", "--max-attempts", "1", *SHELL)
-    start("--name", "victim", *line)
+    victim = start("--name", "victim", *line)
     client.submit([request := Request(client.new_id(), "q", ("kill -9 $PPID; sleep 60",))])
+    # (which may take a while, and the other worker shall not take it)
+    victim.wait(60)
     start("--name", "reaper", "--heartbeat", "0.4", "--max-attempts", "1", *SHELL)
     row = eventually(lambda: by_id(redis).get(request.id))
     assert (row.outcome, row.reason, row.error) == ("failed", "lost", "lost 1 times, by victim")

@@ -273,7 +273,7 @@ def has_tls(program: str) -> bool:
     """
     lines = "tls-auth-clients no\nmaxmemory no\n"
     tried = subprocess.run(
-        [program, "-"], input=lines, text=True, capture_output=True, timeout=30, check=False
+        [program, "-"], input=lines, text=True, capture_output=True, timeout=280, check=False
     )
     return "tls-auth-clients" not in tried.stdout + tried.stderr
 

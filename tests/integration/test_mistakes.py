@@ -6,6 +6,7 @@ Commands that are right stand here too, where another tool's habits would make t
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -249,11 +250,11 @@ TYPED = [
 
 
 @pytest.fixture
-def closed() -> str:
-    """An address of this machine where nothing listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{listener.getsockname()[1]}"
+def closed() -> Iterator[str]:
+    """An address of this machine where nothing listens, and nobody else can."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{reserved.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("typed", TYPED, ids=lambda typed: typed.line)

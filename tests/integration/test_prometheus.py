@@ -47,7 +47,7 @@ def expressions() -> list[str]:
 
 def get(url: str) -> Any:
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=120) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         # while it starts it answers 503 with plain text
@@ -151,7 +151,7 @@ def test_the_rules_pass_promtool(tmp_path: Path) -> None:
 
 def test_the_exposition_passes_promtool(exporter: str) -> None:
     promtool = tool("promtool")
-    with urllib.request.urlopen(f"http://{exporter}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{exporter}/metrics", timeout=120) as answer:
         text = answer.read()
     result = subprocess.run(
         [promtool, "check", "metrics"], input=text, capture_output=True, check=False

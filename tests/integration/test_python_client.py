@@ -107,10 +107,16 @@ def test_limits_failures_and_cancelled_requests(
 
 
 def test_the_end_of_the_program_takes_back_what_waits(url: str, queues: Queues) -> None:
+    def interrupt() -> None:
+        eventually(lambda: queues.state("q").waiting == 500)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
     with pytest.raises(KeyboardInterrupt), scaletest.Client(url) as client:
         replies = client.map("q", range(500), in_flight=500)
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        interrupter.start()
         next(replies)
+    interrupter.join()
     state = queues.state("q")
     assert (state.waiting, state.balance) == (0, 0)
 

@@ -36,11 +36,12 @@ except KeyboardInterrupt:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """The folder in which a Redis of a run's own lies, and runs that nobody names."""
-    folder = tmp_path / "own"
-    folder.mkdir()
-    # a socket's path is short
+    # without the name of the test: a socket's path has 107 bytes at most
+    folder = tmp_path_factory.mktemp("own")
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

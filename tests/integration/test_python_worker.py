@@ -55,7 +55,6 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.timeout(600)
 def test_every_end_of_a_request_is_an_answer_and_the_next_one_runs(
     client: Client, start: Callable[..., Any], file: Path
 ) -> None:

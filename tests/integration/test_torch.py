@@ -33,7 +33,6 @@ def installed() -> None:
         pytest.skip("torch is not installed (pip install 'scaletest[torch]')")
 
 
-@pytest.mark.timeout(600)
 def test_every_model_runs_through_the_queue(client: Client, start: Callable[..., Any]) -> None:
     start("--", "torch", *TINY)
     client.submit([Request(name, "q", arguments) for name, arguments in ARGUMENTS.items()])

@@ -40,7 +40,9 @@ from tests.unit.queue_pages import HOSTILE
 # A seed cannot be made simpler.
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
 real = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, phases=PHASES
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=25,
+    phases=PHASES,
 )
 FAR_FUTURE = 9e18
 MOST_BYTES = 1_000_000

@@ -108,15 +108,22 @@ def test_a_frozen_redis_keeps_no_other_page_waiting(own: EmbeddedServer, tmp_pat
         assert answer(base)[0] == 200
         os.kill(process, signal.SIGSTOP)
         stack.callback(os.kill, process, signal.SIGCONT)
-        # when more pages are asked for than may wait for it, expect an answer of each, and that
-        # what needs no Redis is answered while they wait
-        with ThreadPoolExecutor(4 * READS) as browsers:
-            waiting = [browsers.submit(answer, base + READING[n % 6]) for n in range(4 * READS)]
-            for path in NOT_READING:
-                assert answer(base + path)[0] == 200
-            assert not all(page.done() for page in waiting)
-            answers = [page.result() for page in waiting]
-        assert {status for status, _ in answers} <= {200, 503}
-        assert any("cannot be reached: Timeout" in text for _, text in answers)
+        # (a busy machine may ask so late that none waits any more, and asks again)
+        eventually(lambda: others_are_answered_meanwhile(base))
         os.kill(process, signal.SIGCONT)
         eventually(lambda: answer(base)[0] == 200)
+
+
+def others_are_answered_meanwhile(base: str) -> bool:
+    """Ask for more pages than may wait for a frozen Redis, each of which has an answer; whether
+    what needs no Redis was answered while they waited.
+    """
+    with ThreadPoolExecutor(4 * READS) as browsers:
+        waiting = [browsers.submit(answer, base + READING[n % 6]) for n in range(4 * READS)]
+        for path in NOT_READING:
+            assert answer(base + path)[0] == 200
+        is_meanwhile = not all(page.done() for page in waiting)
+        answers = [page.result() for page in waiting]
+    assert {status for status, _ in answers} <= {200, 503}
+    assert any("cannot be reached: Timeout" in text for _, text in answers)
+    return is_meanwhile

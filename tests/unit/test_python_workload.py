@@ -60,6 +60,8 @@ class Behaviour:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             os.system("sleep 600 &")
             time.sleep(600)
+        if how.startswith("/"):
+            open(how, "w").close()
         if how == "no device":
             raise NoDevice("the decoder is taken", hint="wait for it")
         if how == "text":
@@ -237,12 +239,20 @@ def test_binary_output_is_no_answer(runtime: Runtime) -> None:
     assert runtime.run((), 60.0)[0].figures["runs"] == 2
 
 
-def test_killed_from_outside_it_fails_and_the_next_request_runs(runtime: Runtime) -> None:
+def test_killed_from_outside_it_fails_and_the_next_request_runs(
+    runtime: Runtime, tmp_path: Path
+) -> None:
     pid = int(runtime.run((), 0.0)[0].figures["pid"])
-    timer = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
-    timer.start()
-    result, _ = runtime.run(("", "60"), 0.0)
-    timer.join()
+    begun = tmp_path / "begun"
+
+    def kill() -> None:
+        eventually(begun.exists)
+        os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    result, _ = runtime.run((str(begun), "600"), 0.0)
+    killer.join()
     assert (result.outcome, result.reason) == (Outcome.FAILED, Reason.SIGNAL)
     # one that ended between two requests is no failure
     pid = int(runtime.run((), 0.0)[0].figures["pid"])

@@ -25,7 +25,7 @@ from tests.conftest import call
 
 # They need the cores for themselves: what gets a fifth of a core is starved beside tests that want
 # whole ones.
-pytestmark = [pytest.mark.timeout(400), pytest.mark.weekly(part="causes")]
+pytestmark = pytest.mark.weekly(part="causes")
 
 IMAGE, REDIS = f"scaletest:{__version__}", "valkey/valkey:9.1"
 SAFE = {

@@ -128,7 +128,7 @@ def test_keda_starts_jobs_for_waiting_requests(real: ControlPlane) -> None:
     with Jobs(real, namespace) as jobs:
         # when twelve requests come at once, expect Jobs of KEDA's that do them, and end
         assert done(burst("long", 12)) == (12, 0)
-        eventually(lambda: jobs.succeeded("ScaledJob"), 120)
+        eventually(lambda: jobs.succeeded("ScaledJob"))
         # when four wait for the night, and it comes
         process = burst("nightly", 4)
         eventually(lambda: waiting("nightly") == 4)
@@ -137,5 +137,5 @@ def test_keda_starts_jobs_for_waiting_requests(real: ControlPlane) -> None:
         )
         # expect the same of its Job, which ends when the queue is empty
         assert done(process) == (4, 0)
-        eventually(lambda: jobs.succeeded("CronJob"), 120)
+        eventually(lambda: jobs.succeeded("CronJob"))
     helm("uninstall", "bench", "-n", namespace, "--wait")

@@ -126,7 +126,7 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
         )
     # and when the set is deleted nothing is left
     real.kubectl("-n", namespace, "delete", "benchmarkset", "sweep", "--timeout=60s")
-    eventually(lambda: not get(real, namespace, "iperfs,jobs,pods,services"), 120)
+    eventually(lambda: not get(real, namespace, "iperfs,jobs,pods,services"))
 
 
 SMALL = {
@@ -150,7 +150,7 @@ def test_mpi_starts_its_processes_in_worker_pods(real: ControlPlane, namespace: 
     assert set(status["headlines"]) == {"peakBandwidth", "minimumLatency"}
     assert (status["network"]["interface"], len(status["pods"]["worker"])) == ("eth0", 2)
     # and that its key has gone with its pods
-    eventually(lambda: not get(real, namespace, "secrets,jobs,pods"), 120)
+    eventually(lambda: not get(real, namespace, "secrets,jobs,pods"))
 
 
 @pytest.mark.skipif(not OPENFOAM, reason="SCALETEST_TEST_OPENFOAM is not set: its image is large")
@@ -218,8 +218,7 @@ def test_fio_measures_existing_shared_and_per_worker_claims(
         lambda: (
             [claim["metadata"]["name"] for claim in get(real, namespace, "persistentvolumeclaims")]
             == left
-        ),
-        120,
+        )
     )
 
 
@@ -307,7 +306,7 @@ def test_a_set_is_measured_exactly_once_though_the_operators_pod_is_killed(
             order = ("Preparing", "Running", "Summarising", "Completed")
             return rows.get(name) in order[order.index(phase) :]
 
-        eventually(reached, 120)
+        eventually(reached)
         labels = "app.kubernetes.io/component=operator"
         real.kubectl("-n", home, "delete", "pod", "-l", labels, "--force", "--grace-period=0")
     eventually(

@@ -88,7 +88,7 @@ def test_pages_show_queues_and_the_runs_of_a_volume(real: ControlPlane, tmp_path
     # expect the queue, read as a user of Redis who changes nothing, and the run
     assert pages.proxy(UI, PORT, "/readyz") == '{"status": "ok"}'
     assert "<html" in pages.proxy(UI, PORT, "/")
-    eventually(lambda: "/runs/first" in pages.proxy(UI, PORT, "/runs"), 60)
+    eventually(lambda: "/runs/first" in pages.proxy(UI, PORT, "/runs"))
     assert "<svg" in pages.proxy(UI, PORT, "/runs/first")
     # and neither a token in their pod nor a file that they can write
     touch = ("exec", f"deployment/{UI}", "--", "touch")
@@ -103,10 +103,10 @@ def test_pages_show_queues_and_the_runs_of_a_volume(real: ControlPlane, tmp_path
     helm("rollback", "bench", "1", "-n", namespace, "--wait")
     # expect that they say so, and then show it again
     assert "ui.archive.existingClaim" in without and "/runs/first" not in without
-    eventually(lambda: "/runs/first" in pages.proxy(UI, PORT, "/runs"), 60)
+    eventually(lambda: "/runs/first" in pages.proxy(UI, PORT, "/runs"))
     # when Redis goes
     pages.kubectl("scale", "statefulset", "bench-redis", "--replicas=0")
-    eventually(lambda: not container_status(pages)["ready"], 60)
+    eventually(lambda: not container_status(pages)["ready"])
     # expect that they are not started again for it, and are ready when it is back
     pages.kubectl("scale", "statefulset", "bench-redis", "--replicas=1")
     eventually(lambda: container_status(pages)["ready"], START_S)
