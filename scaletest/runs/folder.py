@@ -21,7 +21,6 @@ from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from scaletest.archive.environment import fresh_of, make_folder, open_private, replace_private
 from scaletest.model import wire
-from scaletest.model.declared import Document
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import UNLABELLED, Labels
 
@@ -74,6 +73,10 @@ class AnyPlan(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `kind` when it is no validation."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote; InvalidValue for anything else."""
 
 
 class RunFolder:
@@ -315,7 +318,7 @@ def _hold(file: IO[Any]) -> None:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
-PlanT = TypeVar("PlanT", bound=Document)
+PlanT = TypeVar("PlanT", bound=AnyPlan)
 
 
 class TypedFolder(RunFolder, Generic[PlanT]):
