@@ -12,7 +12,7 @@ import platform
 import re
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -36,6 +36,25 @@ def open_private(path: Path, mode: str, **options: Any) -> IO[Any]:
     return os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | _FLAGS[mode[0]], 0o600), mode, **options
     )
+
+
+def replace_private(path: Path, parts: Iterable[bytes], *, durable: bool = True) -> None:
+    """Write a file of these parts: a reader sees the old one or the new one, and never a part. A
+    new one is for its owner only. durable: and return when it is on disk.
+    """
+    fresh = fresh_of(path)
+    fresh.unlink(missing_ok=True)
+    with open_private(fresh, "xb") as file:
+        file.writelines(parts)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def fresh_of(path: Path) -> Path:
+    """Where the next version of a file is written."""
+    return path.with_name(f".{path.name}.new")
 
 
 # For processes of a run: its settings are those of its plan, and not again those of the user.

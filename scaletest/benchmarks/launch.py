@@ -85,7 +85,7 @@ def start(
     document = _document(subject, changes)
     if is_here(place):
         document = _with_local_defaults(document)
-    folder = BenchmarkFolder(RunFolder(new_path(os.environ, run_dir)))
+    folder = BenchmarkFolder(new_path(os.environ, run_dir))
     with _executor(place, folder, progress) as executor:
         look = _look(place)
         # everything that the executor cannot do is refused before anything is started
@@ -95,14 +95,14 @@ def start(
             executor.refuse(benchmark)
         if is_here(place):
             _look_before(plan, place, progress)
-        RunFolder.create(folder.path)
-        with folder.files.locked():
-            folder.files.begin(plan, {**environment(sys.argv), **_where(plan, place)}, labels)
+        folder.make(empty=True)
+        with folder.locked():
+            folder.begin(plan, {**environment(sys.argv), **_where(plan, place)}, labels)
             if plan.paused:
                 progress.message(f"paused; go on with: {_resumption(folder)}")
             else:
                 _go_on(folder, plan, {}, executor, look, progress)
-    return RUN_TYPE.judge(folder.files)
+    return RUN_TYPE.judge(folder)
 
 
 def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
@@ -114,7 +114,7 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
             "name another run",
         )
     )
-    folder = BenchmarkFolder(files)
+    folder = BenchmarkFolder(files.path)
     with files.locked(), _executor(place, folder, progress) as executor:
         look = _look(place)
         stored = folder.load()
@@ -128,7 +128,7 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
             progress,
             wire.texts(stored.result.get("noticed")),
         )
-    return RUN_TYPE.judge(folder.files)
+    return RUN_TYPE.judge(folder)
 
 
 class _Course:
@@ -237,7 +237,7 @@ def _go_on(
     """Run what has not ended yet, and write the result."""
     noticed = look()
     progress.warn(noticed)
-    with stopping(_stop, unwind=True), progress.of_run(folder.files, plan.workload):
+    with stopping(_stop, unwind=True), progress.of_run(folder, plan.workload):
         try:
             run(plan, ended, executor, folder.store, _Course(plan, len(ended), progress))
         except KeyboardInterrupt:
@@ -245,7 +245,7 @@ def _go_on(
         finally:
             succeeded, failed = counts(plan, ended)
             finished = datetime.now(UTC).isoformat(timespec="seconds")
-            folder.files.write(
+            folder.write(
                 RESULT,
                 {
                     "schema_version": 1,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, contrast, evaluate_benchmarks
 from scaletest.analysis.comparison import Contrast, Measure, Place
@@ -16,10 +16,10 @@ from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
-from scaletest.model import checks, wire
+from scaletest.model import wire
 from scaletest.model.errors import UsageError
-from scaletest.runs.folder import COMMON, ENVIRONMENT, LOGS, PLAN, RECORDS, RESULT, RunFolder
-from scaletest.runs.run_type import course
+from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, RunFolder, TypedFolder
+from scaletest.runs.run_type import FolderType, course
 
 # Of the records that a list reads.
 MOST_CURVE_BYTES = 1024**2
@@ -36,12 +36,18 @@ class StoredBenchmarks:
     result: dict[str, Any]
 
 
-class BenchmarkFolder:
+def _read_ended(line: str) -> BenchmarkResult:
+    return BenchmarkResult.from_dict(wire.load(line, f"a line of {RECORDS}"))
+
+
+class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
     """The ended benchmarks of one run on disk."""
 
-    def __init__(self, files: RunFolder) -> None:
-        self.files = files
-        self.path, self.name = files.path, files.name
+    run_type = KIND
+    plan_type = BenchmarkPlan
+    readers: ClassVar = {RECORDS: _read_ended}
+    expected = "benchmarks"
+    remedy = "see: scaletest bench list"
 
     @property
     def logs(self) -> Path:
@@ -50,50 +56,24 @@ class BenchmarkFolder:
 
     def store(self, ended: BenchmarkResult) -> None:
         """Append a benchmark that has ended, and make sure it is on disk."""
-        self.files.append(RECORDS, [wire.dump(ended.to_dict())])
+        self.append(RECORDS, [wire.dump(ended.to_dict())])
 
     def forget(self, stored: StoredBenchmarks) -> None:
         """Rewrite the records to `stored`: a line that was cut off leaves nothing behind."""
-        self.files.replace(RECORDS, (wire.dump(each.to_dict()) for each in stored.ended.values()))
+        self.replace(RECORDS, (wire.dump(each.to_dict()) for each in stored.ended.values()))
 
     def load(self) -> StoredBenchmarks:
         """Read everything; UsageError when this is no run of benchmarks, or cannot be read."""
-        with self.files.readable():
-            plan = self._plan()
-            ended = {benchmark.name: benchmark for benchmark in self._ended()}
-            environment, result = self.files.read(ENVIRONMENT), self.files.read(RESULT)
-            return StoredBenchmarks(plan, environment, ended, result)
-
-    def check(self) -> None:
-        """UsageError unless the whole run can be read. Never holds more than a benchmark of it."""
-        with self.files.readable():
-            self._plan()
-            for name in (ENVIRONMENT, RESULT):
-                self.files.read(name)
-            for _ in self._ended():
-                pass
-
-    def _plan(self) -> BenchmarkPlan:
-        plan = self.files.read(PLAN)
-        checks.refuse(
-            (
-                plan.get("kind") != KIND,
-                f"{self.path} holds no benchmarks",
-                "see: scaletest bench list",
-            )
-        )
-        return BenchmarkPlan.from_dict(plan)
-
-    def _ended(self) -> Iterator[BenchmarkResult]:
-        for line in self.files.lines(RECORDS):
-            yield BenchmarkResult.from_dict(wire.load(line, f"a line of {RECORDS}"))
+        with self.readable():
+            plan = self.plan()
+            ended = {benchmark.name: benchmark for benchmark in self.rows(RECORDS)}
+            return StoredBenchmarks(plan, self.read(ENVIRONMENT), ended, self.read(RESULT))
 
 
-class BenchmarkType:
+class BenchmarkType(FolderType):
     """What the rest of the product asks about them."""
 
-    name = KIND
-    layout = COMMON
+    folder = BenchmarkFolder
     curve_title = "first number of each benchmark"
 
     def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
@@ -108,17 +88,9 @@ class BenchmarkType:
         firsts = (list(each.values())[:1] for each in headlines if isinstance(each, dict))
         return course([{"first": number} for number in chain.from_iterable(firsts)], "first")
 
-    def plan(self, document: dict[str, Any]) -> BenchmarkPlan:
-        """Read and check a plan; InvalidValue names the field."""
-        return BenchmarkPlan.from_dict(document)
-
-    def check(self, folder: RunFolder) -> None:
-        """UsageError or InvalidValue unless the whole run can be read."""
-        BenchmarkFolder(folder).check()
-
     def judge(self, folder: RunFolder) -> BenchmarkRun:
         """The run in a folder; UsageError when it cannot be read."""
-        stored = BenchmarkFolder(folder).load()
+        stored = BenchmarkFolder(folder.path).load()
         return evaluate_benchmarks(
             stored.plan,
             stored.ended,

@@ -26,13 +26,15 @@ from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.headings import HeadedGroup, first, heading
 from scaletest.cli.output import Output, as_text, echo, write
-from scaletest.model import Record, checks
+from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import masked
 from scaletest.render.contents import Pairs
 from scaletest.render.numbers import seconds
 from scaletest.report import formats
 from scaletest.report.autoscaling import Simulation, simulation_report
+from scaletest.runs.folder import RECORDS
+from scaletest.validation.folder import ValidationFolder
 
 
 @click.group("autoscale", cls=HeadedGroup)
@@ -303,14 +305,7 @@ def rules(output: Output) -> None:
 
 
 def _recorded(run: str) -> list[float]:
-    folder = Path(run)
-    if not (folder / "records.jsonl").is_file():
-        folder = stored.find(run).path
-    try:
-        lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidValue(f"the run cannot be read: {error}", hint="give another --run") from error
-    records = map(Record.from_json, lines)
+    records = ValidationFolder(stored.find(run).path).rows(RECORDS)
     return [record.reply.run_s for record in records if record.ok]
 
 

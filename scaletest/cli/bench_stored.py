@@ -161,7 +161,7 @@ def _row(folder: RunFolder) -> dict[str, object]:
         "what": None,
     }
     try:
-        stored_run = BenchmarkFolder(folder).load()
+        stored_run = BenchmarkFolder(folder.path).load()
         succeeded, failed = counts(stored_run.plan, stored_run.ended)
     except ScaletestError as error:
         return {**row, "problem": str(error)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 
 from scaletest.analysis.schemas import DOCUMENTS
-from scaletest.archive.environment import make_folder, open_private
+from scaletest.archive.environment import make_folder, replace_private
 from scaletest.cli import options as shared
 from scaletest.cli import (
     saturate,
@@ -126,15 +127,12 @@ def _place() -> Path:
 
 def _write(text: str, path: Path) -> None:
     """Write the file whole or not at all. A new one is for its owner only."""
-    fresh = path.with_name(f".{path.name}.new")
     try:
         make_folder(path.parent)
-        fresh.unlink(missing_ok=True)
-        with open_private(fresh, "x", encoding="utf-8", newline="") as file:
-            file.write(text)
-        if path.exists():
-            fresh.chmod(path.stat().st_mode & 0o777)
-        fresh.replace(path)
+        before = path.stat() if path.exists() else None
+        replace_private(path, [text.encode()])
+        if before is not None:
+            path.chmod(stat.S_IMODE(before.st_mode))
     except OSError as error:
         raise UsageError(
             f"{path} cannot be written: {error.strerror}",

@@ -14,6 +14,7 @@ import click
 
 from scaletest.cli import complete
 from scaletest.cli.headings import heading
+from scaletest.cli.index import key_of
 from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
 from scaletest.compat import article
 from scaletest.documents import reader
@@ -37,7 +38,8 @@ def schema(command: click.Command) -> Schema:
 
 def settings(command: click.Command) -> dict[str, click.Parameter]:
     """The options by their keys: the flag's name with underscores."""
-    return {_key(option): option for option in command.params if option.name not in _NO_SETTINGS}
+    options = [option for option in command.params if option.name not in _NO_SETTINGS]
+    return {key_of(option.opts): option for option in options}
 
 
 def read(name: str, command: click.Command) -> dict[str, object]:
@@ -57,12 +59,6 @@ def read(name: str, command: click.Command) -> dict[str, object]:
         str(named[known(key, named, label)].name): _value(named[key], value, f"{key} in {label}")
         for key, value in data.items()
     }
-
-
-def _key(option: click.Parameter) -> str:
-    if isinstance(option, click.Option):
-        return max(option.opts, key=len).lstrip("-").replace("-", "_")
-    return option.name or ""
 
 
 def _many(option: click.Parameter) -> bool:

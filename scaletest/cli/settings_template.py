@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 
 from scaletest.cli.settings import SHARED, Route, options_of
+from scaletest.cli.settings_keys import command_of
 
 HEAD = """\
 # Settings of scaletest: defaults of options, for every call by this user.
@@ -61,16 +62,11 @@ def _shared() -> Iterator[str]:
 
 def _commands(root: click.Group) -> Iterator[str]:
     for route, names in OFTEN.items():
-        command: click.Command = root
+        options = options_of(command_of(root, route))
         yield ""
-        for depth, word in enumerate(route):
-            assert isinstance(command, click.Group)
-            child = command.get_command(click.Context(command), word)
-            assert child is not None
-            command = child
-            yield f"{'  ' * depth}{word}:"
+        yield from (f"{'  ' * depth}{word}:" for depth, word in enumerate(route))
         for name in names:
-            yield from _option(options_of(command)[name], name, "  " * len(route))
+            yield from _option(options[name], name, "  " * len(route))
 
 
 def _option(option: click.Option, name: str, indent: str) -> Iterator[str]:

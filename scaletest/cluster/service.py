@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ import msgspec
 from scaletest.cluster import connection
 from scaletest.cluster.connection import (
     TIMEOUT_S,
+    Busy,
     Cluster,
     Missing,
     Raw,
@@ -31,6 +33,8 @@ from scaletest.model.errors import (
     Unreachable,
     WaitTimeout,
 )
+
+logger = logging.getLogger("scaletest.cluster")
 
 # The proxy consumes the header Authorization, so the client's token has a header of its own.
 TOKEN_HEADER = "Scaletest-Token"
@@ -178,6 +182,34 @@ class Service:
         return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
 
 
+def await_release(
+    deployment: Deployment,
+    scaled_object: str,
+    clock: Callable[[], float],
+    sleep: Callable[[float], object],
+) -> None:
+    """Wait until KEDA has deleted the HPA of a paused ScaledObject, which would continue to scale.
+    WaitTimeout when it does not.
+    """
+    deadline = clock() + RELEASE_S
+    while True:
+        try:
+            if deployment.released(scaled_object):
+                return
+        except Busy as error:
+            logger.warning("%s; trying again", error)
+        if clock() >= deadline:
+            raise WaitTimeout(
+                f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is"
+                " still there",
+                hint=(
+                    "check that KEDA's operator runs: it removes the HPA while the ScaledObject is"
+                    " paused"
+                ),
+            )
+        sleep(INTERVAL_S)
+
+
 class AutoscalerHold:
     """Holds the autoscalers of a Deployment during a run, so that they do not scale it.
 
@@ -236,15 +268,7 @@ class AutoscalerHold:
             return
         self._paused.append(scaled_object)
         self._deployment.pause(scaled_object, True)
-        deadline = self._clock() + RELEASE_S
-        while not self._deployment.released(scaled_object):
-            if self._clock() > deadline:
-                raise WaitTimeout(
-                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, but its HPA"
-                    " still exists",
-                    hint="is KEDA's operator running?",
-                )
-            self._sleep(INTERVAL_S)
+        await_release(self._deployment, scaled_object, self._clock, self._sleep)
 
     def adopt(self) -> list[str]:
         """Take over autoscalers that a killed run holds, for `release`; their names."""

@@ -30,24 +30,18 @@ def queue_name(name: str) -> str:
 
     The first character, and each after a slash, is a letter or a digit.
     """
-    if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
-        raise InvalidValue(
-            f"invalid queue name {_shown(name)}",
-            hint=(
-                "use 1 to 100 letters, digits, '.', '_', '-' or '/', a letter or digit first and"
-                " after a '/'"
-            ),
-        )
-    return name
+    return _fitting(
+        name,
+        QUEUE_NAME,
+        "queue name",
+        "use 1 to 100 letters, digits, '.', '_', '-' or '/', a letter or digit first and after"
+        " a '/'",
+    )
 
 
 def request_id(text: str) -> str:
     """A request id: what RQ accepts as a job id, 128 characters at most."""
-    if not isinstance(text, str) or not REQUEST_ID.fullmatch(text):
-        raise InvalidValue(
-            f"invalid request id {_shown(text)}", hint="use letters, digits, '_' and '-' only"
-        )
-    return text
+    return _fitting(text, REQUEST_ID, "request id", "use letters, digits, '_' and '-' only")
 
 
 def worker_name(name: str) -> str:
@@ -55,11 +49,14 @@ def worker_name(name: str) -> str:
 
     It becomes part of Redis keys and of lease members.
     """
-    if not isinstance(name, str) or not WORKER_NAME.fullmatch(name):
-        raise InvalidValue(
-            f"invalid worker name {_shown(name)}", hint="use letters, digits, '.', '_' and '-' only"
-        )
-    return name
+    return _fitting(name, WORKER_NAME, "worker name", "use letters, digits, '.', '_' and '-' only")
+
+
+def _fitting(text: object, pattern: re.Pattern[str], subject: str, hint: str) -> str:
+    """The text, where all of it fits the pattern. subject: as the error calls it."""
+    if not isinstance(text, str) or not pattern.fullmatch(text):
+        raise InvalidValue(f"invalid {subject} {_shown(text)}", hint=hint)
+    return text
 
 
 def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> tuple[str, ...]:

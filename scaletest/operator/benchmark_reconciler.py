@@ -137,18 +137,18 @@ def reconcile(
     kind: Kind, objects: Documents, namespace: str, name: str, settings: ReconcileSettings
 ) -> str:
     """Bring a benchmark forward; its phase if that has changed, else ""."""
-    document = objects.find(resource(kind), namespace, name)
-    if document is None or document["metadata"].get("deletionTimestamp"):
-        return ""
-    lock = Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
+
+    def lock(document: Document) -> Lock:
+        return Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
+
     return report(
         resource(kind),
         objects,
         namespace,
-        document,
+        name,
         settings,
-        _Pass(kind, document, objects, namespace, settings, lock).act,
-        lock.give_back,
+        lambda document: _Pass(kind, document, objects, namespace, settings, lock(document)).act(),
+        lambda document: lock(document).give_back(),
     )
 
 
@@ -156,30 +156,33 @@ def report(
     resource: Resource,
     objects: Documents,
     namespace: str,
-    document: Document,
+    name: str,
     settings: ReconcileSettings,
-    act: Callable[[], tuple[Document, str]],
-    free: Callable[[], object] = lambda: None,
+    act: Callable[[Document], tuple[Document, str]],
+    free: Callable[[Document], object] = lambda document: None,
 ) -> str:
     """Act for an object that has not ended, write its status, and send an event for a new phase.
 
     act: gives the new status, and the message of the event. free: gives back what the object holds
     once its end is written, before anything else can fail. Returns the phase if it has changed,
-    else "".
+    else "", also for an object that is gone or is being deleted.
     """
+    document = objects.find(resource, namespace, name)
+    if document is None or document["metadata"].get("deletionTimestamp"):
+        return ""
     before = document.get("status") or {}
     if ended(document):
         if status.changed(document):
             late = status.after_late_edit(document, settings.clock())
             write_status(resource, objects, namespace, document, late, settings)
         return ""
-    now, message = act()
+    now, message = act(document)
     is_written = write_status(resource, objects, namespace, document, now, settings)
     phase = str(now["phase"])
     if not is_written or phase == before.get("phase"):
         return ""
     if ended({"status": now}):
-        free()
+        free(document)
     event_type = "Warning" if phase == BenchmarkPhase.FAILED else "Normal"
     settings.send_event(document, event_type, phase, message or phase)
     return phase

@@ -25,11 +25,8 @@ def reconcile(
     name: str,
 ) -> str:
     """Bring an object of theirs forward; its phase if that has changed, else ""."""
-    document = objects.find(theirs, namespace, name)
-    if document is None or document["metadata"].get("deletionTimestamp"):
-        return ""
-    act = partial(_copy, ours, objects, namespace, document)
-    return report(theirs, objects, namespace, document, settings, act)
+    act = partial(_copy, ours, objects, namespace)
+    return report(theirs, objects, namespace, name, settings, act)
 
 
 def _copy(

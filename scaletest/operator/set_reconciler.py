@@ -89,19 +89,16 @@ def reconcile(
     children: the benchmarks that the index has; those that were created a moment ago may be
     missing.
     """
-    document = objects.find(SETS, namespace, name)
-    if document is None or document["metadata"].get("deletionTimestamp"):
-        return ""
-    act = partial(_attempt, objects, namespace, document, settings, children)
-    return report(SETS, objects, namespace, document, settings, act)
+    act = partial(_attempt, objects, namespace, settings, children)
+    return report(SETS, objects, namespace, name, settings, act)
 
 
 def _attempt(
     objects: Documents,
     namespace: str,
-    document: Document,
     settings: ReconcileSettings,
     children: Children,
+    document: Document,
 ) -> tuple[Document, str]:
     """The new status, whether the pass succeeded or not, and what an event says. Raises Busy."""
     before, now_s = document.get("status") or {}, settings.clock()

@@ -27,9 +27,11 @@ Row = TypeVar("Row")
 CLOCK_DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A cell with a bar. part: its length, as a part of the longest bar. interval: of its end."""
+class Share(NamedTuple):
+    """A cell with a bar. part: its length, as a part of the longest bar. interval: of its end.
+
+    JSON has it as a list, and a spark line as an object, so that a reader can tell them apart.
+    """
 
     part: float
     text: str

@@ -76,20 +76,6 @@ class ReportOutline:
     sections: Sequence[Section]
 
 
-@dataclass(frozen=True, slots=True)
-class TableFrame:
-    """A table without its rows, whose cells are of several types."""
-
-    titles: Sequence[str]
-    texts: Sequence[int] = ()
-    foreign: Sequence[int] = ()
-    spare: Sequence[str] = ()
-    layout: str = ""
-    title: str = ""
-    folded: str = ""
-    note: str = ""
-
-
 def outline(report: Report) -> ReportOutline:
     """The head and the sections of a report."""
     head = {each.name: getattr(report.head, each.name) for each in fields(HeadOutline)}
@@ -165,28 +151,22 @@ def _block(row: Mapping[str, Any]) -> Block:
 
 def _table(row: Mapping[str, Any]) -> Table:
     """A table whose rows have a cell for each title."""
-    frame = _typed(row, TableFrame)
-    _check_css(frame.layout)
-    rows = [list(map(_cell, cells)) for cells in _typed(row.get("rows"), list[list[Any]])]
-    is_even = all(len(cells) == len(frame.titles) for cells in rows)
+    table = _typed(row, Table)
+    _check_css(table.layout)
+    is_even = all(len(cells) == len(table.titles) for cells in table.rows)
     _require(is_even, "a table whose rows differ in length")
-    return Table(rows=rows, **{each.name: getattr(frame, each.name) for each in fields(frame)})
+    for cell in chain.from_iterable(table.rows):
+        _check_cell(cell)
+    return table
 
 
-def _cell(cell: object) -> Cell:
-    """A text, a bar or a spark line."""
-    if isinstance(cell, Mapping) and "values" in cell:
-        trend = _typed(cell, Trend)
-        _require(all(map(math.isfinite, trend.values)), "a spark line of no numbers")
-        return trend
-    if isinstance(cell, Mapping):
-        share = _typed(cell, Share)
-        ends = (share.part, *(share.interval or ()))
-        _require(
-            all(map(math.isfinite, ends)) and 0 <= share.part <= 1, "a bar that is no part of 1"
-        )
-        return share
-    return _typed(cell, str)
+def _check_cell(cell: Cell) -> None:
+    match cell:
+        case Trend(values=values):
+            _require(all(map(math.isfinite, values)), "a spark line of no numbers")
+        case Share(part=part, interval=interval):
+            is_finite = all(map(math.isfinite, (part, *(interval or ()))))
+            _require(is_finite and 0 <= part <= 1, "a bar that is no part of 1")
 
 
 def _chart(row: object) -> Chart:

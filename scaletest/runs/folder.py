@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from scaletest.archive.environment import make_folder, open_private
+from scaletest.archive.environment import fresh_of, make_folder, open_private, replace_private
 from scaletest.model import wire
-from scaletest.model.declared import Document
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import UNLABELLED, Labels
 
@@ -74,6 +73,10 @@ class AnyPlan(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `kind` when it is no validation."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote; InvalidValue for anything else."""
 
 
 class RunFolder:
@@ -217,7 +220,8 @@ class RunFolder:
 
     def _fresh(self, name: str) -> tuple[Path, Path]:
         """Where the next version of a file is written, and where version 0.1 wrote it."""
-        return self.path / f".{name}.new", (self.path / name).with_suffix(".new")
+        path = self.path / name
+        return fresh_of(path), path.with_suffix(".new")
 
     def begin(
         self, plan: AnyPlan, environment: Mapping[str, Any], labels: Labels = UNLABELLED
@@ -300,14 +304,7 @@ class RunFolder:
     def replace_whole(self, name: str, parts: Iterable[bytes], *, durable: bool = True) -> None:
         """Write a file of these parts as they are: a reader sees the old one or the new one."""
         with self.trouble("written"):
-            fresh, _ = self._fresh(name)
-            fresh.unlink(missing_ok=True)
-            with open_private(fresh, "xb") as file:
-                file.writelines(parts)
-                if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
-            fresh.replace(self.path / name)
+            replace_private(self.path / name, parts, durable=durable)
 
 
 def _hold(file: IO[Any]) -> None:
@@ -321,7 +318,7 @@ def _hold(file: IO[Any]) -> None:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
-PlanT = TypeVar("PlanT", bound=Document)
+PlanT = TypeVar("PlanT", bound=AnyPlan)
 
 
 class TypedFolder(RunFolder, Generic[PlanT]):

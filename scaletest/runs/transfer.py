@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from scaletest.archive.environment import open_private
+from scaletest.archive.environment import fresh_of, open_private
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import is_run_name
 from scaletest.runs.folder import STEPS, RunFolder
@@ -43,7 +43,7 @@ def export(folder: RunFolder, target: Path) -> None:
     if not target.name:
         raise UsageError(f"{str(target)!r} is no file", hint="give FILE.tar.gz")
     type_of(folder).check(folder)
-    fresh = target.with_name(f".{target.name}.new")
+    fresh = fresh_of(target)
     try:
         if target.exists():
             raise UsageError(f"{target} is there already", hint="give another name")

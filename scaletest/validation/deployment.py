@@ -19,7 +19,7 @@ from scaletest.cluster import connection, rights
 from scaletest.cluster.capacity import headroom
 from scaletest.cluster.connection import Busy, Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.service import Direct, ServiceProxy
+from scaletest.cluster.service import Direct, ServiceProxy, await_release
 from scaletest.load import ClosedLoop
 from scaletest.model import Plan, checks
 from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
@@ -34,7 +34,6 @@ logger = logging.getLogger("scaletest.validation")
 
 LOOK_S = 0.5
 PATIENCE_S = 60.0
-RELEASE_S = 30.0
 RESTORE_TRIES = 10
 
 
@@ -73,7 +72,7 @@ class KubernetesBackend:
             # noted first, so that it is undone even when no answer came
             self._paused.append(name)
             self._insist(lambda name=name: self._deployment.pause(name, True))  # type: ignore[misc]
-            self._wait_released(name)
+            await_release(self._deployment, name, self._clock, self._sleep)
         self._wanted = workers
         self._insist(lambda: self._deployment.scale(workers))
         self._asked_at = self._answered_at = self._clock()
@@ -120,26 +119,6 @@ class KubernetesBackend:
             name = self._paused[-1]
             self._restore(lambda: self._deployment.pause(name, False), f"ScaledObject {name}")  # noqa: B023
             self._paused.pop()
-
-    def _wait_released(self, scaled_object: str) -> None:
-        """Wait until KEDA's HPA is gone, which would scale the pods too. Raises WaitTimeout."""
-        deadline = self._clock() + RELEASE_S
-        while True:
-            try:
-                if self._deployment.released(scaled_object):
-                    return
-            except Busy as error:
-                logger.warning("%s; trying again", error)
-            if self._clock() >= deadline:
-                raise WaitTimeout(
-                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is"
-                    " still there",
-                    hint=(
-                        "check that KEDA's operator runs: it removes the HPA while the ScaledObject"
-                        " is paused"
-                    ),
-                )
-            self._sleep(LOOK_S)
 
     def _insist(self, act: Callable[[], None]) -> None:
         """Make a change, with retries: an API server refuses for seconds while it restarts."""

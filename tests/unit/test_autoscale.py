@@ -437,6 +437,7 @@ def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> N
 
 def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
     record = Record("q", 1, Reply("r", Outcome.SUCCEEDED, run_s=7.0), 8.0)
+    (tmp_path / "plan.json").write_text("{}")
     (tmp_path / "records.jsonl").write_text(record.to_json() + "\n")
     trace = tmp_path / "trace"
     trace.write_text("0\n5.5\n3\n")

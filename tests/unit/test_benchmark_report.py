@@ -341,15 +341,14 @@ def test_runs_of_different_specs_are_compared_only_by_force() -> None:
 
 
 def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
-    folder = BenchmarkFolder(RunFolder(tmp_path / "r"))
-    RunFolder.create(folder.path)
+    folder = BenchmarkFolder.create(tmp_path / "r")
     before = stored(broken=True)
-    folder.files.begin(before.plan, {"executor": "local"})
+    folder.begin(before.plan, {"executor": "local"})
     for benchmark_result in before.ended.values():
         folder.store(benchmark_result)
     read_again = folder.load()
     assert read_again.ended == before.ended and read_again.plan.to_dict() == before.plan.to_dict()
-    assert read_again.environment["executor"] == "local" and type_of(folder.files) is RUN_TYPE
+    assert read_again.environment["executor"] == "local" and type_of(folder) is RUN_TYPE
     with (folder.path / "records.jsonl").open("a") as file:
         file.write('{"name": "cut o')
     again = folder.load()
@@ -359,18 +358,18 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
     assert folder.load().ended == before.ended
     (folder.logs / "net-1").mkdir(parents=True)
     (folder.logs / "net-1" / "client-0.out").write_text("log")
-    assert folder.files.remove() and not folder.path.exists()
+    assert folder.remove() and not folder.path.exists()
 
 
 def test_a_run_that_holds_no_benchmarks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"kind": "other"}')
     with pytest.raises(InvalidValue, match="no run type 'other'"):
         type_of(RunFolder(tmp_path))
-    with pytest.raises(UsageError, match="holds no benchmarks"):
-        BenchmarkFolder(RunFolder(tmp_path)).load()
+    with pytest.raises(UsageError, match="is no benchmark: it is a other run"):
+        BenchmarkFolder(tmp_path).load()
     (tmp_path / "plan.json").write_text('{"kind": "benchmark", "benchmarks": [{}]}')
     with pytest.raises(UsageError, match="cannot be read"):
-        BenchmarkFolder(RunFolder(tmp_path)).load()
+        BenchmarkFolder(tmp_path).load()
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from types import FrameType
 import pytest
 
 from scaletest.cluster.deployment import PodState
+from scaletest.cluster.service import RELEASE_S
 from scaletest.model.errors import WaitTimeout
-from scaletest.validation.deployment import RELEASE_S, KubernetesBackend
+from scaletest.validation.deployment import KubernetesBackend
 
 
 class Scaled:

@@ -31,7 +31,6 @@ from scaletest.report.lifecycle import DETAILED, placed
 from scaletest.report.lifecycle_figures import phase_charts
 from scaletest.report.validation import figures
 from scaletest.runs import registry
-from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.runner import StepTally, progress_line
 from tests.conftest import missing
@@ -212,13 +211,13 @@ def test_a_pictures_axes_show_true_values() -> None:
 
 def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
     example = stored_benchmarks()
-    folder = BenchmarkFolder(RunFolder.create(tmp_path / "r"))
-    folder.files.begin(example.plan, {})
-    with folder.files.locked():
-        running = registry.report(folder.files)
+    folder = BenchmarkFolder.create(tmp_path / "r")
+    folder.begin(example.plan, {})
+    with folder.locked():
+        running = registry.report(folder)
     assert running.head.verdict.kind is VerdictKind.RUNNING
     assert "RUNNING" in formats.render(running, "text")
-    assert registry.judge(folder.files).verdict.kind is VerdictKind.INVALID
+    assert registry.judge(folder).verdict.kind is VerdictKind.INVALID
 
 
 def test_a_lifecycle_that_is_sampled_is_shown_as_running(

@@ -26,7 +26,7 @@ from scaletest.system.devices.metrics import (
 NVML = "NVML"
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
 _NODES = ("nvidiactl", "dxg")
-_MICRO, _MILLI, _PERCENT = 1e-6, 1e-3, 1e-2
+_MILLI, _PERCENT = 1e-3, 1e-2
 
 Read = Callable[[ModuleType, Any], Figures]
 
@@ -149,25 +149,9 @@ def _utilisation(pynvml: ModuleType, handle: Any) -> Figures:
     return {"busy": rates.gpu * _PERCENT, "memory_busy": rates.memory * _PERCENT}
 
 
-def _encoder(pynvml: ModuleType, handle: Any) -> Figures:
-    return {"busy.encoder": pynvml.nvmlDeviceGetEncoderUtilization(handle)[0] * _PERCENT}
-
-
-def _decoder(pynvml: ModuleType, handle: Any) -> Figures:
-    return {"busy.decoder": pynvml.nvmlDeviceGetDecoderUtilization(handle)[0] * _PERCENT}
-
-
 def _memory(pynvml: ModuleType, handle: Any) -> Figures:
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     return {"memory_used": float(memory.used), "memory_total": float(memory.total)}
-
-
-def _energy(pynvml: ModuleType, handle: Any) -> Figures:
-    return {"energy_j": pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) * _MILLI}
-
-
-def _power(pynvml: ModuleType, handle: Any) -> Figures:
-    return {"power": pynvml.nvmlDeviceGetPowerUsage(handle) * _MILLI}
 
 
 def _clock(pynvml: ModuleType, handle: Any) -> Figures:
@@ -185,22 +169,29 @@ def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
     return {"throttled": float(bool(reasons & ~NO_LIMIT))}
 
 
-def _temperature(pynvml: ModuleType, handle: Any) -> Figures:
-    return {
-        "temperature": float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))
-    }
+def _figure(name: str, unit: float, ask: Callable[[ModuleType, Any], float]) -> Read:
+    """Reads one figure; what the driver answers is in this unit."""
+    return lambda pynvml, handle: {name: ask(pynvml, handle) * unit}
 
 
 _READERS: tuple[Read, ...] = (
     _utilisation,
-    _encoder,
-    _decoder,
+    _figure(
+        "busy.encoder", _PERCENT, lambda nvml, gpu: nvml.nvmlDeviceGetEncoderUtilization(gpu)[0]
+    ),
+    _figure(
+        "busy.decoder", _PERCENT, lambda nvml, gpu: nvml.nvmlDeviceGetDecoderUtilization(gpu)[0]
+    ),
     _memory,
-    _energy,
-    _power,
+    _figure("energy_j", _MILLI, lambda nvml, gpu: nvml.nvmlDeviceGetTotalEnergyConsumption(gpu)),
+    _figure("power", _MILLI, lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu)),
     _clock,
     _throttled,
-    _temperature,
+    _figure(
+        "temperature",
+        1.0,
+        lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
+    ),
 )
 # Not supported, no permission, function not found, deprecated: it will not be otherwise next time.
 _ABSENT = frozenset((3, 4, 13, 26))
