@@ -72,18 +72,30 @@ class WorkerState(NamedTuple):
 class QueueSnapshot(DeclaredQueue):
     """A declared queue at `at_s`, Redis server time in seconds.
 
-    wait, run: requests that ended, by bucket of model/histogram.py.
+    early_wait, early_run: requests that workers of earlier versions ended, by bucket of
+    model/histogram.py. ended: the others.
     """
 
     at_s: float
-    wait: dict[int, int]
-    run: dict[int, int]
+    early_wait: dict[int, int]
+    early_run: dict[int, int]
+    ended: queue_counts.EndedCounts
     slots: tuple[queue_counts.TimeSlot, ...]
     workers: tuple[WorkerState, ...]
 
     def counter(self, name: str) -> int:
         """A counter of docs/reference/redis.md; 0 when nothing was counted yet."""
         return self.counters.get(name, 0)
+
+    @property
+    def wait(self) -> dict[int, int]:
+        """Requests that ended, by bucket of their wait."""
+        return queue_counts.added(self.early_wait, self.ended.wait)
+
+    @property
+    def run(self) -> dict[int, int]:
+        """Requests that ended, by bucket of their run time."""
+        return queue_counts.added(self.early_run, self.ended.run)
 
     @property
     def abandoned(self) -> int:
@@ -191,8 +203,9 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         counters=queue_counts.added(
             {key.decode(): _count(value) for key, value in pairs(counters)}, past.outcomes
         ),
-        wait=queue_counts.added(_numbers(wait), past.wait),
-        run=queue_counts.added(_numbers(run), past.run),
+        early_wait=_numbers(wait),
+        early_run=_numbers(run),
+        ended=past,
         slots=queue_counts.unpack(dict(pairs(ring)), past.slots),
         workers=_workers(workers, set(suspects)),
     )

@@ -25,6 +25,8 @@ from scaletest.ui.sources import Sources, remedy
 # Of the page of a command that measures: where all processors are busy it has a fortieth of one.
 # The lowest, 19, would show no page before the run is over.
 PAGE_PRIORITY = 10
+# New objects after which Python searches for garbage.
+GARBAGE_OBJECTS = 50_000
 
 
 @click.command("ui", cls=HeadedCommand)
@@ -103,8 +105,10 @@ def command(
     Thread(target=partial(fill, app), name="index", daemon=True).start()
     listening = listen if handle is None else socket.socket(fileno=handle)
     server = Server(app, listening, threads=THREADS, headers=HEADERS)
-    # a page makes very many objects: what was loaded by now is not searched for garbage each time
+    # a page makes very many objects, hardly any in a cycle: they and what was loaded by now are not
+    # searched for garbage each time
     gc.freeze()
+    gc.set_threshold(GARBAGE_OBJECTS)
     try:
         echo(f"open {server.url}{prefix.rstrip('/')}/", err=True)
         server.wait()

@@ -352,6 +352,11 @@ def _quick_test(rule: Declared) -> Callable[[Any], Any]:
         return lambda table: not table or holds(table.values())
     if "max_length" in rule.limits and not any(map(_has_rules, arguments)):
         return lambda parts: len(parts) <= rule.limits["max_length"]
+    if "max_length" in rule.limits and get_origin(rule.base) in (dict, Mapping):
+        holds_part = _quick_test(declared(arguments[1]))
+        return lambda table: (
+            len(table) <= rule.limits["max_length"] and all(map(holds_part, table.values()))
+        )
     return lambda value: False
 
 

@@ -230,7 +230,8 @@ def _figures(figures: Mapping[str, float]) -> dict[str, float]:
     """The figures by names that are safe; a negative one that cannot be negative is unknown."""
     known = {}
     for name, number in figures.items():
-        checks.number(number, "a figure of the sample", minimum=-_LARGEST, maximum=_LARGEST)
+        if not abs(number) <= _LARGEST:
+            checks.number(number, "a figure of the sample", minimum=-_LARGEST, maximum=_LARGEST)
         if number >= 0 or name == "temperature":
             known[_name(name)] = number
     return known

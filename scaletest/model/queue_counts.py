@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -35,6 +35,8 @@ _ENDED = struct.Struct("<dddddd")
 _ARRIVED = struct.Struct("<dd")
 # A double counts exactly up to here.
 _MOST = 2.0**53
+# Node and pod of a slot that has no longest run.
+NOWHERE = "", ""
 
 
 class TimeSlot(NamedTuple):
@@ -62,40 +64,56 @@ def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tup
     run was, and <i> ends as workers of earlier versions count them. ended: ends as `read` gives
     them.
     """
-    known = {slot.number: slot for slot in ended}
-    # places come first, since only those of known ends count
-    for name, packed in sorted(fields.items(), reverse=True):
-        try:
-            if name.startswith(b"at"):
-                _add_place(known, packed)
-            elif name.startswith(b"a"):
-                _add_submissions(known, packed)
-            else:
-                _add_ends(known, packed)
-        except (struct.error, ValueError, OverflowError):
-            continue
+    arrived, places = _arrived(fields), _places(fields)
+    # cheaper than naming the fields: there are thousands of slots
+    known = {
+        slot.number: TimeSlot(
+            slot.number, arrived.pop(slot.number, 0), *slot[2:7], *places.get(slot.number, NOWHERE)
+        )
+        for slot in ended
+    }
+    known |= {number: TimeSlot(number, submitted) for number, submitted in arrived.items()}
+    for slot in _ends(fields):
+        before = known.get(slot.number)
+        known[slot.number] = _together(before, slot) if before else slot
     return tuple(known[number] for number in sorted(known))
 
 
-def _add_place(known: dict[int, TimeSlot], packed: bytes) -> None:
-    slot, _, place = packed.decode("utf-8", "replace").rstrip("\n").partition("\n")
-    before = known.get(int(slot))
-    if before is not None:
-        node, _, pod = place.partition("\n")
-        # cheaper than naming the fields: there are thousands of slots
-        known[before.number] = TimeSlot(*before[:-2], node, pod)
+def _arrived(fields: Mapping[bytes, bytes]) -> dict[int, int]:
+    """Submissions by slot."""
+    rows = [
+        packed
+        for name, packed in fields.items()
+        if name.startswith(b"a") and len(packed) == _ARRIVED.size
+    ]
+    arrived: dict[int, int] = {}
+    for number, submitted in _ARRIVED.iter_unpack(b"".join(rows)):
+        if 0.0 <= number <= _MOST and 0.0 <= submitted <= _MOST:
+            arrived[int(number)] = arrived.get(int(number), 0) + int(submitted)
+    return arrived
 
 
-def _add_submissions(known: dict[int, TimeSlot], packed: bytes) -> None:
-    number, submitted = map(int, _sane(_ARRIVED.unpack(packed)))
-    before = known.get(number, TimeSlot(number))
-    known[number] = TimeSlot(number, before.submitted + submitted, *before[2:])
+def _places(fields: Mapping[bytes, bytes]) -> dict[int, tuple[str, str]]:
+    """Node and pod of the longest run by slot."""
+    places = {}
+    for name, packed in fields.items():
+        if name.startswith(b"at"):
+            try:
+                slot, node, pod = packed.decode("utf-8", "replace").split("\n", 2)
+                places[int(slot)] = node, pod.rstrip("\n")
+            except ValueError:
+                continue
+    return places
 
 
-def _add_ends(known: dict[int, TimeSlot], packed: bytes) -> None:
-    slot = _ended(packed)
-    before = known.get(slot.number)
-    known[slot.number] = _together(before, slot) if before else slot
+def _ends(fields: Mapping[bytes, bytes]) -> Iterator[TimeSlot]:
+    """Ends as workers of earlier versions count them."""
+    for name, packed in fields.items():
+        if not name.startswith(b"a"):
+            try:
+                yield _ended(packed)
+            except (struct.error, ValueError):
+                continue
 
 
 def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
@@ -152,14 +170,29 @@ LONGEST_ROW = _BYTES * (_BUCKETS + 2 * (LAST_BUCKET + 1))
 
 @dataclass(frozen=True, slots=True)
 class EndedCounts:
-    """Requests that ended: by outcome, by bucket of their wait and run times, and in the slots of
-    the last minutes.
+    """Requests that ended: by outcome, in the slots of the last minutes, and by bucket of their
+    wait and run times.
+
+    buckets: packed; they are read when somebody asks for them, as most pages show none.
     """
 
     outcomes: dict[str, int] = field(default_factory=dict)
-    wait: dict[int, int] = field(default_factory=dict)
-    run: dict[int, int] = field(default_factory=dict)
     slots: tuple[TimeSlot, ...] = ()
+    buckets: bytes = b""
+
+    @property
+    def wait(self) -> dict[int, int]:
+        """Requests by bucket of their wait."""
+        return self._counted(0)
+
+    @property
+    def run(self) -> dict[int, int]:
+        """Requests by bucket of their run time."""
+        return self._counted(1)
+
+    def _counted(self, place: int) -> dict[int, int]:
+        counts = _numbers(self.buckets)[place::2]
+        return {bucket: counted for bucket, counted in enumerate(counts) if counted}
 
 
 # The number that counts each outcome, as BITFIELD takes it.
@@ -195,30 +228,31 @@ def read(packed: bytes | None) -> EndedCounts:
             f"the row of requests that ended has {len(packed)} bytes, at most {LONGEST_ROW} are"
             " ours"
         )
-    count = len(packed) // _BYTES if packed else 0
-    if not packed or not count:
+    if not packed or len(packed) < _BYTES:
         return EndedCounts()
-    numbers = struct.unpack(f">{count}q", packed[: count * _BYTES])
-    outcomes, buckets = numbers[: len(_OUTCOMES)], numbers[_BUCKETS:]
-    if min(*outcomes, *buckets, 0) < 0:
+    numbers = _numbers(packed[: _BYTES * _BUCKETS])
+    outcomes, buckets = numbers[: len(_OUTCOMES)], packed[_BYTES * _BUCKETS :]
+    # the first byte of a negative number is above 127
+    if min(outcomes) < 0 or not buckets[::_BYTES].isascii():
         raise ValueError("a number of requests that ended is negative")
     return EndedCounts(
-        {
-            name: outcomes[number]
-            for name, number in _OUTCOMES.items()
-            if number < count and outcomes[number]
-        },
-        {bucket: counted for bucket, counted in enumerate(buckets[::2]) if counted},
-        {bucket: counted for bucket, counted in enumerate(buckets[1::2]) if counted},
-        tuple(slot for slot in _slots(numbers) if slot.ended),
+        {name: count for name, count in zip(_OUTCOMES, outcomes, strict=False) if count},
+        tuple(_slots(numbers)),
+        buckets,
     )
 
 
+def _numbers(packed: bytes) -> tuple[int, ...]:
+    """The numbers of a row, or of a part of one."""
+    count = len(packed) // _BYTES
+    return struct.unpack(f">{count}q", packed[: _BYTES * count])
+
+
 def _slots(numbers: tuple[int, ...]) -> list[TimeSlot]:
-    """The slots of the ring, unsorted, without slots that contain impossible numbers."""
+    """The slots of the ring in which requests ended, unsorted, without impossible numbers."""
     columns = [numbers[start : start + RING] for start in range(100, 700, 100)]
     return [
         TimeSlot(number, 0, ended, run_us / 1e6, wait_us / 1e6, longest_us / 1e6, total_us / 1e6)
         for number, ended, run_us, wait_us, longest_us, total_us in zip(*columns, strict=False)
-        if min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
+        if ended and min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
     ]

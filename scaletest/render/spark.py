@@ -44,7 +44,9 @@ def spark(values: Sequence[float], title: str) -> Markup:
 
 def _thinned(values: Sequence[float]) -> list[float]:
     """At most MOST_POINTS values, each the largest of its stretch."""
-    size = math.ceil(len(values) / MOST_POINTS) or 1
+    size = math.ceil(len(values) / MOST_POINTS)
+    if size <= 1:
+        return list(values)
     return [_largest(values[start : start + size]) for start in range(0, len(values), size)]
 
 

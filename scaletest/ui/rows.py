@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from scaletest.analysis.desired_workers import RecentWindow, over, reach_s
 from scaletest.broker.snapshot import IDLE, SUSPECT, QueueSnapshot, WorkerState
@@ -81,8 +82,7 @@ class QueueRow:
         return drawn(rates, text)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRow:
+class WorkerRow(NamedTuple):
     """A living worker of a queue. Times in seconds, None where unknown."""
 
     worker: WorkerState
@@ -103,8 +103,7 @@ class WorkerRow:
         return WARNING if self.is_late else WELL
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRow:
+class DeviceRow(NamedTuple):
     """A device of a node. slots: workers that hold a slot of it. running: those with a request.
 
     busy: share of time that it worked; memory in bytes; None where nobody reads them.

@@ -13,7 +13,7 @@ from scaletest.broker.lookup import RequestState, RqState
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.model import NodeSample
 from scaletest.model.errors import Unreachable
-from scaletest.model.queue_counts import TimeSlot
+from scaletest.model.queue_counts import EndedCounts, TimeSlot
 from scaletest.ui.app import make_app
 from scaletest.ui.reading import Reading
 from scaletest.ui.sources import Sources
@@ -33,8 +33,9 @@ def queue(name: str = "media", **fields: Any) -> QueueSnapshot:
         "paused": False,
         "oldest_waiting_s": None,
         "counters": {},
-        "wait": {},
-        "run": {},
+        "early_wait": {},
+        "early_run": {},
+        "ended": EndedCounts(),
         "slots": (),
         "workers": (),
     }
@@ -67,8 +68,8 @@ def busy_queue(name: str = "media", **fields: Any) -> QueueSnapshot:
         "running": 4,
         "oldest_waiting_s": 4.2,
         "counters": {"submitted": 640, "succeeded": 600, "failed": 20, "timed_out": 4},
-        "wait": {500 + number: 1 + number % 7 for number in range(60)},
-        "run": {700 + number: 1 + number % 5 for number in range(60)},
+        "early_wait": {500 + number: 1 + number % 7 for number in range(60)},
+        "early_run": {700 + number: 1 + number % 5 for number in range(60)},
         "slots": slots,
         "workers": workers,
     }

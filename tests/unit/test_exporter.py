@@ -24,7 +24,7 @@ from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model import NodeSample, histogram
 from scaletest.model.errors import Unreachable
-from scaletest.model.queue_counts import TimeSlot
+from scaletest.model.queue_counts import EndedCounts, TimeSlot
 from scaletest.pages.turns import READS
 from tests.conftest import eventually
 
@@ -67,8 +67,9 @@ def queue(name: str = "q", **fields: Any) -> QueueSnapshot:
             "rejected": 4,
             "requeued": 5,
         },
-        "wait": {100: 9},
-        "run": {700: 9},
+        "early_wait": {100: 9},
+        "early_run": {700: 9},
+        "ended": EndedCounts(),
         "slots": (),
         "workers": (
             WorkerState("a", True, False),
