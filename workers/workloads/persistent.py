@@ -81,20 +81,10 @@ class PersistentChild:
         requests = [(request, limit_s)]
         if first is not None and process is not before:
             requests.insert(0, (first, READY_LIMIT_S if limit_s else 0.0))
-        answer: dict[str, Any] | str | None = None
-        answers: list[Any] = []
-        try:
-            for each, limit_s in requests:
-                answer = None  # where asking raises, too
-                answer = self._ask(process, each, limit_s, watch)
-                answers.append(answer)
-                if not isinstance(answer, dict) or "error" in answer:
-                    break
-        finally:
-            if not isinstance(answer, dict) or answer.get("last"):
-                self._end()
+        answers, limit_s = self._asked(process, requests, watch)
         activity = watch.close(_usage(answers)) if watch else None
-        return replace(self._result(answer, limit_s, process.returncode or 0), activity=activity)
+        result = self._result(answers[-1], limit_s, process.returncode or 0)
+        return replace(result, activity=activity)
 
     def close(self) -> None:
         """End the process and the guard."""
@@ -128,6 +118,29 @@ class PersistentChild:
             )
             self._tree = Tree(self._process.pid, self._sampler.blocking) if self._sampler else None
         return self._process
+
+    def _asked(
+        self,
+        process: subprocess.Popen[bytes],
+        requests: Sequence[tuple[object, float]],
+        watch: ProgramWatch | None,
+    ) -> tuple[list[Any], float]:
+        """The answers to requests with their limits, up to the first that failed, and the last of
+        these limits. The process is ended unless it can take another. Raises Interrupted.
+        """
+        answers: list[Any] = []
+        limit_s = 0.0
+        for request, limit_s in requests:
+            answer: dict[str, Any] | str | None = None
+            try:
+                answer = self._ask(process, request, limit_s, watch)
+            finally:
+                if not isinstance(answer, dict) or answer.get("last"):
+                    self._end()
+            answers.append(answer)
+            if not isinstance(answer, dict) or "error" in answer:
+                break
+        return answers, limit_s
 
     def _ask(
         self,
