@@ -2,7 +2,7 @@
 
     python -m workers.python_child MODULE:NAME [WORD...]
 
-A request is [ARGUMENTS, DEVICE]; without arguments it only makes the workload.
+A request is [ARGUMENTS, DEVICE]; with null for the arguments it only makes the workload.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
+from numbers import Real
 from queue import Empty, SimpleQueue
 from typing import Literal, NamedTuple, overload
 
@@ -23,7 +24,9 @@ from scaletest.api.words import as_text, python_names
 from scaletest.broker.connection import explained
 from scaletest.broker.jobs import wait_for
 from scaletest.model import Reply, Request, checks
+from scaletest.model.checks import cut
 from scaletest.model.errors import (
+    InvalidValue,
     QueueFull,
     ScaletestError,
     UndeclaredQueue,
@@ -143,8 +146,10 @@ class Client:
             QueueFull: the queue holds its maximum already.
             UndeclaredQueue: the queue is not declared, or Redis forgot it.
             Unreachable: Redis was away for longer than the client's patience.
+            UsageError: a callback of a future called it.
             WaitTimeout: no reply came within `timeout`.
         """
+        self._refuse_callback()
         if timeout is not None:
             timeout = checks.seconds(timeout, "timeout")
         future = self.submit(queue, *arguments, time_limit=time_limit)
@@ -157,6 +162,9 @@ class Client:
                 f"no reply came within {timeout:g} s; the request was cancelled",
                 hint="see whether a worker serves the queue: scaletest queue show",
             ) from None
+        except BaseException:
+            future.cancel()  # such as at Ctrl-C; one that has ended stays as it is
+            raise
 
     @overload
     def submit(
@@ -249,7 +257,8 @@ class Client:
     ) -> Iterator[Reply]:
         """Submit a request for each item, and yield the replies in the order in which they come.
 
-        items: each a sequence of arguments, or a single argument; they are taken as replies come.
+        items: each a sequence of arguments, or a single argument; they are taken as replies come,
+        and the `arguments` of a reply say to which item it belongs.
         in_flight: how many requests may be without a reply. A full queue slows it down.
         time_limit: as for `run`.
 
@@ -258,14 +267,20 @@ class Client:
 
         Example:
             for reply in client.map("media", ["a.mp4", "b.mp4"], in_flight=8):
-                print(reply.id, reply.outcome)
+                print(reply.arguments, reply.outcome)
 
         Raises:
             InvalidValue: an item, `in_flight` or the time limit breaks its rule.
             UndeclaredQueue: the queue is not declared, or Redis forgot it.
             Unreachable: Redis was away for longer than the client's patience.
+            UsageError: a callback of a future waits for a reply of it.
         """
         checks.count(in_flight, "in_flight", minimum=1)
+        if isinstance(items, str | bytes):
+            raise InvalidValue(
+                f"the items are the text {cut(repr(items), 60)}, each of its characters one",
+                hint="give a list of items, as in [text]",
+            )
         requests = (self._request(queue, _arguments(item), time_limit) for item in items)
         return self._map(queue, requests, in_flight)
 
@@ -315,6 +330,7 @@ class Client:
                 backoff_s = _longer(backoff_s) if refused else 0.0
                 if not flying and not refused:
                     return
+                self._refuse_callback()
                 for reply in _arrived(answers, backoff_s or None):
                     flying.discard(reply.id)
                     yield reply
@@ -361,6 +377,14 @@ class Client:
         if self._closing.is_set():
             raise UsageError("the client is closed", hint="make a new scaletest.Client")
 
+    def _refuse_callback(self) -> None:
+        """UsageError in a callback of a future, which the thread that reads all replies calls."""
+        if threading.current_thread() is self._reader:
+            raise UsageError(
+                "a callback of a future cannot wait for a reply, which none would read meanwhile",
+                hint="submit it and return, or wait in another thread",
+            )
+
     def _read(self) -> None:
         """Hand over replies until the client is closed."""
         stumbled = False
@@ -397,6 +421,9 @@ class Client:
         """Hand over the answer to a request, unless it was cancelled."""
         pending = self._pending.get(request_id)
         if pending and self._forget([request_id]):
+            if isinstance(answer, Reply):
+                # nobody else has it yet
+                object.__setattr__(answer, "arguments", pending.request.arguments)
             try:
                 pending.deliver(answer)
             except BaseException:  # SystemExit of a callback; a future logs others itself
@@ -441,9 +468,14 @@ def _settle(future: Future[Reply], answer: Answer) -> None:
 
 
 def _arguments(item: Item) -> Sequence[Argument]:
-    """All arguments of an item."""
-    if isinstance(item, str | int | float | os.PathLike):
+    """All arguments of an item. InvalidValue for what is neither one nor a sequence of them."""
+    if isinstance(item, str | Real | os.PathLike):
         return (item,)
+    if isinstance(item, bytes | bytearray) or not isinstance(item, Sequence):
+        raise InvalidValue(
+            f"the item {cut(repr(item), 60)} is of type {type(item).__name__}",
+            hint="give a text, a number, a path, or a list of these",
+        )
     return item
 
 

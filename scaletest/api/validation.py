@@ -21,10 +21,11 @@ from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import ProgressChange, RunProgress
 from scaletest.model.workload import WORKLOAD_PROCESS, reference
+from scaletest.runs import places
 from scaletest.runs.folder import PLAN
-from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
-from scaletest.validation.launch import start
+from scaletest.validation import launch
+from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.options import DeploymentOptions, ValidationPlace, new_queue
 from workers import before_run
 from workers.workloads import registry
@@ -137,6 +138,7 @@ def validate(
     name: str = "",
     tags: Sequence[str] = (),
     note: str = "",
+    resume: str | os.PathLike[str] = "",
     on_progress: Callable[[RunProgress], object] | None = None,
     **options: Unpack[ValidationOptions],
 ) -> Result:
@@ -154,13 +156,16 @@ def validate(
     device_metrics_url: of an exporter that tells how busy the devices are.
     run_dir: a new folder for the run; by default it gets its name among all runs.
     name, tags, note: labels by which the run is found again.
+    resume: go on with this run, which was interrupted or killed, in place of a new one; named as
+    for `load_run`. It has its plan and labels, and goes on where it was begun: give redis_url or
+    deployment again.
     on_progress: called with the state of the run when it changes, for mere figures once a second,
     in the thread of the caller; what it raises ends the run.
 
     Whatever ends the run, its workers, its Redis and the pods are put back first. In the main
     thread a first Ctrl-C or SIGTERM ends the step in order and a second one at once; then the
     signal goes its usual way, as KeyboardInterrupt for Ctrl-C. What was measured stays in the run
-    folder, and `scaletest validate --resume` goes on with it.
+    folder, and `resume` goes on with it.
 
     A bad verdict is no error: see `Result.require`.
 
@@ -181,12 +186,6 @@ def validate(
             "the workload's file validates it also when a worker imports it",
             hint='call validate behind: if __name__ == "__main__":',
         )
-    if isinstance(workload, Plan) and options:
-        raise UsageError(
-            f"a plan is complete, and {', '.join(options)} stands beside it",
-            hint="give the options to Plan",
-        )
-    plan = workload if isinstance(workload, Plan) else Plan(workload, **options)
     target = DeploymentOptions(
         deployment, namespace, context, client, _seconds(ready_timeout), pause_autoscalers
     )
@@ -199,15 +198,40 @@ def validate(
         device_metrics_url=device_metrics_url,
     )
     labels = Labels(name, (tags,) if isinstance(tags, str) else tuple(tags), note)
-    path = new_path(os.environ, os.fspath(run_dir)).absolute()
 
     def tell(change: ProgressChange, state: RunProgress, message: str) -> None:
         if on_progress is not None:
             on_progress(state)
 
     progress = Progress(tell, redis_url=redis_url, every_s=TOLD_EVERY_S)
-    with _alone(), _importable(plan), python_names():
-        folder, _ = start(
+    if resume:
+        if workload != () or options or run_dir or labels != Labels():
+            raise UsageError(
+                "a run that is resumed has its workload, options, folder and labels already",
+                hint="give only where it runs",
+            )
+        return _resumed(os.fspath(resume), place, progress)
+    return _begun(_planned(workload, options), place, os.fspath(run_dir), labels, progress)
+
+
+def _planned(workload: AnyWorkload | Plan, options: ValidationOptions) -> Plan:
+    if not isinstance(workload, Plan):
+        return Plan(workload, **options)
+    if options:
+        raise UsageError(
+            f"a plan is complete, and {', '.join(options)} stands beside it",
+            hint="give the options to Plan",
+        )
+    return workload
+
+
+def _begun(
+    plan: Plan, place: ValidationPlace, run_dir: str, labels: Labels, progress: Progress
+) -> Result:
+    """The result of a new run."""
+    path = places.new_path(os.environ, run_dir).absolute()
+    with _alone(), _importable(plan._plan), python_names():
+        folder, _ = launch.start(
             _at_place(plan, place),
             place,
             before_run.device_names,
@@ -216,6 +240,16 @@ def validate(
             progress,
             command_line=_command_line(place, path),
         )
+    return Result(folder)
+
+
+def _resumed(name: str, place: ValidationPlace, progress: Progress) -> Result:
+    """The result of a run that goes on."""
+    with python_names():
+        files = places.find(name, os.environ)
+        plan = ValidationFolder(files.path, files.layout).plan()
+    with _alone(), _importable(plan), python_names():
+        folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
     return Result(folder)
 
 
@@ -278,10 +312,10 @@ def _word(argument: Argument | Callable[..., Any]) -> str:
 
 
 @contextmanager
-def _importable(plan: Plan) -> Iterator[None]:
+def _importable(plan: schemas.Plan) -> Iterator[None]:
     """Let the workers of a workload in Python import what this process can."""
     before = os.environ.get("PYTHONPATH")
-    commands = [plan._plan.command, *(load.command for load in plan._plan.background)]
+    commands = [plan.command, *(load.command for load in plan.background)]
     if any(map(registry.is_python, commands)):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     try:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 from scaletest.model.errors import ScaletestError
@@ -49,6 +50,6 @@ def _declaration(command: re.Match[str]) -> str:
 
 def as_text(argument: Any) -> Any:
     """A number or path as the command line would have it; a check refuses what is no argument."""
-    if isinstance(argument, int | float) and not isinstance(argument, bool):
+    if type(argument) is not bool and isinstance(argument, Real):
         return str(argument)
     return os.fspath(argument) if isinstance(argument, os.PathLike) else argument

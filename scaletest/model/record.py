@@ -13,6 +13,7 @@ from msgspec import Meta
 from scaletest.model import checks
 from scaletest.model.activity import Activity
 from scaletest.model.declared import (
+    INNER,
     VERSIONED,
     Count,
     Document,
@@ -146,6 +147,11 @@ class Reply(Document):
     activity: Annotated[
         Activity | None, "where its processes spent the time; None where nothing was sampled."
     ] = None
+    arguments: Annotated[
+        tuple[str, ...],
+        INNER,
+        "of its request, as text; only the client that submitted the request has them.",
+    ] = ()
 
     def __post_init__(self) -> None:
         check(self)

@@ -25,7 +25,7 @@ from scaletest.validation.deployment import DeploymentTarget, find_target
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.interfaces import BackgroundLoad
 from scaletest.validation.local import LocalSite
-from scaletest.validation.options import Devices, ValidationPlace
+from scaletest.validation.options import OWN_QUEUE, Devices, ValidationPlace
 from scaletest.validation.runner import READY_TIMEOUT_S, ValidationRunner, complete
 
 
@@ -57,10 +57,15 @@ def start(
 
 
 def resume(
-    files: RunFolder, place: ValidationPlace, devices: Devices, progress: Progress
+    files: RunFolder,
+    place: ValidationPlace,
+    devices: Devices,
+    progress: Progress,
+    *,
+    hand_on: bool = False,
 ) -> tuple[ValidationFolder, Evaluation]:
     """Go on with a run. The plan is the stored one: a step measured under another plan would not
-    compare with the others.
+    compare with the others. hand_on: Python code begins this, which goes on after a signal.
     """
     folder = ValidationFolder(files.path, files.layout)
     with folder.locked():
@@ -71,11 +76,14 @@ def resume(
         if plan.mirrored or len(stored.measurements) < len(plan.steps) * plan.repeats:
             _same_machine(stored)
             same_devices(plan, devices)
-        folder.forget_unfinished(stored)
         target = _target(place, plan.limit)
         place.deployment.refuse_local(plan)
+        _same_workers(plan, target)
+        folder.forget_unfinished(stored)
         with progress.of_run(folder, plan.workload):
-            return folder, _validate(plan, folder, place, target, devices, progress, stored)
+            return folder, _validate(
+                plan, folder, place, target, devices, progress, stored, hand_on=hand_on
+            )
 
 
 def doubts(plan: Plan, devices: Devices) -> list[str]:
@@ -128,6 +136,16 @@ def _target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
     if place.local:
         raise UsageError("--local and --deployment exclude each other", hint="give one of them")
     return find_target(place.deployment, place.redis_url or "", limit)
+
+
+def _same_workers(plan: Plan, target: DeploymentTarget | None) -> None:
+    """UsageError when the run was begun on a Deployment, and goes on elsewhere, or vice versa."""
+    is_same = plan.queue == target.queue if target else plan.queue.startswith(OWN_QUEUE)
+    if not is_same:
+        raise UsageError(
+            f"the run was begun with the workers of queue {plan.queue}, and not with these",
+            hint="resume it where it was begun: with its --deployment, or without one",
+        )
 
 
 def _same_machine(stored: StoredValidation) -> None:

@@ -17,9 +17,13 @@ if TYPE_CHECKING:  # it takes a while to import, and options need none of it
 Devices = Callable[["Plan"], Sequence[str]]
 
 
+# Begins the names of queues that belong to one run; on Kubernetes the queue is the Deployment's.
+OWN_QUEUE = "validate-"
+
+
 def new_queue() -> str:
     """The name of a queue for one run."""
-    return f"validate-{uuid.uuid4().hex[:8]}"
+    return f"{OWN_QUEUE}{uuid.uuid4().hex[:8]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,9 +124,12 @@ def test_an_exception_of_the_callback_ends_the_run_and_leaves_nothing(
         )
     result = scaletest.load_run(tmp_path / "run")
     assert _left(result) == [] and Queues(redis).names() == []
-    # and what was measured until then is on disk, and the next run may begin
+    # and what was measured until then is on disk, and the run may go on
     assert result.verdict.kind == "INVALID"
-    scaletest.validate(["sleep", "0.1"], **{**BRIEF, "limit": 1}, redis_url=url)
+    resumed = scaletest.validate(redis_url=url, resume=tmp_path / "run")
+    assert (resumed.name, [step.workers for step in resumed.steps]) == (result.name, [1, 2])
+    assert "interrupted" not in resumed.verdict.reason
+    assert _left(resumed) == [] and Queues(redis).names() == []
 
 
 @pytest.mark.parametrize("seconds", ["0.1", "300"], ids=["in order", "at once"])

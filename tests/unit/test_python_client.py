@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,6 +103,26 @@ def test_what_is_no_argument_is_refused(make: Make, argument: Any) -> None:
     with pytest.raises(scaletest.InvalidValue):
         next(client.map("q", [[argument]]))
     assert fake.submitted == []
+
+
+@pytest.mark.parametrize("items", [[b"0.1"], [None], [{"a": 1}], [5, bytearray(2)], "abc", b"abc"])
+def test_what_is_no_item_is_refused(make: Make, items: Any) -> None:
+    """Bytes would be an argument a byte, and a text an item a character."""
+    client, _ = make(echo)
+    with pytest.raises(scaletest.InvalidValue, match="item") as caught:
+        list(client.map("q", items))
+    assert "list of" in caught.value.hint
+
+
+def test_a_reply_has_the_arguments_of_its_request(make: Make) -> None:
+    client, _ = make(echo)
+    assert client.run("q", Path("in.mp4"), 2).arguments == ("in.mp4", "2")
+    items = ["a", ("b", 0.5), [Path("c"), Fraction(1, 4)]]
+    replies = list(client.map("q", items, in_flight=2))
+    assert {reply.arguments for reply in replies} == {("a",), ("b", "0.5"), ("c", "1/4")}
+    assert all(reply.figures["argument"] == reply.arguments[0] for reply in replies)
+    # what others read of a reply does not have them
+    assert not any("arguments" in reply.to_dict() for reply in replies)
 
 
 def test_replies_go_to_their_futures_in_any_order(make: Make) -> None:
@@ -319,6 +340,36 @@ def test_a_callback_may_close_the_client(make: Make) -> None:
     with pytest.raises(scaletest.UsageError, match="closed before the reply came"):
         second.result(60)
     assert eventually(lambda: fake.closed)
+
+
+def test_a_callback_that_waits_for_a_reply_is_refused(make: Make) -> None:
+    """It would wait for ever: the thread that calls it is the one that reads replies."""
+    client, _ = make(echo)
+    errors: list[str] = []
+
+    def wait(_: Any) -> None:
+        for waiting in (lambda: client.run("q", "b"), lambda: list(client.map("q", ["cd"]))):
+            with pytest.raises(scaletest.UsageError, match="callback") as caught:
+                waiting()
+            errors.append(caught.value.hint)
+
+    client.submit("q", "a").add_done_callback(wait)
+    assert eventually(lambda: len(errors) == 2)
+    assert client.run("q", "e").ok
+
+
+def test_an_interrupted_call_takes_its_request_back(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, fake = make()
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        client.run("q", "a")
+    assert fake.cancelled == [future_id(fake, 0)]
 
 
 def test_a_callback_that_exits_does_not_end_the_reading(make: Make) -> None:

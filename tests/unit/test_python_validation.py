@@ -25,6 +25,7 @@ from scaletest.model.errors import InvalidValue, NotPassed, UsageError
 from scaletest.runs.places import opened
 from scaletest.runs.stopping import stopping
 from scaletest.runs.transfer import import_run
+from scaletest.validation import launch
 from scaletest.validation.options import ValidationPlace
 from tests.unit import runs
 from tests.unit.report_page import Page
@@ -61,7 +62,7 @@ class Begun:
 def begun(monkeypatch: pytest.MonkeyPatch) -> Begun:
     """Takes the place of the run."""
     begun = Begun(lambda path: runs.make("pass", path.parent))
-    monkeypatch.setattr(validation, "start", begun)
+    monkeypatch.setattr(launch, "start", begun)
     return begun
 
 
@@ -249,6 +250,29 @@ def test_a_second_validation_at_the_same_time_is_refused(begun: Begun, tmp_path:
     # expect that the next may run
     begun.make = lambda path: runs.make("pass", path.parent)
     scaletest.validate(["sleep", "1"], run_dir=tmp_path / "again" / "pass")
+
+
+@pytest.mark.parametrize(
+    "beside", [{"workload": ["sleep", "1"]}, {"limit": 2}, {"run_dir": "x"}, {"name": "x"}]
+)
+def test_a_run_that_goes_on_takes_no_other_plan(beside: dict[str, Any], tmp_path: Path) -> None:
+    runs.make("interrupted", tmp_path)
+    before = (tmp_path / "interrupted" / "steps.jsonl").read_text()
+    with pytest.raises(UsageError, match="has its workload, options, folder and labels already"):
+        scaletest.validate(**beside, resume=tmp_path / "interrupted")
+    assert (tmp_path / "interrupted" / "steps.jsonl").read_text() == before
+
+
+def test_a_run_goes_on_where_it_was_begun_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.make("interrupted", tmp_path)
+    monkeypatch.setattr(launch, "_same_machine", lambda stored: None)
+    with pytest.raises(UsageError, match="begun with the workers of queue q, and not") as caught:
+        scaletest.validate(resume=tmp_path / "interrupted")
+    assert "with its deployment, or without one" in caught.value.hint
+    with pytest.raises(UsageError, match="there is no run 'nosuch'"):
+        scaletest.validate(resume="nosuch")
 
 
 @pytest.fixture

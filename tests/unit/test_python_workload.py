@@ -119,6 +119,13 @@ def twice(number: float) -> dict[str, float]:
 def needy(device: Device) -> None:
     """It uses a device."""
 
+class Slow:
+    def __init__(self, seconds: float = 0.0) -> None:
+        time.sleep(seconds)
+
+    def run(self, seconds: float = 0.0) -> None:
+        time.sleep(seconds)
+
 class WithoutRun:
     pass
 
@@ -225,6 +232,28 @@ def test_a_request_that_fails_says_why_and_the_next_is_run(
     assert ("memory_limit_hits" in result.figures) == (text == MEMORY)
     # the next one is run, also the one after it
     assert [runtime.run((), 60.0)[0].outcome for _ in range(2)] == [Outcome.SUCCEEDED] * 2
+
+
+def test_to_be_made_anew_takes_none_of_a_time_limit(file: Path, wake: Wake) -> None:
+    """Else a limit that is shorter ends every process before it has run one request."""
+    runtime = make(wake, f"{file}:Slow", "2")
+    runtime.prepare()
+    assert runtime.run(("60",), 0.5)[0].outcome is Outcome.TIMED_OUT
+    result, run_s = runtime.run((), 0.5)
+    runtime.close()
+    assert (result.outcome, run_s > 2.0) == (Outcome.SUCCEEDED, True), result
+    assert result.activity is not None
+    assert result.activity.seconds[State.SLEEP] > 1.5  # it is told what the time was
+
+
+def test_one_that_is_never_made_ends_its_request(
+    file: Path, wake: Wake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(persistent, "READY_LIMIT_S", 1.5)
+    runtime = make(wake, f"{file}:Slow", "60")
+    result = runtime.run((), 0.5)[0]
+    runtime.close()
+    assert (result.outcome, result.timeout_s) == (Outcome.TIMED_OUT, 1.5)
 
 
 def test_a_fork_that_comes_back_answers_nothing(runtime: Runtime) -> None:

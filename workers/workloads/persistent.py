@@ -36,6 +36,10 @@ MOST_OUTPUT_BYTES = 16 * 1024 * 1024
 MOST_ANSWER_BYTES = 1024 * 1024
 # How long it may take to end by itself.
 EXIT_S = 2.0
+# How long a new process may take to get ready, where requests have a time limit.
+READY_LIMIT_S = 600.0
+# Index of ru_maxrss in struct_rusage.
+_MEMORY = 2
 
 
 class PersistentChild:
@@ -56,11 +60,17 @@ class PersistentChild:
         self._errors = ""
         self._tree: Tree | None = None
 
-    def run(self, request: object, limit_s: float, device: Chosen | None) -> Result:
-        """The result of a request, with where its time went. Raises Interrupted."""
-        deadline = time.monotonic() + (limit_s or float("inf"))
+    def run(
+        self, request: object, limit_s: float, device: Chosen | None, *, first: object = None
+    ) -> Result:
+        """The result of a request, with where its time went. Raises Interrupted.
+
+        first: the request by which a new process gets ready. That takes its own time: else a limit
+        that is shorter would end every process before it is ready.
+        """
         path = device.device.path if device else ""
         watch = self._sampler.draw(path) if self._sampler else None
+        before = self._process
         try:
             process = self._ready(device)
         except OSError as error:
@@ -68,15 +78,13 @@ class PersistentChild:
             return Result(Outcome.FAILED, Reason.NO_BINARY, error=text)
         if watch is not None and self._tree is not None:
             watch.resume(self._tree)
-        answer: dict[str, Any] | str | None = None
-        try:
-            answer = self._ask(process, json.dumps(request).encode() + b"\n", deadline, watch)
-        finally:
-            if not isinstance(answer, dict) or answer.get("last"):
-                self._end()
-        usage = _usage(answer) if isinstance(answer, dict) else None
-        activity = watch.close(usage) if watch else None
-        return replace(self._result(answer, limit_s, process.returncode or 0), activity=activity)
+        requests = [(request, limit_s)]
+        if first is not None and process is not before:
+            requests.insert(0, (first, READY_LIMIT_S if limit_s else 0.0))
+        answers, limit_s = self._asked(process, requests, watch)
+        activity = watch.close(_usage(answers)) if watch else None
+        result = self._result(answers[-1], limit_s, process.returncode or 0)
+        return replace(result, activity=activity)
 
     def close(self) -> None:
         """End the process and the guard."""
@@ -111,20 +119,44 @@ class PersistentChild:
             self._tree = Tree(self._process.pid, self._sampler.blocking) if self._sampler else None
         return self._process
 
+    def _asked(
+        self,
+        process: subprocess.Popen[bytes],
+        requests: Sequence[tuple[object, float]],
+        watch: ProgramWatch | None,
+    ) -> tuple[list[Any], float]:
+        """The answers to requests with their limits, up to the first that failed, and the last of
+        these limits. The process is ended unless it can take another. Raises Interrupted.
+        """
+        answers: list[Any] = []
+        limit_s = 0.0
+        for request, limit_s in requests:
+            answer: dict[str, Any] | str | None = None
+            try:
+                answer = self._ask(process, request, limit_s, watch)
+            finally:
+                if not isinstance(answer, dict) or answer.get("last"):
+                    self._end()
+            answers.append(answer)
+            if not isinstance(answer, dict) or "error" in answer:
+                break
+        return answers, limit_s
+
     def _ask(
         self,
         process: subprocess.Popen[bytes],
-        line: bytes,
-        deadline: float,
+        request: object,
+        limit_s: float,
         watch: ProgramWatch | None,
     ) -> dict[str, Any] | str | None:
-        """Send a request; its answer, or why there is none, "" when the process ended; None at the
-        deadline. Raises Interrupted.
+        """Send a request; its answer, or why there is none, "" when the process ended; None when
+        that took too long. Raises Interrupted.
         """
         assert process.stdin is not None and process.stdout is not None
+        deadline = time.monotonic() + (limit_s or float("inf"))
         self._output.begin()
         try:
-            process.stdin.write(line)
+            process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         except OSError:
             return ""
@@ -201,10 +233,12 @@ class PersistentChild:
         return Result(Outcome.FAILED, Reason.EXIT, code, text)
 
 
-def _usage(answer: Mapping[str, Any]) -> resource.struct_rusage | None:
-    """Resources that the process used for the request; None when the answer lacks them."""
+def _usage(answers: Sequence[Any]) -> resource.struct_rusage | None:
+    """Resources that the process used for these answers; None when one of them lacks these."""
     try:
-        times, counts = answer["usage"][:2], answer["usage"][2:]
-        return resource.struct_rusage([*map(float, times), *map(int, counts)])
-    except (KeyError, TypeError, ValueError):
+        usages = [answer["usage"] for answer in answers]
+        used = [sum(column) for column in zip(*usages, strict=True)]
+        used[_MEMORY] = usages[-1][_MEMORY]  # the peak of its whole life
+        return resource.struct_rusage([*map(float, used[:2]), *map(int, used[2:])])
+    except (IndexError, KeyError, TypeError, ValueError):
         return None

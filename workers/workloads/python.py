@@ -28,7 +28,7 @@ class PythonWorkload:
 
     def prepare(self, device: Chosen | None) -> None:
         """Import and make it. UsageError when that fails; raises Interrupted."""
-        result = self._request(None, 0.0, device)
+        result = self._child.run([None, _fields(device)], 0.0, device)
         if result.outcome is not Outcome.SUCCEEDED:
             self._child.close()
             raise UsageError(
@@ -37,17 +37,15 @@ class PythonWorkload:
             )
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
-        """Run once. Raises Interrupted."""
-        return self._request(arguments, limit_s, device)
+        """Run once; a new process makes it first. Raises Interrupted."""
+        fields = _fields(device)
+        return self._child.run([arguments, fields], limit_s, device, first=[None, fields])
 
     def close(self) -> None:
         """End its process."""
         self._child.close()
 
-    def _request(
-        self, arguments: tuple[str, ...] | None, limit_s: float, device: Chosen | None
-    ) -> Result:
-        """Send arguments, or None to get ready."""
-        return self._child.run(
-            [arguments, asdict(device.device) if device else None], limit_s, device
-        )
+
+def _fields(device: Chosen | None) -> dict[str, str] | None:
+    """The device, as its process reads it behind the arguments of a request."""
+    return asdict(device.device) if device else None
