@@ -20,18 +20,13 @@ from scaletest.analysis.autoscale.rule import (
     RULES,
     Rule,
     RuleChoice,
+    SimulationResult,
     candidates,
     parse,
     recommend,
     to_values,
 )
-from scaletest.analysis.autoscale.simulation import (
-    PATTERNS,
-    Arrivals,
-    PlayedLoad,
-    SimulationResult,
-    simulate,
-)
+from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLoad, simulate
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.headings import HeadedGroup, first, heading
