@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +20,7 @@ from scaletest.analysis.autoscale.rule import (
     RULES,
     Rule,
     RuleChoice,
+    SimulationResult,
     candidates,
     parse,
     recommend,
@@ -25,16 +30,25 @@ from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLo
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.headings import HeadedGroup, first, heading
+from scaletest.cli.later import Later
 from scaletest.cli.output import Output, as_text, echo, write
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import masked
 from scaletest.render.contents import Pairs
-from scaletest.render.numbers import seconds
+from scaletest.render.numbers import plural, seconds
 from scaletest.report import formats
 from scaletest.report.autoscaling import Simulation, simulation_report
 from scaletest.runs.folder import RECORDS
 from scaletest.validation.folder import ValidationFolder
+
+if TYPE_CHECKING:
+    from scaletest.cli import progress_views
+else:
+    progress_views = Later("scaletest.cli.progress_views")
+
+# What the progress of a simulation counts.
+RULE = "rule"
 
 
 @click.group("autoscale", cls=HeadedGroup)
@@ -140,16 +154,40 @@ class PlayOptions:
         times = _trace(self.trace) if self.trace else None
         return self.load.arrivals(random.Random(self.seed), recorded, times)
 
-    def simulation(self, chosen: Sequence[Rule]) -> Simulation:
-        """These rules, played against the same requests."""
+    def simulation(self, chosen: Sequence[Rule], form: str, *, quiet: bool) -> Simulation:
+        """These rules, played against the same requests. form, quiet: of the progress."""
         rules, arrivals = list(map(self.load.within, chosen)), self.arrivals()
-        setting = self.load.setting
-        played = []
-        for rule in rules:
-            result = simulate(arrivals, rule, setting, random.Random(self.seed))
-            played.append(PlayedRule(rule, result, setting.grace_of(rule)))
+        with self.player(arrivals, len(rules), form, quiet=quiet) as play:
+            results = list(map(play, rules))
+        graces = map(self.load.setting.grace_of, rules)
+        played = list(map(PlayedRule, rules, results, graces))
         command_line = list(map(masked, sys.argv))
         return Simulation(arrivals, played, self.described, self.seed, command_line)
+
+    @contextmanager
+    def player(
+        self, arrivals: Arrivals, count: int, form: str, *, quiet: bool
+    ) -> Iterator[Callable[[Rule], SimulationResult]]:
+        """A function that plays these requests against one of `count` rules, and shows how far it
+        is. form, quiet: see `progress_views.shown`.
+        """
+        done, began_s = itertools.count(1), time.monotonic()
+        title = f"{plural(count, 'rule')} against {plural(len(arrivals.arrivals), 'request')}"
+        with (
+            progress_views.shown(form, quiet=quiet) as progress,
+            progress.of_work("simulation", title),
+        ):
+
+            def play(rule: Rule) -> SimulationResult:
+                progress.note(rule.name)
+                result = simulate(arrivals, rule, self.load.setting, random.Random(self.seed))
+                number = next(done)
+                left_s = (time.monotonic() - began_s) * (count / number - 1)
+                progress.at(number, count, left_s=left_s, unit=RULE)
+                return result
+
+            progress.at(0, count, unit=RULE)
+            yield play
 
     @property
     def described(self) -> Pairs:
@@ -198,12 +236,16 @@ class PlayOptions:
 )
 @heading("Output")
 @shared.output("text", "json", "yaml", "html", "md", "csv", "png")
+@shared.progress
+@shared.no_color
 @shared.grouped
 def simulate_rules(
     workload: PlayOptions,
     rules: tuple[str, ...],
     html: Path | None,
     output: Output,
+    progress: str,
+    quiet: bool,
 ) -> None:
     """Play one workload against several rules, side by side, and name the best of them. HTML has
     its settings, the reasons and charts over time.
@@ -213,7 +255,8 @@ def simulate_rules(
     scaletest autoscale simulate --rule demand:down_window=60,target=2 \\
       --rule desired:window=300 --output rules.html
     """
-    report = simulation_report(workload.simulation(list(map(parse, rules))))
+    played = workload.simulation(list(map(parse, rules)), progress, quiet=quiet)
+    report = simulation_report(played)
     if html:
         write(formats.render(report, "html"), html)
     stored.deliver(report, output)
@@ -239,11 +282,15 @@ def simulate_rules(
 )
 @heading("Output")
 @shared.output()
+@shared.progress
+@shared.no_color
 @shared.grouped
 def recommend_rule(
     workload: PlayOptions,
     wait_target_s: float,
     output: Output,
+    progress: str,
+    quiet: bool,
 ) -> int:
     """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
     YAML for the chart.
@@ -258,11 +305,9 @@ def recommend_rule(
     """
     checks.seconds(wait_target_s, "wait target", zero=False)
     arrivals, load = workload.arrivals(), workload.load
-    best, choices = recommend(
-        candidates(load.max_workers, load.min_workers, wait_target_s),
-        lambda rule: simulate(arrivals, rule, load.setting, random.Random(workload.seed)),
-        wait_target_s,
-    )
+    rules = list(candidates(load.max_workers, load.min_workers, wait_target_s))
+    with workload.player(arrivals, len(rules), progress, quiet=quiet) as play:
+        best, choices = recommend(rules, play, wait_target_s)
     values = to_values(best.rule)
     if not output.is_data:
         for line in _choice_lines(choices):

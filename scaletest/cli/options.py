@@ -408,8 +408,8 @@ class WatchOptions:
     ui_listen: str
 
 
-# The fields of WatchOptions.
-watch = group(
+# What a long command shows of its progress, for `progress_views.shown`.
+progress = group(
     heading("Output"),
     click.option(
         "--progress",
@@ -422,6 +422,11 @@ watch = group(
         ),
     ),
     click.option("--quiet", is_flag=True, help="Show no progress, only the result and errors."),
+)
+
+# The fields of WatchOptions.
+watch = group(
+    progress,
     click.option("--ui", is_flag=True, help="Show the run in a browser while it is measured."),
     click.option(
         "--ui-listen",

@@ -99,7 +99,8 @@ def no_line(change: ProgressChange, state: RunProgress, message: str) -> str:
 def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
     """An event in a log; "" where it says nothing new."""
     if change is ProgressChange.START:
-        return one_line(f"run {state.run}: {state.run_type} of {state.title}")
+        run = f"run {state.run}: " if state.run else ""
+        return one_line(f"{run}{state.run_type} of {state.title}")
     if change not in (ProgressChange.STEP_MEASURED, ProgressChange.STATE):
         return one_line(message)
     if change is ProgressChange.STEP_MEASURED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import sys
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -18,6 +19,7 @@ from scaletest.http.server import Server
 from scaletest.pages.security import HEADERS
 from scaletest.runs.places import default_root, opened
 from scaletest.ui.app import make_app
+from scaletest.ui.live import open_pages
 from scaletest.ui.reading import THREADS
 from scaletest.ui.runs import fill
 from scaletest.ui.sources import Sources, remedy
@@ -111,6 +113,11 @@ def command(
     gc.set_threshold(GARBAGE_OBJECTS)
     try:
         echo(f"open {server.url}{prefix.rstrip('/')}/", err=True)
-        server.wait()
+        if handle is None:
+            server.wait()
+        # the command closes it when its run has ended
+        sys.stdin.read()
+        with app.app_context():
+            open_pages().wait()
     finally:
         server.close()

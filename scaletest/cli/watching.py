@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,12 +24,12 @@ from scaletest.http.server import bind, url_of
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.system.children import Guard, end_all
+from scaletest.ui.open_pages import LONGEST_S
 
-# An open page asks every two seconds: so long it is served after the run, to show how that ended.
-LAST_LOOK_S = 2.5
 # So long a command waits for its page before it measures, and when it has ended: a process of low
 # priority needs that on a busy machine.
 PATIENCE_S = 10.0
+# For the page to end, once open ones show the end.
 END_S = 2.0
 
 
@@ -57,7 +56,7 @@ class RunPage:
             if self._process is not None:
                 # made once, it is there at once for who looks
                 self._await_page()
-                time.sleep(LAST_LOOK_S)
+                self._await_readers(self._process)
                 echo("the page of the run is closed; see it again with: scaletest ui", err=True)
         finally:
             self._socket.close()
@@ -74,7 +73,7 @@ class RunPage:
         line += ["--run", str(folder.path)]
         self._process = process = subprocess.Popen(
             line,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=[handle],
@@ -90,6 +89,13 @@ class RunPage:
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with suppress(OSError, HTTPException):
             direct.open(self._address, timeout=PATIENCE_S).close()
+
+    def _await_readers(self, process: subprocess.Popen[bytes]) -> None:
+        """Tell the process of the page that the run has ended; wait until open pages show it."""
+        assert process.stdin is not None
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LONGEST_S + END_S)
 
     def _environment(self) -> dict[str, str]:
         """This process's environment. Which Redis the page shows is the command's to say; its URL

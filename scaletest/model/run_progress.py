@@ -34,7 +34,7 @@ class RunProgress(Document):
     document_name: ClassVar[str] = "the progress of a run"
     constants = VERSIONED
 
-    run: Annotated[Name, "the name of its folder"]
+    run: Annotated[Name, "the name of its folder; empty where nothing is stored"]
     run_type: Annotated[str, Meta(max_length=40)]
     title: Annotated[Line, "what is measured"]
     elapsed_s: Elapsed = 0.0

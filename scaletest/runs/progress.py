@@ -70,22 +70,34 @@ class Progress:
         """Keep the state of this run, in its folder and in Redis, until it ends. title: what is
         measured.
         """
-        self._began_s, self._folder, self._begun_step = self._clock(), folder, 0
-        self._state = RunProgress(cut(folder.name, 255), folder.kind, _line(title))
-        self._keeper = ProgressKeeper(folder, self.state, self._redis_url)
+        self._folder = folder
+        with self.of_work(folder.kind, title, folder.name):
+            self._keeper = ProgressKeeper(folder, self.state, self._redis_url)
+            try:
+                if line := self._begun(folder):
+                    self._show(ProgressChange.MESSAGE, line)
+                yield
+            except Exception as error:
+                self._log(f"ended early: {error}")
+                raise
+            finally:
+                self._judge(is_final=True)
+                self._end()
+                self._keeper.close()
+                self._keeper = None
+
+    @contextmanager
+    def of_work(self, kind: str, title: str, run: str = "") -> Iterator[None]:
+        """Show the progress of this work until it ends. run: the name of its folder, "" where
+        nothing is stored.
+        """
+        self._began_s, self._begun_step = self._clock(), 0
+        self._state = RunProgress(cut(run, 255), kind, _line(title))
+        self._show(ProgressChange.START)
         try:
-            self._show(ProgressChange.START)
-            if line := self._begun(folder):
-                self._show(ProgressChange.MESSAGE, line)
             yield
-        except Exception as error:
-            self._log(f"ended early: {error}")
-            raise
         finally:
-            self._judge(is_final=True)
-            self._change(ended=True, left_s=None, phase="", line="")
-            self._keeper.close()
-            self._keeper = None
+            self._end()
             self._show(ProgressChange.END)
 
     def at(
@@ -157,6 +169,9 @@ class Progress:
         if kind == VerdictKind.INVALID and not is_final:
             kind = str(VerdictKind.RUNNING)
         self._change(verdict=cut(kind, 10))
+
+    def _end(self) -> None:
+        self._change(ended=True, left_s=None, phase="", line="")
 
     def _show(self, change: ProgressChange, message: str = "") -> None:
         self._shown_s = self._clock()

@@ -20,6 +20,7 @@ def make_app(
     routes += [*runs.ROUTES, *reports.ROUTES, *health.ROUTES]
     app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
     app.config["SOURCES"] = sources
+    app.jinja_env.globals["is_of_command"] = sources.run is not None
     if sources.redis_url:
         app.extensions["queues"] = QueueReader(sources.redis_url)
     return app

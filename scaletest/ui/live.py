@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 from urllib.parse import quote
 
-from flask import Response, g, make_response, redirect, render_template
+from flask import Response, g, make_response, redirect, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from scaletest.broker.run_progress import PublishedRun
@@ -26,6 +27,7 @@ from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
 from scaletest.runs.listing import Signature
+from scaletest.ui.open_pages import OpenPages
 from scaletest.ui.reading import reader
 from scaletest.ui.reports import folder_of, in_sentences, stamps_of
 from scaletest.ui.runs import PATIENCE_S, index
@@ -86,19 +88,21 @@ class LiveReports:
     """The reports so far of runs in progress. Only one is made at a time."""
 
     def __init__(self) -> None:
-        self._reports: dict[str, _ReportSoFar] = {}
+        self._reports: dict[tuple[Path, bool], _ReportSoFar] = {}
         self._lock = threading.Lock()
 
     def contents(self, folder: RunFolder, *, is_final: bool = False) -> tuple[Markup, str]:
-        """The report so far, and why there is none. is_final: the run is over, so none is older."""
-        key, stamps = str(folder.path), stamps_of(folder)
+        """The report so far, and why there is none. is_final: the run is over, whoever still holds
+        it, so none is older.
+        """
+        key, stamps = (folder.path, is_final), stamps_of(folder)
         with self._lock:
             report = self._reports.pop(key, None)
             if report is None or (
                 report.stamps != stamps and (is_final or time.monotonic() >= report.due_s)
             ):
                 began_s = time.thread_time()
-                contents, problem = _contents(folder)
+                contents, problem = _contents(folder, is_final=is_final)
                 pause_s = REPORT_PAUSE * (time.thread_time() - began_s)
                 due_s = time.monotonic() + max(REPORT_EVERY_S, pause_s)
                 report = _ReportSoFar(stamps, contents, problem, due_s)
@@ -135,7 +139,14 @@ def live_run(name: str) -> Response:
             problem, missing = in_sentences(error), 503
     title, status = (run.title, 200) if run else ("Live", missing)
     page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
+    shows_end = run is not None and run.state == ENDED
+    open_pages().answered(request.headers.get("X-Page", ""), shows_end=shows_end)
     return make_response(page, status)
+
+
+def open_pages() -> OpenPages:
+    """The open pages of runs of this application."""
+    return of_application("open pages", OpenPages)
 
 
 def in_progress() -> tuple[list[LiveRun], str]:
@@ -177,9 +188,9 @@ def _progress(folder: RunFolder) -> RunProgress | None:
         return None
 
 
-def _contents(folder: RunFolder) -> tuple[Markup, str]:
+def _contents(folder: RunFolder, *, is_final: bool) -> tuple[Markup, str]:
     try:
-        report = outline(registry.report(folder))
+        report = outline(registry.report(folder, is_final=is_final))
     except (ScaletestError, OSError) as error:
         return NOTHING, str(error)
     return _shown(report), ""

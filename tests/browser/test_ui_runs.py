@@ -5,8 +5,10 @@ keyboard alone, and without a script.
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,8 @@ from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from scaletest.validation.folder import ValidationFolder
 from tests.browser.conftest import Browser
-from tests.conftest import eventually
+from tests.conftest import eventually, program
+from tests.integration.services import running
 from tests.unit import runs
 
 Open = Callable[..., Browser]
@@ -147,6 +150,39 @@ def test_a_run_in_progress_is_shown_without_a_script(archive: Archive, browse: O
         tell(folder, done=1, steps=8)
         browser.get(f"{archive.url}/live")
         assert "step 2 of 8" in text_of(browser) and "How far it scales" in text_of(browser)
+
+
+SLOW = {"offline": False, "latency": 1500, "downloadThroughput": -1, "uploadThroughput": -1}
+
+
+@pytest.mark.parametrize("command", ["saturate", "validate"])
+def test_an_open_page_shows_how_its_run_ended_also_in_a_slow_browser(
+    command: str, browse: Open, tmp_path: Path
+) -> None:
+    browser = browse()
+    with ExitStack() as stack:
+        line = ["validate", "--local", "--limit", "2", "--seconds", "0.1", "--max-step", "3s"]
+        if command == "saturate":
+            line = ["saturate", stack.enter_context(running("--slots", "4")), "--warm", "0"]
+            line += ["--mode", "sweep", "--start", "20", "--increment", "20", "--maximum", "80"]
+            line += ["--step-time", "1s"]
+        line = [*program(*line, "--ui", "--run-dir", str(tmp_path / "run"))]
+        log = stack.enter_context((tmp_path / "log").open("wb"))
+        process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        watched = re.compile(r"watch it at (http://\S+)")
+        address = eventually(lambda: watched.search((tmp_path / "log").read_text()))[1]
+        browser.get(address)
+        browser.execute_cdp_cmd("Network.enable", {})
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions", SLOW)
+        assert "The run has ended" not in text_of(browser)
+        assert process.wait() in (0, 3, 4)
+    assert "The run has ended" in text_of(browser)
+    report = browser.find_element(By.CSS_SELECTOR, '[data-live="report"]').text
+    assert "it is still being measured" not in report and "RUNNING" not in report
+    # with the command its page is gone
+    eventually(lambda: "has probably ended" in text_of(browser))
 
 
 def test_hostile_texts_are_shown_as_text(archive: Archive, browse: Open) -> None:

@@ -23,8 +23,10 @@ from scaletest.render.svg import Chart
 from scaletest.report import formats
 from scaletest.report.autoscaling import Simulation, charts, simulation_report
 from tests.unit.golden_files import golden
+from tests.unit.valid import checked
 
 LOAD = [("arrivals", "2/min for 30 min"), ("seed", "1")]
+LOG = "simulation of 2 rules against 55 requests\n"
 
 
 def figures(name: str, **changes: Any) -> PlayedRule:
@@ -204,9 +206,33 @@ def test_the_command_exits_with_0_and_names_the_best_rule(tmp_path: Path) -> Non
     shown = CliRunner().invoke(command, line)
     assert shown.exit_code == 0 and "BEST RULE  demand-gentle" in shown.output
     data = CliRunner().invoke(command, [*line, "--format", "json"])
-    assert json.loads(data.output)["best"] == "demand-gentle"
+    assert json.loads(data.stdout)["best"] == "demand-gentle"
     page = tmp_path / "rules.html"
     assert CliRunner().invoke(command, [*line, "-o", str(page)]).exit_code == 0
     text = page.read_text("utf-8")
     # the load can be read on the page
     assert "240 s on average, deviation 30 %" in text and "2/min for 30 min, poisson" in text
+
+
+@pytest.mark.parametrize("form", ["auto", "plain"])
+def test_a_log_of_a_simulation_tells_how_much_is_played(form: str) -> None:
+    from click.testing import CliRunner
+
+    line = ["simulate", "--rule", "waiting", "--rule", "demand", "--progress", form]
+    assert CliRunner().invoke(command, line).stderr == LOG
+    assert CliRunner().invoke(command, [*line, "--quiet"]).stderr == ""
+
+
+def test_programs_get_an_event_a_rule_of_both_commands() -> None:
+    from click.testing import CliRunner
+
+    for name, rules in (("simulate", 8), ("recommend", 40)):
+        ended = CliRunner().invoke(command, [name, "--progress", "json", "--duration", "5m"])
+        lines = [line for line in ended.stderr.splitlines() if line.startswith("{")]
+        events = [checked(json.loads(line), "progress-event") for line in lines]
+        begun = [event for event in events if event["event"] == "step_begun"]
+        assert [event["done"] for event in begun] == list(range(rules))
+        assert {(event["steps"], event["unit"]) for event in begun} == {(rules, "rule")}
+        assert begun[0]["left_s"] is None and begun[-1]["left_s"] is not None
+        assert [events[0]["event"], events[-1]["event"]] == ["start", "end"]
+        assert events[-1]["done"] == rules and events[-1]["run"] == ""

@@ -260,6 +260,19 @@ def test_the_run_in_progress_is_shown_directly(archive: Archive) -> None:
     assert "No run is in progress" in archive.page("/live").text
 
 
+def test_a_run_that_has_ended_is_not_shown_as_measured_while_its_command_holds_it(
+    archive: Archive,
+) -> None:
+    folder = archive.add("one", verdict={"kind": "FAIL"})
+    with folder.locked():
+        tell(folder, done=2, steps=8)
+        assert "it is still being measured" in archive.page("/live/one").text
+        tell(folder, done=8, steps=8, ended=True)
+        text = archive.page("/live/one").text
+    assert "The run has ended" in text
+    assert "it is still being measured" not in text and "RUNNING" not in text
+
+
 def test_several_runs_in_progress_are_listed(archive: Archive) -> None:
     folders = [archive.add("one"), archive.add("two")]
     for folder in folders:
@@ -292,7 +305,7 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(
 ) -> None:
     now, used, reported = [0.0], [0.0], list[str]()
 
-    def slow(folder: Any) -> tuple[Any, str]:
+    def slow(folder: Any, *, is_final: bool) -> tuple[Any, str]:
         reported.append(folder.name)
         now[0] += 300.0
         used[0] += 3.0

@@ -9,9 +9,11 @@
   const GONE = 404;
   const shown = new WeakMap();
   const freshness = document.getElementById("freshness");
+  // a command waits with its end for the open pages of its run, which it tells apart by this name
+  const headers = { "X-Page": Math.random().toString(36).slice(2) };
 
   const refresh = async () => {
-    const response = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+    const response = await fetch(location.href, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     // a page that tells of trouble has the same parts, one of what is gone may have others
     if (!response.ok && response.status !== GONE && fresh.querySelector("[data-live]") === null) throw new Error(`status ${response.status}`);
@@ -85,13 +87,17 @@
     try {
       freshness.textContent = await refresh();
     } catch {
-      freshness.textContent = "The server does not answer; trying again";
+      freshness.textContent = freshness.dataset.away ?? "The server does not answer; trying again";
     }
   };
 
+  const showsEnd = () => document.querySelector("[data-ended]") !== null;
+
   const live = async () => {
+    const showedEnd = showsEnd();
     if (!document.hidden && document.querySelector("[data-live]") !== null) await update();
-    setTimeout(live, EVERY_MS);
+    // asking again at once says that the end is shown
+    setTimeout(live, showsEnd() && !showedEnd ? 0 : EVERY_MS);
   };
   setTimeout(live, EVERY_MS);
 })();
