@@ -52,7 +52,7 @@ class NoneFree(NoDevice):
 def nothing(pattern: str, kind: Preset | None, others: dict[str, str]) -> NoDevice:
     """The error when nothing matches the pattern. others: devices of other vendors that match."""
     resource = kind.resources[0] if kind else "the device plugin's resource"
-    text = f"no device matches {pattern!r} on this node"
+    text = f"no device matches {pattern!r} on this machine"
     if others and kind:
         text += (
             f" for the preset {kind.name} (there are:"
@@ -61,8 +61,7 @@ def nothing(pattern: str, kind: Preset | None, others: dict[str, str]) -> NoDevi
     return NoDevice(
         text,
         hint=(
-            f"in a pod request {resource}, in a container give it with --device, else check the"
-            " driver"
+            f"check the driver; a container needs it as --device, and a pod must request {resource}"
         ),
     )
 

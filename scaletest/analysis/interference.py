@@ -35,11 +35,7 @@ from scaletest.model.measurement import CPU, DEVICE, PRESSURE, NodeSample
 
 # Parts of the cores that other programs may use, or a hypervisor take, without a warning.
 BUSY_PART, STOLEN_PART = 0.25, 0.05
-# Threads that run or wait for a core over cores, in the last minute.
-LOAD = 1.0
-# Part of the time in which some thread waits for a CPU; less happens on machines that are not busy.
-CPU_PRESSED = 0.2
-# Pressures that count even without other signs, with their names in texts and limits. Workers that
+# Pressures that count, with their names in texts and limits. Workers that
 # start read files and wait for some of them.
 PRESSED = {"memory_some": ("memory", 0.25), "io_some": ("disks", 0.5)}
 # A single sample may lie where a worker starts.
@@ -57,7 +53,7 @@ def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[
     itself used of them. where: "" for this machine, else such as " on node-a".
     """
     cpu, pressure = resources.get(CPU, {}), resources.get(PRESSURE, {})
-    signs = _cpu_signs(cpu, pressure, own_cores)
+    signs = _cpu_signs(cpu, own_cores)
     if cpu.get("heat_throttled"):
         signs.append(f"heat lowered a CPU's clock {cpu['heat_throttled']:.1f} times a second")
     signs += [
@@ -72,9 +68,7 @@ def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[
     return [f"before the run{where}, {', '.join(signs)}: {REMEDY}"] if signs else []
 
 
-def _cpu_signs(
-    cpu: Mapping[str, float], pressure: Mapping[str, float], own_cores: float
-) -> list[str]:
+def _cpu_signs(cpu: Mapping[str, float], own_cores: float) -> list[str]:
     """Signs of other programs and of a hypervisor on the cores; none where cores are unknown."""
     cores = cpu.get("cores", 0.0)
     if cores <= 0:
@@ -83,12 +77,6 @@ def _cpu_signs(
     foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
     if foreign >= BUSY_PART * cores:
         signs.append(f"other programs used {cores_text(foreign, cores)}")
-        if (
-            pressure.get("cpu_some", 0.0) >= CPU_PRESSED
-        ):  # alone it may come from workers that start
-            signs.append(f"the pressure on CPUs was {pressure['cpu_some']:.0%}")
-        if cpu.get("load", 0.0) >= LOAD * cores:  # alone it may come from a program that has ended
-            signs.append(f"the load of the minute before it was {cpu['load']:.1f}")
     if cpu.get("steal", 0.0) >= STOLEN_PART * cores:
         signs.append(f"the hypervisor took {cores_text(cpu['steal'], cores)}")
     return signs

@@ -11,7 +11,6 @@ from itertools import pairwise
 
 from scaletest.analysis.resources import StepResources
 from scaletest.analysis.steps import Step
-from scaletest.model.errors import UsageError
 
 # Seconds under load of all steps together: usual, and at most where requests take long.
 USUAL_S, LONGEST_S = 8.0, 22.0
@@ -30,10 +29,9 @@ class QuickSteps:
     step_s: float
 
 
-def quick_steps(run_s: float, limit: int) -> QuickSteps:
-    """The steps that fit into the time. run_s: of one request alone. limit: the most workers.
-
-    UsageError when not even two steps fit.
+def quick_steps(run_s: float, limit: int) -> QuickSteps | None:
+    """The steps that fit into the time; None when not even two do. run_s: of one request alone.
+    limit: the most workers.
     """
     while True:
         count = math.ceil(math.log2(limit)) + 1
@@ -41,10 +39,7 @@ def quick_steps(run_s: float, limit: int) -> QuickSteps:
         if count * step_s <= LONGEST_S:
             return QuickSteps(limit, step_s)
         if count <= LEAST_STEPS:
-            raise UsageError(
-                f"one request takes {run_s:.1f} s, too long for a quick look",
-                hint="measure it well with: scaletest validate --limit 4 -- COMMAND",
-            )
+            return None
         limit = 2 ** (count - 2)
 
 

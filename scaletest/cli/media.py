@@ -250,8 +250,8 @@ def _devices(preset: str, device_glob: str) -> list[Device]:
             by_name.update({device.id: device for device in chosen})
     if not by_name:
         raise NoDevice(
-            f"no device of {', '.join(PRESETS)} on this node",
-            hint="look for other files with --device-glob",
+            f"this machine has no device of {', '.join(PRESETS)}",
+            hint="for other device files: --device-glob PATTERN",
         )
     return list(by_name.values())
 

@@ -4,6 +4,7 @@ workers.
 
 from __future__ import annotations
 
+import shlex
 import uuid
 
 from scaletest.analysis.quick import quick_steps
@@ -15,16 +16,18 @@ from scaletest.model.errors import UsageError
 from scaletest.model.labels import UNLABELLED
 from scaletest.model.plan import MAX_WORKERS
 from scaletest.render.numbers import plural, seconds
-from scaletest.report.validation.quick import quick_lines
+from scaletest.report.validation.quick import quick_lines, seconds_option
 from scaletest.validation.launch import start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
-from workers.before_run import device_names
+from workers.before_run import check_devices, check_program, device_names
 from workers.devices import DeviceOptions
 from workers.runtime import Settings, run_once
 from workers.workloads.making import ProgramOptions
 
 # For the first request, alone.
 LONGEST_FIRST_S = 30.0
+# Of a shorter request, queue and worker cost more than a tenth.
+SHORT_S = 0.01
 LEAST_LIMIT, USUAL_MOST = 8, 64
 INTERRUPTED, FAILED = 4, 5
 HERE = ValidationPlace(
@@ -45,9 +48,18 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         checks.count(limit, "limit", minimum=2, maximum=MAX_WORKERS)
     cores = int(machine()["cores"] or 1)
     most = limit or min(USUAL_MOST, max(LEAST_LIMIT, 2 * _power_of_two(cores)))
-    echo(f"running it once, on this machine with {plural(cores, 'core')}", err=True)
-    run_s = _first_run_s(command, DeviceOptions(device_glob, preset=preset))
+    devices = DeviceOptions(device_glob, preset=preset)
+    check_program(command)
+    check_devices(devices, most)
+    echo(
+        f"running it once, on this machine with {plural(cores, 'core')}; it may take"
+        f" {LONGEST_FIRST_S:.0f} s",
+        err=True,
+    )
+    run_s = _first_run_s(command, devices)
     steps = quick_steps(run_s, most)
+    if steps is None:
+        raise _too_long(command, f"{run_s:.1f} s", run_s)
     plan = Plan(
         limit=steps.limit,
         step_s=steps.step_s,
@@ -57,8 +69,9 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         device_glob=device_glob,
         preset=preset,
     )
+    short = ", so little that the work of scaletest itself counts" if run_s < SHORT_S else ""
     echo(
-        f"it took {seconds(run_s)}; measuring with up to {steps.limit} workers, about"
+        f"it took {seconds(run_s)}{short}; measuring with up to {steps.limit} workers, about"
         f" {len(plan.steps) * steps.step_s:.0f} s",
         err=True,
     )
@@ -87,13 +100,18 @@ def _first_run_s(command: tuple[str, ...], devices: DeviceOptions) -> float:
     )
     first = run_once(settings)
     if first.result.outcome is Outcome.TIMED_OUT:
-        raise UsageError(
-            f"one request takes more than {LONGEST_FIRST_S:.0f} s, too long for a quick look",
-            hint="measure it well with: scaletest validate --limit 4 -- COMMAND",
-        )
+        raise _too_long(command, f"more than {LONGEST_FIRST_S:.0f} s", 2 * LONGEST_FIRST_S)
     if first.result.outcome is not Outcome.SUCCEEDED:
         raise UsageError(
             f"the program failed: {first.result.error}",
-            hint="try it alone with: scaletest worker --once -- COMMAND",
+            hint=f"try it alone with: scaletest worker --once -- {shlex.join(command)}",
         )
     return first.run_s
+
+
+def _too_long(command: tuple[str, ...], takes: str, run_s: float) -> UsageError:
+    line = ["scaletest", "validate", "--limit", "4", *seconds_option(run_s), "--", *command]
+    return UsageError(
+        f"one request takes {takes}, too long for a quick look",
+        hint=f"measure it well with: {shlex.join(line)}",
+    )

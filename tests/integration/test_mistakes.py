@@ -72,14 +72,14 @@ TYPED = [
     Typed(
         "validate --local --device-glob /dev/nope*",
         2,
-        "error: no device matches '/dev/nope*' on this node",
-        "in a pod request the device plugin's resource",
+        "error: no device matches '/dev/nope*' on this machine",
+        "check the driver; a container needs it as --device",
     ),
     Typed(
         "validate --local --preset nvidia --device-glob /dev/nope*",
         2,
-        "error: no device matches '/dev/nope*' on this node",
-        "in a pod request nvidia.com/gpu",
+        "error: no device matches '/dev/nope*' on this machine",
+        "check the driver; a container needs it as --device, and a pod must request nvidia.com/gpu",
     ),
     Typed(
         "validate --local -f missing.yaml",
@@ -172,8 +172,8 @@ TYPED = [
     Typed(
         "worker --device-index 0 --device-glob /dev/nope*",
         2,
-        "error: no device matches '/dev/nope*' on this node",
-        "in a pod request the device plugin's",
+        "error: no device matches '/dev/nope*' on this machine",
+        "check the driver; a container needs it",
     ),
     Typed(
         "worker --queu sleep",

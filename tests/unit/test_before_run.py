@@ -40,6 +40,23 @@ def test_a_program_is_looked_for_where_it_will_be_started(
     before_run.check_program((f"../{tmp_path.name}/work.sh",))
 
 
+@pytest.mark.parametrize(
+    ("command", "reason", "hint"),
+    [
+        (("nosuchprogram",), "there is no such program", "install it, or give its path"),
+        (("sleep 1 | cat",), "there is no such program", "for a line of a shell: sh -c 'sleep 1"),
+        (("A=1", "a b"), "there is no such program", "to set a variable: env A=1 'a b'"),
+        (("/",), "it is a folder", "give the path of a program"),
+    ],
+)
+def test_a_word_that_is_no_program_is_refused_with_what_to_write(
+    command: tuple[str, ...], reason: str, hint: str
+) -> None:
+    with pytest.raises(UsageError, match=f"cannot be started: {reason}") as refused:
+        before_run.check_program(command)
+    assert refused.value.hint.startswith(hint)
+
+
 @pytest.mark.parametrize("command", [(), ("sleep", "1"), ("transcode",), ("FILENAME",), ("sh",)])
 def test_what_needs_no_program_of_its_own_passes(command: tuple[str, ...]) -> None:
     before_run.check_program(command)

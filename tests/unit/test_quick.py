@@ -13,12 +13,12 @@ from scaletest.analysis.quick import (
     CYCLES,
     LONGEST_S,
     QuickAnswer,
+    QuickSteps,
     cores_needed,
     quick_answer,
     quick_steps,
 )
 from scaletest.model import Plan
-from scaletest.model.errors import UsageError
 from scaletest.render.bars import Bar, bar_lines
 from scaletest.report.validation.quick import quick_lines
 from tests.unit.golden_files import golden
@@ -29,30 +29,38 @@ MOST_LINES = 15
 
 def test_a_short_request_gets_all_steps() -> None:
     steps = quick_steps(0.2, 8)
+    assert steps is not None
     assert steps.limit == 8
     assert steps.step_s == 2.0
 
 
 def test_a_long_request_gets_fewer_steps() -> None:
     steps = quick_steps(1.5, 16)
+    assert steps is not None
     assert steps.limit == 4
     assert steps.step_s == CYCLES * 1.5
 
 
 def test_a_limit_between_two_powers_is_a_step() -> None:
-    assert quick_steps(0.1, 6).limit == 6
-    assert quick_steps(1.5, 6).limit == 4
+    assert quick_steps(0.1, 6) == QuickSteps(6, 2.0)
+    assert quick_steps(1.5, 6) == QuickSteps(4, 6.0)
 
 
-def test_a_request_that_is_too_long_is_refused_with_the_command_to_use() -> None:
-    with pytest.raises(UsageError, match="too long for a quick look") as refused:
-        quick_steps(9.0, 8)
-    assert "scaletest validate" in refused.value.hint
+def test_a_request_that_is_too_long_fits_into_no_step() -> None:
+    assert quick_steps(9.0, 8) is None
+
+
+def test_the_command_to_use_says_how_long_a_long_request_takes(tmp_path: Path) -> None:
+    steps = [rows(workers, 2.5, 30) for workers in (1, 2)]
+    plan = Plan(limit=2, seconds=2.5, command=("work", "a b"), queue="q")
+    lines = list(quick_lines(loaded(stored(tmp_path, plan, steps)).result))
+    assert "  scaletest validate --limit 4 --seconds 3s -- work 'a b'" in lines
 
 
 @given(st.floats(0.0, 2.7), st.integers(2, 4096))
 def test_the_steps_never_take_longer_than_they_may(run_s: float, limit: int) -> None:
     steps = quick_steps(run_s, limit)
+    assert steps is not None
     plan = Plan(limit=steps.limit, step_s=steps.step_s)
     assert len(plan.steps) * steps.step_s <= LONGEST_S
     assert steps.step_s >= CYCLES * run_s
