@@ -49,6 +49,8 @@ FAR = 16.0
 # How far runs stand apart where marks are texts, which are 1 apart.
 BESIDE = 0.1
 LIKELY = 0.01
+# Units of axes in words, where their sign alone says little.
+UNITS = {"/s": "per second", "x": "times the step before"}
 KINDS = {
     Change.REGRESSION: VerdictKind.FAIL,
     Change.UNDECIDED: VerdictKind.INVALID,
@@ -210,7 +212,10 @@ def _sections(comparison: Comparison) -> list[Section]:
         "Ratio: of a run over the first one, with its 95 % interval. A change is flagged when it is"
         " beyond chance, all measures of all runs considered, and larger than the tolerance."
     )
-    legend = "Points with their 95 % intervals; the lines only lead the eye."
+    legend = (
+        "Points with their 95 % intervals; the lines only lead the eye. An interval without an"
+        " upper end goes on above its chart."
+    )
     folders = [(run.name, run.folder) for run in _runs(comparison)]
     return contents.page(
         {
@@ -266,7 +271,7 @@ def _place(measure: Measure) -> tuple[str, str, Mark]:
     if measure.where:
         return measure.name, ", ".join(measure.where), place_text(measure.where)
     name, _, statistic = measure.name.rpartition(".")
-    return statistic if name else measure.unit or "count", "", name or measure.name
+    return statistic if name else measure.unit or "others", "", name or measure.name
 
 
 def _chart(
@@ -288,7 +293,7 @@ def _chart(
         title,
         "; ".join(counts),
         _across(label, marks),
-        Axis(unit or title, 0.0, ceiling(high / size * 1.02)),
+        Axis(UNITS.get(unit, unit or title), 0.0, ceiling(high / size * 1.02)),
         WIDTH,
         HEIGHT,
     )
