@@ -23,6 +23,7 @@ since every measure must show it.
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -234,8 +235,15 @@ class Difference(Written):
     @property
     def text(self) -> str:
         """The difference in words."""
-        base, candidate = (cut(repr(setting), 80) for setting in (self.base, self.candidate))
-        return f"{self.field}: {base} and {candidate}"
+        return f"{self.field}: {_in_words(self.base)} and {_in_words(self.candidate)}"
+
+
+def _in_words(setting: Any) -> str:
+    """A setting of a plan as people write it; a list of words as a command line."""
+    if setting in (None, "", [], ()):
+        return "none"
+    is_list = isinstance(setting, list | tuple)
+    return cut(shlex.join(map(str, setting)) if is_list else str(setting), 80)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,9 +125,8 @@ def refuse(error: HTTPException) -> Response:
         body = json.dumps({"result": "ERROR", "info": reason})
         response = Response(body, mimetype="application/json")
     else:
-        response = make_response(
-            render_template("message.html", title=error.name, text=f"{reason.rstrip('.')}.")
-        )
+        text = f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
+        response = make_response(render_template("message.html", title=error.name, text=text))
     response.status_code = error.code or 500
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):

@@ -66,8 +66,8 @@ class Table:
     texts: numbers of the columns that hold text, which stands to the left. foreign: numbers of the
     columns whose text is foreign as a whole, as paths and messages are. spare: titles of columns
     that a narrow terminal leaves out, the first ones first. layout: how a page fits it in: "causes"
-    makes a card of each row on phones, "errors" and "failures" keep the lines of messages,
-    "wrapped" wraps texts.
+    and "failures" make a card of each row on phones, "errors" and "failures" keep the lines of
+    messages, "wrapped" wraps texts.
     folded: the line under which a page folds it; "" where it is open. note: explains it below.
     """
 

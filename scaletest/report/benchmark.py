@@ -33,7 +33,7 @@ from scaletest.render.contents import (
 from scaletest.render.numbers import NOTHING, duration, plural, quantity, quantity_measured, scale
 from scaletest.render.svg import Axis, Chart
 from scaletest.render.text import cell, clean, one_line
-from scaletest.report.words import sentence
+from scaletest.report.words import AXES, CUT, sentence
 from scaletest.runs.places import default_root, reference
 
 # So many parts of benchmarks are told where their time went, where a page would have a table.
@@ -43,8 +43,6 @@ MOST_FAILURES, MOST_FAILURES_SHOWN, MOST_NAMES = 5, 20, 3
 WIDTH, HEIGHT = 380.0, 250.0
 # So many permutations are drawn.
 MOST_DRAWN = 200
-# Characters that fit along the axis upwards; of a longer name the unit alone stands there.
-LONGEST_LABEL = 28
 # So many numbers stand beside the verdict.
 MOST_TILES = 8
 TIMES_NOTE = (
@@ -88,6 +86,7 @@ def _head(run: BenchmarkRun) -> Head:
         ],
         thresholds=run.thresholds,
         environment=run.environment,
+        alarming=("failed",) if run.failures else (),
     )
 
 
@@ -138,7 +137,7 @@ def comment(run: BenchmarkRun) -> list[Block]:
 def sections(run: BenchmarkRun) -> list[Section]:
     """All sections that have anything to show."""
     plan = [("benchmarks", run.plan.described), ("network", "; ".join(_networks(run)))]
-    meaning = "Large dots: means, with their 95 % intervals; small dots: single values."
+    meaning = f"Large dots: means, with their 95 % intervals; small dots: single values. {CUT}"
     times = Table.of_rows(
         _times(run)[:MOST_DRAWN],
         {"permutation", "part", "where its time went"},
@@ -160,7 +159,7 @@ def _results(run: BenchmarkRun) -> list[Block]:
     notes = [f"Note: {note}" for note in run.notes]
     if _is_repeated(run):
         notes.insert(0, "Mean ± half of its 95 % interval over n repetitions.")
-    return [table(run), Text(notes, "soft")]
+    return [table(run, on_page=True), Text(notes, "soft")]
 
 
 def _is_repeated(run: BenchmarkRun) -> bool:
@@ -168,13 +167,16 @@ def _is_repeated(run: BenchmarkRun) -> bool:
     return any(row.good > 1 for row in run.rows)
 
 
-def table(run: BenchmarkRun) -> Table:
-    """A row for each permutation; of a single one, a row for each number."""
+def table(run: BenchmarkRun, *, on_page: bool = False) -> Table:
+    """A row for each permutation; of a single one, a row for each number. on_page: with the numbers
+    by which charts name the permutations.
+    """
     if len(run.rows) == 1:
         return _numbers(run)
-    rows = []
+    is_numbered, rows = on_page and not _only_key(run.rows[:MOST_DRAWN]), []
     for row in run.rows:
-        cells = {"permutation": clean(row.name, 60), "n": str(row.good)}
+        number = f"{row.number + 1}: " if is_numbered else ""
+        cells = {"permutation": f"{number}{clean(row.name, 60)}", "n": str(row.good)}
         for headline in run.headlines:
             cells[headline.label] = _number(headline, row)
         rows.append({**cells, "failed": str(row.failed) if run.failures else ""})
@@ -314,17 +316,13 @@ def _chart(
     summaries = {row.number: row.summaries[name] for row in rows}
     top = max(summary.most for summary in summaries.values()) or 1.0
     size, unit = scale(top, headline.unit)
-    title, beside = _labels(headline, unit)
     chart = Chart(
         id=f"chart-{name}",
-        title=title,
-        description=(
-            f"{headline.help} Mean, 95 % interval and single values at each permutation, in the"
-            " order of the table."
-        ),
+        title=headline.label,
+        description=(f"{headline.help} Mean, 95 % interval and single values at each permutation."),
         x=across,
         y=Axis(
-            beside,
+            AXES.get(unit, unit or headline.label),
             0.0,
             svg.ceiling(_highest(summaries.values(), top) / size),
         ),
@@ -346,12 +344,6 @@ def _chart(
     return chart
 
 
-def _labels(headline: Headline, unit: str) -> tuple[str, str]:
-    """The title of a chart, and what stands beside its axis."""
-    title = f"{headline.label}, {unit}" if unit else headline.label
-    return title, unit if unit and len(title) > LONGEST_LABEL else title
-
-
 def _highest(summaries: Iterable[Summary], top: float) -> float:
     """How high the axis goes for these numbers and their intervals. top: the largest number."""
     ends = [each.mean + each.half_width for each in summaries if each.count > 1]
@@ -362,15 +354,18 @@ def _across(rows: Sequence[MeasuredPermutation]) -> Axis:
     """The permutations side by side: by their values when one key alone varies, else by their
     numbers.
     """
-    label = "permutation, in the table's order"
-    names = [str(row.number + 1) for row in rows]
+    label, names = "permutation", [str(row.number + 1) for row in rows]
+    if key := _only_key(rows):
+        label, names = key, [clean(as_yaml(row.values[key]), 24) for row in rows]
+    return Axis(label, -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
+
+
+def _only_key(rows: Sequence[MeasuredPermutation]) -> str:
+    """The key that alone varies, whose values can stand at an axis; "" for none."""
     keys = set(chain.from_iterable(row.values for row in rows))
     values = list(chain.from_iterable(row.values.values() for row in rows))
     is_plain = all(isinstance(value, str | int | float) for value in values)
-    if len(keys) == 1 and len(values) == len(rows) and is_plain:
-        (label,) = keys
-        names = [clean(as_yaml(value), 24) for value in values]
-    return Axis(label, -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
+    return keys.pop() if len(keys) == 1 and len(values) == len(rows) and is_plain else ""
 
 
 FIXED = ("name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s")

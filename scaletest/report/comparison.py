@@ -37,6 +37,7 @@ from scaletest.render.contents import (
 from scaletest.render.numbers import NOTHING, plural, quantity, scale
 from scaletest.render.svg import Axis, Chart, ceiling
 from scaletest.render.text import clean
+from scaletest.report.words import AXES, CUT
 
 WIDTH, HEIGHT = 420.0, 280.0
 # So many runs are told apart by colour and dashes, and so many charts are drawn.
@@ -98,6 +99,8 @@ def _command(comparison: Comparison) -> list[str]:
 
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     changes = [change.change for change in _all_changes(comparison) if change.base.decides]
+    if not changes:
+        return []
     labels = {
         "worse": Change.REGRESSION,
         "better": Change.IMPROVEMENT,
@@ -210,7 +213,7 @@ def _sections(comparison: Comparison) -> list[Section]:
         "Ratio: of a run over the first one, with its 95 % interval. A change is flagged when it is"
         " beyond chance, all measures of all runs considered, and larger than the tolerance."
     )
-    legend = "Points with their 95 % intervals; the lines only lead the eye."
+    legend = f"Points with their 95 % intervals; the lines only lead the eye. {CUT}"
     folders = [(run.name, run.folder) for run in _runs(comparison)]
     return contents.page(
         {
@@ -266,7 +269,7 @@ def _place(measure: Measure) -> tuple[str, str, Mark]:
     if measure.where:
         return measure.name, ", ".join(measure.where), place_text(measure.where)
     name, _, statistic = measure.name.rpartition(".")
-    return statistic if name else measure.unit or "count", "", name or measure.name
+    return statistic if name else measure.unit or "others", "", name or measure.name
 
 
 def _chart(
@@ -288,7 +291,7 @@ def _chart(
         title,
         "; ".join(counts),
         _across(label, marks),
-        Axis(unit or title, 0.0, ceiling(high / size * 1.02)),
+        Axis(AXES.get(unit, unit or title), 0.0, ceiling(high / size * 1.02)),
         WIDTH,
         HEIGHT,
     )

@@ -27,13 +27,13 @@ def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
 
 def _row(group: FailureGroup) -> dict[str, Cell]:
     return {
+        "error": clean(group.error or NOTHING, LONGEST_ERROR),
         "count": grouped(group.count),
+        "over time": Trend(group.bins, group.course),
         "outcome": outcome(group),
         "exit code": NOTHING if group.exit_code is None else str(group.exit_code),
-        "error": clean(group.error or NOTHING, LONGEST_ERROR),
         "nodes": leading(group.nodes, others=group.elsewhere),
         "devices": leading(group.devices),
-        "over time": Trend(group.bins, group.course),
         "first seen": instant(group.first_s),
         "last seen": instant(group.last_s),
     }
@@ -41,7 +41,7 @@ def _row(group: FailureGroup) -> dict[str, Cell]:
 
 def outcome(group: FailureGroup) -> str:
     """How the requests ended, and the reason where there is one."""
-    return ", ".join(filter(None, (group.outcome, group.reason))).replace("_", " ")
+    return ": ".join(filter(None, (group.outcome, group.reason))).replace("_", " ")
 
 
 def spread(group: FailureGroup) -> str:

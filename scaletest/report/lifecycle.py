@@ -256,7 +256,8 @@ def _nodes(result: LifecycleResult) -> list[Block]:
     note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if left_out > 0 else ""
     texts = {"node", "median time from scheduling to ready"}
     table = Table.of_rows(rows, texts, {"node"}, note=note)
-    return [table] if chart is None else [table, Charts([chart], "two")]
+    meaning = "A dot is the median of a node's pods, with a line up to its slowest pod."
+    return [table] if chart is None else [table, Charts([chart], "two", note=meaning)]
 
 
 def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:

@@ -122,7 +122,7 @@ def facts(snapshot: LoadSnapshot) -> contents.Pairs:
         ("requests per second", per_s(snapshot.per_s)),
         ("succeeded", numbers.grouped(snapshot.succeeded)),
         ("failed", numbers.grouped(snapshot.failed)),
-        ("of all succeeded", numbers.share(snapshot.succeeded, ended)),
+        ("share that succeeded", numbers.share(snapshot.succeeded, ended)),
         ("measured for", numbers.duration(snapshot.elapsed_s)),
     )
 

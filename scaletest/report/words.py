@@ -18,6 +18,10 @@ from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean
 
+# Of charts whose axis does not reach to the end of a long interval.
+CUT = "An interval without an upper end goes on above its chart."
+# Units of axes in words, where their sign alone says little.
+AXES = {"/s": "per second", "x": "times the step before"}
 KNEES = {
     "kneedle": "the point farthest above the chord of the curve (Kneedle)",
     "efficiency": "the last number of workers at 80 % efficiency or more",

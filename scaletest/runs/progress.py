@@ -60,7 +60,7 @@ class Progress:
         self._redis_url, self._begun, self._every_s = redis_url, begun, every_s
         self._lock = Lock()
         self._state = RunProgress("", "", "")
-        self._began_s, self._until_s = clock(), 0.0
+        self._began_s, self._until_s, self._others_s = clock(), 0.0, 0.0
         self._begun_step = 0
         self._folder: RunFolder | None = None
         self._keeper: ProgressKeeper | None = None
@@ -112,6 +112,9 @@ class Progress:
         """Where in its plan the run is; see RunProgress. left_s: from now on."""
         self._until_s = self._clock() + (left_s or 0.0)
         steps = max(done, steps)
+        # a step that takes longer than was expected leaves the others their time
+        left = max(1, steps - done)
+        self._others_s = (left_s or 0.0) * (left - 1) / left
         self._change(done=done, steps=steps, left_s=left_s, is_estimate=is_estimate, unit=unit)
         if unit != WORKLOAD and self._begun_step <= done < steps:
             self._begun_step = done + 1
@@ -126,7 +129,7 @@ class Progress:
     def state(self) -> RunProgress:
         """The state now."""
         now, state = self._clock(), self._state
-        left_s = None if state.left_s is None else max(0.0, round(self._until_s - now))
+        left_s = None if state.left_s is None else round(max(self._others_s, self._until_s - now))
         return replace(state, elapsed_s=max(0.0, round(now - self._began_s)), left_s=left_s)
 
     def phase(self, line: str) -> None:

@@ -18,7 +18,9 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from scaletest.broker.run_progress import PublishedRun
 from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable
+from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.model.run_progress import RunProgress
+from scaletest.model.verdict import VerdictKind
 from scaletest.pages.site import READ, printable
 from scaletest.render import encoding
 from scaletest.render.encoding import ReportOutline, outline
@@ -50,7 +52,7 @@ class LiveRun:
 
     state: RUNNING, ENDED, INTERRUPTED where its process is gone, or SILENT. contents: the report so
     far. problem: why there is none. is_stored: whether its report can be asked for here. age_s:
-    since it was told of.
+    since it was told of. labels: of a run that is stored here.
     """
 
     progress: RunProgress
@@ -59,6 +61,7 @@ class LiveRun:
     contents: Markup = NOTHING
     problem: str = ""
     age_s: float = 0.0
+    labels: Labels = UNLABELLED
 
     @property
     def name(self) -> str:
@@ -119,7 +122,12 @@ def live() -> AnyResponse:
         return redirect(f"{g.root}/live/{quote(runs[0].name)}")
     stored, _ = index().look(PATIENCE_S)
     page = render_template(
-        "live.html", title="Live", runs=runs, problem=problem, latest=stored[:-6:-1]
+        "live.html",
+        title="Live",
+        runs=runs,
+        problem=problem,
+        latest=stored[:-6:-1],
+        has_redis=reader() is not None,
     )
     return make_response(page)
 
@@ -173,9 +181,8 @@ def _stored(folder: RunFolder) -> LiveRun:
     is_held, progress = folder.in_use, _progress(folder)
     unknown = RunProgress(folder.name, "", "", ended=not is_held)
     shown = progress or unknown
-    if shown.ended:
-        return LiveRun(shown, ENDED, True)
-    return LiveRun(shown, RUNNING if is_held else INTERRUPTED, True)
+    state = RUNNING if is_held else INTERRUPTED
+    return LiveRun(shown, ENDED if shown.ended else state, True, labels=folder.labels)
 
 
 def _progress(folder: RunFolder) -> RunProgress | None:
@@ -193,6 +200,9 @@ def _contents(folder: RunFolder, *, is_final: bool) -> tuple[Markup, str]:
         report = outline(registry.report(folder, is_final=is_final))
     except (ScaletestError, OSError) as error:
         return NOTHING, str(error)
+    if report.head.verdict.kind is VerdictKind.RUNNING and not report.sections:
+        # its figures would be those of no step at all
+        return NOTHING, ""
     return _shown(report), ""
 
 

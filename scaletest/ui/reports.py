@@ -144,7 +144,10 @@ def _folders(names: list[str]) -> list[RunFolder]:
 def _compared(folders: list[RunFolder]) -> bytes:
     comparison = registry.compare(folders, TOLERANCE, force=False)
     links = [("Runs", f"{g.root}/runs"), ("Compare other runs", f"{g.root}/compare")]
-    links += [(folder.name, f"{g.root}/runs/{quote(folder.name)}") for folder in folders]
+    links += [
+        (folder.labels.name or folder.name, f"{g.root}/runs/{quote(folder.name)}")
+        for folder in folders
+    ]
     return html.render(comparison_report(comparison), links).encode(errors="replace")
 
 

@@ -132,7 +132,7 @@ def test_a_run_in_progress_is_renewed_without_losing_what_is_unfolded(
         tell(folder, done=2, steps=8, verdict="FAIL", log=("4 workers: 9/s",))
         eventually(lambda: "step 3 of 8" in text_of(browser))
         assert "Verdict so far: FAIL" in text_of(browser)
-        assert "4 workers: 9/s" in browser.find_element(By.CLASS_NAME, "log").text
+        assert "Log: 4 workers: 9/s" in text_of(browser)
         # what has not changed was left alone
         assert chart.is_displayed()
         assert len(browser.find_elements(By.CSS_SELECTOR, "details[open]")) == len(folds[:1])

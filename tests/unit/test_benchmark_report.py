@@ -451,7 +451,7 @@ def test_explain_names_every_field_and_number(
 
 def test_the_page_draws_each_number_over_the_permutations() -> None:
     text = formats.render(benchmark_report(a_run()), "html")
-    assert text.count("<svg") == 2 and ">streams<" in text and "bandwidth, Gbit/s" in text
+    assert text.count("<svg") == 2 and ">streams<" in text and ">Gbit/s<" in text
 
 
 def test_a_page_of_one_benchmark_has_no_chart_and_of_many_few_labels() -> None:
@@ -560,7 +560,7 @@ def test_a_page_has_words_and_keeps_names_for_thresholds_and_programs() -> None:
     # the name stands in its column alone
     assert page.count("readLatency99") == 1
     sweep = formats.render(benchmark_report(swept({"streams": [1, 2]})), "html")
-    assert "<h3>bandwidth, Gbit/s</h3>" in sweep and ">streams<" in sweep
+    assert "<h3>bandwidth</h3>" in sweep and ">Gbit/s<" in sweep and ">streams<" in sweep
     assert sweep.count("<svg ") == 1
     rows = list(csv.reader(io.StringIO(formats.render(benchmark_report(only(READ)), "csv"))))
     assert "readLatency99" in rows[0]

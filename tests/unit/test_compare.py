@@ -260,7 +260,7 @@ def test_different_workloads_are_compared_only_by_force() -> None:
     )
     comparison = compared(base, candidate)
     assert (comparison.verdict.kind, steps_of(comparison)) == (VerdictKind.INVALID, [])
-    assert "command: [] and ['true']" in comparison.verdict.reason
+    assert "command: none and true" in comparison.verdict.reason
     row = checked(comparison.to_dict(), "comparison")["candidates"][0]
     assert row["differences"][0]["candidate"] == ["true"]
     differences = comparison.candidates[0].contrast.differences

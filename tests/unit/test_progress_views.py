@@ -150,7 +150,7 @@ def test_events_fit_their_schema_and_tell_the_whole_run(folder: RunFolder) -> No
         ("step_measured", 2, ""),
         ("end", 2, "PASS"),
     ]
-    assert (events[2]["left_s"], events[3]["left_s"]) == (20, 9)
+    assert (events[2]["left_s"], events[3]["left_s"]) == (20, 10)
     assert events[-1]["elapsed_s"] == 24
 
 

@@ -91,6 +91,10 @@ def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
         # a state as long as it may be fits into what is published
         assert len(state.to_json().encode()) < run_progress.MOST_PROGRESS_BYTES
         now[0] = 200.0
+        # the steps after one that takes too long still need their time
+        assert progress.state().left_s == 27.0
+        progress.at(3, 4, left_s=40.0)
+        now[0] = 300.0
         assert progress.state().left_s == 0.0
         eventually(lambda: state_of(folder) == progress.state())
     end = state_of(folder)

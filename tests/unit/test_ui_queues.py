@@ -116,7 +116,7 @@ def test_problems_come_first_with_a_command_each() -> None:
 
 def test_all_is_well_is_said_in_words() -> None:
     html = page(MadeReader((queue(workers=(worker("w"),)),)))
-    assert "To look at 0 all is well" in part(html, "tiles")
+    assert "To look at 0 no queue is stuck" in part(html, "tiles")
     assert part(html, "problems") == ""
 
 

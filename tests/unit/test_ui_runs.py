@@ -245,7 +245,8 @@ def test_the_run_in_progress_is_shown_directly(archive: Archive) -> None:
         (bar,) = [attributes for tag, attributes in page.tags if tag == "progress"]
         assert bar["value"] == "0.600"
         assert "step 3 of 8, about 40 s left" in page.text and "7 done" in page.text
-        assert page.text.index("last") < page.text.index("first")
+        assert "Log: last" in page.text
+        assert "last\nfirst\n" in page.text
         assert "RUNNING" in page.text and "How far it scales" in page.text
         parts = [a["data-live"] for _, a in page.tags if "data-live" in a]
         assert parts == ["state", "log", "report"]
@@ -271,6 +272,18 @@ def test_a_run_that_has_ended_is_not_shown_as_measured_while_its_command_holds_i
         text = archive.page("/live/one").text
     assert "The run has ended" in text
     assert "it is still being measured" not in text and "RUNNING" not in text
+
+
+def test_before_the_first_step_no_figure_is_shown_beside_what_is_measured(archive: Archive) -> None:
+    folder = archive.add("one")
+    (folder.path / "steps.jsonl").unlink()
+    folder.relabel(lambda _: Labels("nightly", ("laptop",)))
+    tell(folder, steps=8, line="44 done, 18 failed")
+    with folder.locked():
+        text = archive.page("/live/one").text
+    assert "44 done, 18 failed" in text and "requests done" not in text
+    assert "comes with the first step" in text
+    assert "called nightly" in text and "tags laptop" in text
 
 
 def test_several_runs_in_progress_are_listed(archive: Archive) -> None:

@@ -246,7 +246,10 @@ def _efficiency(data: Curve, scaled: Sequence[Scaled], needed: Callable[[float],
     top = max(1.1, 1.02 * max(min(each.efficiency.high, 1.5) for each in scaled))
     marks = svg.nice(0.0, top, 8)
     shares = [percent(each.efficiency.value) for each in scaled]
-    parts = [f"{each.workers} workers: {share}" for each, share in zip(scaled, shares, strict=True)]
+    parts = [
+        f"{plural(each.workers, 'worker')}: {share}"
+        for each, share in zip(scaled, shares, strict=True)
+    ]
     chart = Chart(
         "efficiency",
         "Efficiency against the number of workers",

@@ -123,12 +123,11 @@ def _facts(result: Evaluation) -> list[tuple[str, str]]:
         pairs.append(("efficiency there", percent(last.efficiency.value, 0)))
     done = sum(step.run.count for step in result.steps)
     failed = sum(step.failures for step in result.steps)
-    return [
-        *pairs,
-        ("requests done", str(done)),
-        ("failed", str(failed)),
-        ("duration", duration(result.elapsed_s)),
-    ]
+    pairs += [("requests done", str(done)), ("failed", str(failed))]
+    # until the last step only, and pages show how long the run takes by now
+    if result.verdict.kind is not VerdictKind.RUNNING:
+        pairs.append(("duration", duration(result.elapsed_s)))
+    return pairs
 
 
 def summary(run: ValidationRun) -> list[Block]:
@@ -282,6 +281,7 @@ def sections(run: ValidationRun) -> list[Section]:
         {
             "How far it scales": _scaling(run),
             limits: _limits(result),
+            "Failures": [failures.table(result.failures)],
             "Resources": _resources(result),
             "How many share a device": _sharing(result),
             "Steps": _steps(result),
@@ -291,7 +291,6 @@ def sections(run: ValidationRun) -> list[Section]:
             "Wait and run times": _times(run),
             "Who did how much": _shares(run),
             "Other queues": [_background(result)],
-            "Failures": [failures.table(result.failures)],
         },
         leading,
     )
