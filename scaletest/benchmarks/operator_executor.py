@@ -149,9 +149,12 @@ class OperatorExecutor:
         ended = stored(self._objects, self._namespace, benchmark.name, uid)
         if ended is not None:
             return ended
+        # the message of one that was measured holds notes
+        failure = Failure(status.get("failure") or Failure.NONE)
+        reason = status.get("message") if failure else ""
         raise BenchmarkFailed(
-            Failure(status.get("failure") or Failure.INTERRUPTED),
-            status.get("message") or "its result is gone",
+            failure or Failure.INTERRUPTED,
+            reason or "its result is gone",
             list(map(str, status.get("lines") or ())),
             str(status.get("remedy") or ""),
         )

@@ -13,6 +13,7 @@ from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
 from scaletest.kinds.document_schemas import MOST_NAME
 from scaletest.kinds.kind import PartAddress
 from scaletest.model import checks
+from scaletest.render.numbers import plural
 
 MOST_PLACES = 32
 
@@ -108,6 +109,19 @@ def places(pods: Sequence[Document]) -> Document:
         containers = pod["status"].get("containerStatuses", ())
         images[name(pod)] = next((container.get("imageID", "") for container in containers), "")
     return {"nodes": nodes, "images": images}
+
+
+def crowded(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str, ...]:
+    """Write a note when the parts had fewer nodes than the benchmark is meant for; else none."""
+    wanted = {part.node for part in benchmark.kind.layout(benchmark.spec)}
+    used = {pod["spec"].get("nodeName", "") for pod in pods}
+    if benchmark.spec.nodes or len(used) >= min(len(wanted), len(pods)):
+        return ()
+    return (
+        f"the parts ran on {plural(len(used), 'node')} instead of {len(wanted)}, and what those of"
+        " one node send each other crosses no network; with placement: differentNodes they wait"
+        " for nodes of their own",
+    )
 
 
 def why_not(pod: Document) -> str:

@@ -363,7 +363,9 @@ class _Reconciliation:
                 **pod_status.places(self._pods),
                 "kubernetes": self._objects.version(),
             }
-            return replace(ended, name=self._benchmark.name, environment=environment)
+            notes = (*ended.notes, *pod_status.crowded(self._benchmark, self._pods))
+            name = self._benchmark.name
+            return replace(ended, name=name, environment=environment, notes=notes)
         if phase != "Running":
             raise failure_of_pod(pod, "the measuring pod ended without a result", log)
         return None

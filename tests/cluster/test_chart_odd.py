@@ -149,3 +149,25 @@ def test_an_address_of_ipv6_stands_in_brackets(helm: str, host: str) -> None:
     )
     assert "redis://[fd00::1]:6379/0" in text
     assert 'address: "[fd00::1]:6379"' in text
+
+
+OPERATOR_ALONE = (
+    "operator.enabled=true,operator.everywhere=true,"
+    "queues.sleep=null,redis.enabled=false,exporter.enabled=false"
+)
+
+
+def test_the_operator_can_be_all_that_is_installed(helm: str) -> None:
+    rows = objects(render(helm, "--set", OPERATOR_ALONE))
+    parts = {
+        row["kind"]: row["metadata"]["name"] for row in rows if "replicas" in row.get("spec", ())
+    }
+    assert parts == {"Deployment": "trial-scaletest-operator"}
+
+
+def test_the_notes_of_an_operator_ask_for_no_queue() -> None:
+    # Helm 3 shows notes with a cluster only
+    line = [helm_program(), "install", "trial", str(CHART), "--dry-run=client", "--set"]
+    done = subprocess.run([*line, OPERATOR_ALONE], capture_output=True, text=True, check=True)
+    notes = done.stdout.split("NOTES:")[1]
+    assert "Benchmarks in all namespaces are measured" in notes and "queue" not in notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -213,6 +214,30 @@ def test_a_peer_that_was_reached_from_elsewhere_is_a_mismatch(
     assert (state["phase"], state["failure"]) == (
         ("Completed", "") if fits else ("Failed", "mismatch")
     )
+
+
+@pytest.mark.parametrize(
+    ("client_node", "spec", "noted"),
+    [
+        ("n0", {}, True),
+        ("n1", {}, False),
+        ("n0", {"placement": "sameNode"}, False),
+        ("n0", {"nodes": ["n0", "n0"]}, False),
+    ],
+)
+def test_parts_that_shared_a_node_by_chance_are_no_silent_loopback(
+    client_node: str, spec: dict[str, Any], noted: bool
+) -> None:
+    cluster = FakeCluster()
+    asked(cluster, **spec)
+    while ("pods", "one-client-0") not in cluster.objects:
+        look(cluster)
+    cluster.objects["pods", "one-client-0"]["spec"]["nodeName"] = client_node
+    state = until_ended(cluster)
+    assert state["phase"] == "Completed"
+    assert ("on 1 node instead of 2" in state["message"]) == noted
+    result = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])  # type: ignore[arg-type]
+    assert result is not None and bool(result.notes) == noted
 
 
 def test_a_result_that_a_busy_api_server_did_not_store_is_stored_later(
