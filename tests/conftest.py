@@ -24,6 +24,7 @@ from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
 from scaletest.model.errors import NoServer, ScaletestError
+from scaletest.system.wake import Wake
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 # No test asserts a time, those with generated input neither: the machine may be busy.
@@ -303,6 +304,14 @@ class Gate:
     def open(self) -> None:
         """Let everything through that waits or will come."""
         self._file.close()
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    """What a worker's thread waits with."""
+    wake = Wake()
+    yield wake
+    wake.close()
 
 
 @pytest.fixture

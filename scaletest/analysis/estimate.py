@@ -41,7 +41,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby
-from statistics import NormalDist
 from typing import Annotated, Protocol, TypeVar
 
 from scaletest.model.declared import INNER, Count, Unbounded, Written
@@ -148,7 +147,7 @@ def within(value: float, relative: float) -> Estimate:
     return Estimate(value, value * math.exp(-relative), value * math.exp(relative))
 
 
-_NORMAL = NormalDist()
+_NORMAL = statistics.NormalDist()
 
 
 def t95(freedom: float) -> float:

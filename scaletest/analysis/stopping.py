@@ -40,7 +40,6 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain, pairwise
 from typing import Annotated
 
 from scaletest.analysis.doubling import (
@@ -406,7 +405,7 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     if wanted <= 0 or left < LEAST_PART * wanted:
         return []
     shorter = min(1.0, left / wanted)
-    repeat = 1 + max(part.repeat for part in chain.from_iterable(steps))
+    repeat = 1 + max(part.repeat for part in itertools.chain.from_iterable(steps))
     open_steps = [workers for workers in plan.steps if workers in lengths]
     up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in open_steps]
     return up + [Turn(turn.workers, repeat + 1, turn.length_s) for turn in reversed(up)]
@@ -414,7 +413,9 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
 
 def _fails(plan: Plan, steps: Sequence[Sequence[StepPart]], course: MachineTrend) -> bool:
     """Whether a doubling fails, which decides the run."""
-    ratios = [doubling(first, second, plan, course=course) for first, second in pairwise(steps)]
+    ratios = [
+        doubling(first, second, plan, course=course) for first, second in itertools.pairwise(steps)
+    ]
     return any(ratio and ratio.kind is VerdictKind.FAIL for ratio in ratios)
 
 
@@ -433,7 +434,7 @@ def _lengths(
     Each as long as the shorter step of the doubling was measured so far.
     """
     lengths: dict[int, float] = {}
-    for first, second in pairwise(steps):
+    for first, second in itertools.pairwise(steps):
         if _open(plan, first, second, course):
             pair = (first[0].workers, second[0].workers)
             length = min(spent[workers] for workers in pair)

@@ -65,7 +65,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated
 
 from scaletest.analysis.estimate import Estimate, mann_whitney, t95
@@ -228,7 +227,7 @@ def least_each(workers: int, parts: int = 1) -> int:
 
 def cycles(times: Sequence[float]) -> list[float]:
     """The differences of neighbours: the times between a worker's completions, in s."""
-    return [later - earlier for earlier, later in pairwise(times)]
+    return [later - earlier for earlier, later in itertools.pairwise(times)]
 
 
 def error_of_mean(series: Sequence[Sequence[float]]) -> float:
@@ -338,7 +337,7 @@ def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) 
     """
     products, squares = 0.0, 0.0
     for own in deviations:
-        products += sum(before * behind for before, behind in pairwise(own))
+        products += sum(before * behind for before, behind in itertools.pairwise(own))
         squares += sum(deviation**2 for deviation in own) * (len(own) - 1) / len(own)
     if squares <= 0:
         return 0.0

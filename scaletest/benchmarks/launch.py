@@ -25,7 +25,6 @@ from scaletest.benchmarks.runner import Executor, counts, run
 from scaletest.benchmarks.sweep import merged, plan_of
 from scaletest.broker import connect
 from scaletest.cluster import connection
-from scaletest.cluster.connection import groups
 from scaletest.cluster.objects import Documents
 from scaletest.documents import reader
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, is_set
@@ -292,7 +291,7 @@ def _executor(
 def _in_cluster(namespace: str, run: str) -> Executor:
     """Raises Unreachable without a cluster that knows benchmarks."""
     cluster = connection.connect(namespace)
-    if GROUP not in groups(cluster):
+    if GROUP not in connection.groups(cluster):
         raise Unreachable(
             f"the cluster does not know {GROUP}",
             hint="install the operator: docs/how-to/operator.md",

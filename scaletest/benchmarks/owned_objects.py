@@ -32,7 +32,6 @@ from scaletest.kinds.benchmark import Benchmark, BenchmarkResult, read
 from scaletest.kinds.kind import BenchmarkFailed, Failure, Kind
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
-from scaletest.model.wire import unpack
 
 T = TypeVar("T")
 RESULT = "result.json.gz"
@@ -97,7 +96,7 @@ def zipped(config_map: Document, key: str, read: Callable[[dict[str, Any]], T]) 
     """
     try:
         data = base64.b64decode((config_map.get("binaryData") or {})[key])
-        return read(wire.load(unpack(data, MOST_UNPACKED, key), key))
+        return read(wire.load(wire.unpack(data, MOST_UNPACKED, key), key))
     except KeyError as error:
         raise Damaged(config_map, f"it has no {key}") from error
     except InvalidValue as error:

@@ -26,7 +26,6 @@ from scaletest.cluster.connection import (
 from scaletest.cluster.deployment import HELD, Autoscaler, Deployment, templates
 from scaletest.cluster.objects import ENDPOINT_SLICES, HPAS, SERVICES
 from scaletest.model import checks
-from scaletest.model.checks import cut
 from scaletest.model.errors import (
     InvalidValue,
     ScaletestError,
@@ -77,7 +76,8 @@ class Direct:
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unreachable(
-                f"client {self.name} does not answer: {cut(str(error), 200)}", hint="is it running?"
+                f"client {self.name} does not answer: {checks.cut(str(error), 200)}",
+                hint="is it running?",
             ) from error
         return answer.status, answer.data, answer.headers
 

@@ -13,7 +13,6 @@ from typing import Any
 import yaml
 
 from scaletest.model import checks
-from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
 
 MOST_BYTES = 1_000_000
@@ -38,7 +37,8 @@ class _Loader(yaml.SafeLoader):
             name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
             if name in seen and key.value != "<<":
                 raise yaml.MarkedYAMLError(
-                    problem=f"{cut(key.value, 60)!r} stands twice", problem_mark=key.start_mark
+                    problem=f"{checks.cut(key.value, 60)!r} stands twice",
+                    problem_mark=key.start_mark,
                 )
             seen.add(name)
         return node

@@ -14,7 +14,6 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from scaletest.documents import reader
 from scaletest.model import checks
-from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, suggestion
 
 MOST_CHARACTERS = 100_000
@@ -74,7 +73,7 @@ def fill(document: Any, values: Mapping[str, Any]) -> Any:
 def _filled(template: str, values: Mapping[str, Any]) -> Any:
     text = fill_text(template, values)
     if _WHOLE.fullmatch(template):
-        return copy.deepcopy(_value(text, f"what the template {cut(template, 60)!r} makes"))
+        return copy.deepcopy(_value(text, f"what the template {checks.cut(template, 60)!r} makes"))
     return text
 
 
@@ -82,7 +81,7 @@ def fill_text(template: str, values: Mapping[str, Any]) -> str:
     """Fill in the {{ }} of a text. InvalidValue names the nearest for a name that is unknown."""
     if "{{" not in template:
         return template
-    title = f"the template {cut(template, 60)!r}"
+    title = f"the template {checks.cut(template, 60)!r}"
     try:
         text = _compiled(template).render(values)
     except UndefinedError as error:

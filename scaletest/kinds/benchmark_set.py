@@ -22,7 +22,6 @@ from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.fields import as_yaml, spec_field
 from scaletest.kinds.kind import Headline
 from scaletest.model import checks, wire
-from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.verdict import ANY, Measurable, MeasureTable, Threshold, parse
 from scaletest.render.numbers import plural
@@ -127,7 +126,7 @@ def parse_all(
     for threshold in thresholds:
         if not any(map(threshold.about, map(place_of, known))):
             shown = ", ".join(f"{name}={text}" for name, text in threshold.where)
-            hint = f"the first has {cut(as_yaml(dict(known[0])), 80)}" if known else ""
+            hint = f"the first has {checks.cut(as_yaml(dict(known[0])), 80)}" if known else ""
             raise InvalidValue(
                 f"threshold '{threshold}' is about {shown}, which no permutation has", hint=hint
             )

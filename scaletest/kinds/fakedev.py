@@ -14,7 +14,6 @@ import re
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec import Meta
 
@@ -96,7 +95,7 @@ class FakeWork(Document):
 
 def from_words(arguments: Sequence[str]) -> FakeWork:
     """Parse the options of a run; the last of several counts. InvalidValue for anything else."""
-    options: dict[str, dict[str, Any]] = {
+    options: dict[str, dict[str, typing.Any]] = {
         **{
             name: {"type": float} for name in ("--seconds", "--jitter", "--failure-rate", "--drift")
         },
@@ -249,7 +248,7 @@ def exposition(uses: Sequence[Use], vendors: Sequence[str] = VENDORS) -> str:
     return "\n".join(lines) + "\n" if series else ""
 
 
-_METRICS: dict[str, tuple[tuple[str, Any], ...]] = {
+_METRICS: dict[str, tuple[tuple[str, typing.Any], ...]] = {
     "intel": (
         ("xpum_engine_group_ratio", lambda busy, used, size: busy / 100),
         ("xpum_memory_used_bytes", lambda busy, used, size: used * 1048576),

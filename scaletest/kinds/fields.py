@@ -14,7 +14,6 @@ import re
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -33,7 +32,7 @@ _TYPES: Mapping[str, tuple[Any, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SpecField:
     """One declared field, with its rules.
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, Protocol
 
 from scaletest.model import saturation
 from scaletest.model.errors import UsageError
-from scaletest.model.saturation import OK
 from scaletest.model.texts import in_base_units
 
 # The likely cause when the first call to an endpoint fails, and what to do, by status or outcome.
@@ -110,7 +109,7 @@ def read_response(
     call: HttpCall, status: int, size: int, headers: Mapping[str, str]
 ) -> HttpResponse:
     """The outcome of a response: 2xx is success; a redirect is not, it names another service."""
-    outcome = OK if 200 <= status < 300 else str(status)
+    outcome = saturation.OK if 200 <= status < 300 else str(status)
     server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
     # no header is called ""
     return HttpResponse(outcome, size, server_s, headers.get(call.pod_header, ""))

@@ -18,7 +18,6 @@ from msgspec import Meta
 from scaletest.broker import Client
 from scaletest.load import pace
 from scaletest.load.loops import ClosedLoop, LoadLoop, OpenLoop
-from scaletest.load.pace import RatePace
 from scaletest.load.statistics import Gauges, LoadSnapshot, Statistics
 from scaletest.model.checks import cut
 from scaletest.model.declared import Arguments, Count, Seconds, check
@@ -216,8 +215,8 @@ class Steering:
         self.maximum = maximum
         self._ready = ready
         # of a load whose rate can be set
-        self._pace: RatePace | None = None
-        if isinstance(loop, OpenLoop) and isinstance(loop.pace, RatePace):
+        self._pace: pace.RatePace | None = None
+        if isinstance(loop, OpenLoop) and isinstance(loop.pace, pace.RatePace):
             self._pace = loop.pace
         self._resume_with = self.rate
         if self.steered is Steered.PARALLEL:

@@ -18,7 +18,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from msgspec import Meta
 
 from scaletest.model import checks, wire
-from scaletest.model.checks import cut
 from scaletest.model.declared import (
     INNER,
     VERSIONED,
@@ -280,7 +279,7 @@ class LifecyclePlan(Document):
             raise InvalidValue("--delay and --interval exclude each other", hint="give one of them")
         if not _SLEEP.fullmatch(self.seconds):
             raise InvalidValue(
-                f"pods cannot run for {cut(self.seconds, 40)} seconds",
+                f"pods cannot run for {checks.cut(self.seconds, 40)} seconds",
                 hint="give a number, as in 2.5, or infinity",
             )
 

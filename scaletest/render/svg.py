@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
 from scaletest.render.text import Markup, element
@@ -232,7 +231,7 @@ class Chart:
         """A line that stays at each value from one edge to the next."""
         starts = zip(edges, values, strict=False)
         ends = zip(edges[1:], values, strict=True)
-        self.line(list(chain.from_iterable(zip(starts, ends, strict=True))), css)
+        self.line(list(itertools.chain.from_iterable(zip(starts, ends, strict=True))), css)
 
     def band(self, points: Sequence[tuple[float, float, float]], css: str) -> None:
         """An area between (x, low, high)."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from scaletest.analysis.lifecycle import charted
-from scaletest.analysis.lifecycle.charted import NodePods, PodsOverTime, WaterfallRow
 from scaletest.analysis.lifecycle.phases import MILESTONE_TEXTS, began
 from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations
 from scaletest.render import svg
@@ -66,7 +65,7 @@ def pods_figures(result: LifecycleResult) -> list[Figure]:
     ]
 
 
-def _pods(pods: PodsOverTime) -> Chart:
+def _pods(pods: charted.PodsOverTime) -> Chart:
     size, unit = time_unit(pods.moments_s[-1])
     top = max(map(max, pods.counts.values()))
     chart = Chart(
@@ -85,7 +84,7 @@ def _pods(pods: PodsOverTime) -> Chart:
     return chart
 
 
-def _rates(pods: PodsOverTime) -> Chart:
+def _rates(pods: charted.PodsOverTime) -> Chart:
     size, unit = time_unit(pods.moments_s[-1])
     top = max(chain.from_iterable(pods.rates.values()), default=0.0)
     chart = Chart(
@@ -150,7 +149,7 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
     return Figure(chart, caption, (PHONE[0], 130.0 + 24.0 * len(rows)))
 
 
-def _row_names(rows: Sequence[WaterfallRow], workloads: int) -> list[str]:
+def _row_names(rows: Sequence[charted.WaterfallRow], workloads: int) -> list[str]:
     """Names of the rows: of few workloads their own, of many their ranks."""
     if workloads <= len(rows):
         return [row.name[:16] for row in rows]
@@ -158,7 +157,7 @@ def _row_names(rows: Sequence[WaterfallRow], workloads: int) -> list[str]:
     return ["fastest", *inner, "slowest"]
 
 
-def _segments(rows: Sequence[WaterfallRow]) -> dict[str, str]:
+def _segments(rows: Sequence[charted.WaterfallRow]) -> dict[str, str]:
     """The milestones of the rows with the class of the bar that leads there."""
     ends = chain.from_iterable(row.ends for row in rows)
     passed = {name for name, _ in ends}
@@ -167,7 +166,7 @@ def _segments(rows: Sequence[WaterfallRow]) -> dict[str, str]:
 
 
 def _draw_row(
-    chart: Chart, number: int, row: WaterfallRow, size: float, classes: Mapping[str, str]
+    chart: Chart, number: int, row: charted.WaterfallRow, size: float, classes: Mapping[str, str]
 ) -> None:
     began_s = 0.0
     for name, end_s in row.ends:
@@ -218,7 +217,7 @@ def _stairs(points: Sequence[Point], size: float) -> list[Point]:
     return corners
 
 
-def nodes_chart(nodes: Sequence[NodePods]) -> Chart | None:
+def nodes_chart(nodes: Sequence[charted.NodePods]) -> Chart | None:
     """The median and the slowest time of each node; None where there is nothing to compare."""
     known = [node for node in nodes if node.median_s is not None and node.slowest_s is not None]
     if len(known) < 2:

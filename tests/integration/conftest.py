@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from scaletest.system.wake import Wake
+from scaletest.broker import EmbeddedServer, Queues, connect
 
 
 @pytest.fixture
-def wake() -> Iterator[Wake]:
-    """What a worker's thread waits with."""
-    wake = Wake()
-    yield wake
-    wake.close()
+def own() -> Iterator[EmbeddedServer]:
+    """A server on a port with queue `q`, which a test may stop, freeze, or put a proxy before."""
+    with EmbeddedServer(tcp=True) as server:
+        Queues(connect(server.url)).add("q")
+        yield server

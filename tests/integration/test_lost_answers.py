@@ -5,7 +5,7 @@ heartbeats notice.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,6 @@ from tests.integration.test_stopping import Launch, submit
 BEAT, CYCLE = script("beat").digest.encode(), script("cycle").digest.encode()
 # A lease of 18 s: a worker that gets no processor for seconds keeps it.
 INTERVAL_S = 10.0
-
-
-@pytest.fixture
-def own() -> Iterator[EmbeddedServer]:
-    """A server on a port, for a proxy to stand before."""
-    with EmbeddedServer(tcp=True) as server:
-        Queues(connect(server.url)).add("q")
-        yield server
 
 
 @dataclass

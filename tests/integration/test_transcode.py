@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +46,6 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     )
     assert done.returncode == 0, done.stderr
     return dict(zip(CODECS, (row["path"] for row in json.loads(done.stdout)), strict=True))
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    wake = Wake()
-    yield wake
-    wake.close()
 
 
 def run(wake: Wake, *command: str, **settings: Any) -> Result:

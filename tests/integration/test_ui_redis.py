@@ -9,7 +9,6 @@ import re
 import signal
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from html import unescape
@@ -27,14 +26,6 @@ from tests.integration.test_ui_runs import Site
 
 READING = ("/", "/queues/q", "/queues/q/requests/r", "/live", "/live/none", "/readyz")
 NOT_READING = ("/healthz", "/runs", "/style.css")
-
-
-@pytest.fixture
-def own() -> Iterator[EmbeddedServer]:
-    """A server that a test may stop and freeze; it has a queue."""
-    with EmbeddedServer(tcp=True) as server:
-        Queues(connect(server.url)).add("q")
-        yield server
 
 
 def plain(page: str) -> str:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,13 +43,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of our own, where the runs of a worker without a device meet."""
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     return folder() / "none"
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    pipe = Wake()
-    yield pipe
-    pipe.close()
 
 
 def run(wake: Wake, *arguments: str, limit_s: float = 0.0) -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,6 @@ from scaletest.model import Outcome, State
 from scaletest.system.wake import Wake
 from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    pipe = Wake()
-    yield pipe
-    pipe.close()
 
 
 def test_sleep_is_asleep_unless_it_waits_for_a_cpu(wake: Wake) -> None:

@@ -154,13 +154,6 @@ def anything(**options: int) -> None:
 
 
 @pytest.fixture
-def wake() -> Iterator[Wake]:
-    pipe = Wake()
-    yield pipe
-    pipe.close()
-
-
-@pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "behaviour.py"
     path.write_text(SOURCE)

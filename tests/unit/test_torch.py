@@ -67,13 +67,6 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def wake() -> Iterator[Wake]:
-    pipe = Wake()
-    yield pipe
-    pipe.close()
-
-
-@pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Settings of a worker whose torch is the stand-in."""
     program = tmp_path / "python"

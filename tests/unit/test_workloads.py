@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,6 @@ from workers.workloads.base import Interrupted, Result
 from workers.workloads.bench import BenchWorkload
 from workers.workloads.command import Ended, Program
 from workers.workloads.making import ProgramOptions
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    pipe = Wake()
-    yield pipe
-    pipe.close()
 
 
 def run(wake: Wake, settings: Settings, *arguments: str, limit_s: float = 0.0) -> Result:
