@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
+from scaletest.api import notebook
 from scaletest.api.client import Argument
 from scaletest.api.result import Result
 from scaletest.api.words import as_text, python_names
@@ -143,7 +144,7 @@ def validate(
     **options: Unpack[ValidationOptions],
 ) -> Result:
     """Measure how throughput grows while the workers are doubled, and judge it, as
-    `scaletest validate` does; nothing is printed.
+    `scaletest validate` does; nothing is printed, but a notebook shows how far it is.
 
     workload, options: those of a Plan, or a whole Plan instead.
     redis_url: of the Redis to use; by default the run has one of its own.
@@ -160,7 +161,8 @@ def validate(
     for `load_run`. It has its plan and labels, and goes on where it was begun: give redis_url or
     deployment again.
     on_progress: called with the state of the run when it changes, for mere figures once a second,
-    in the thread of the caller; what it raises ends the run.
+    in the thread of the caller; what it raises ends the run. In a notebook it takes the place of
+    the line below the cell.
 
     Whatever ends the run, its workers, its Redis and the pods are put back first. In the main
     thread a first Ctrl-C or SIGTERM ends the step in order and a second one at once; then the
@@ -199,9 +201,11 @@ def validate(
     )
     labels = Labels(name, (tags,) if isinstance(tags, str) else tuple(tags), note)
 
+    show = on_progress or notebook.cell_line()
+
     def tell(change: ProgressChange, state: RunProgress, message: str) -> None:
-        if on_progress is not None:
-            on_progress(state)
+        if show is not None:
+            show(state)
 
     progress = Progress(tell, redis_url=redis_url, every_s=TOLD_EVERY_S)
     if resume:

@@ -22,10 +22,10 @@ from scaletest.model.run_progress import (
 )
 from scaletest.model.verdict import VerdictKind
 from scaletest.render.bars import meter
-from scaletest.render.numbers import duration, percent
+from scaletest.render.numbers import percent
 from scaletest.render.text import one_line
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import Progress, nothing
+from scaletest.runs.progress import Progress, nothing, time_left
 
 AUTO, PLAIN, JSON = "auto", "plain", "json"
 GAP = "  "
@@ -107,7 +107,7 @@ def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
         # where the run was until now
         state = replace(state, done=max(0, state.done - 1))
     place = ": ".join(filter(None, (state.place, message)))
-    return one_line(", ".join(filter(None, (place, _left(state)))))
+    return one_line(", ".join(filter(None, (place, time_left(state)))))
 
 
 def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
@@ -120,7 +120,7 @@ def rows(state: RunProgress, width: int) -> Iterator[str]:
     """Where a run is, its bar, the time left and the verdict so far; and what happens now."""
     part = None if state.ended else state.part
     shares = [] if part is None else [percent(part, 0)]
-    time = [_left(state) or f"{state.elapsed_s:.0f} s passed"]
+    time = [time_left(state) or f"{state.elapsed_s:.0f} s passed"]
     so_far = list(filter(None, [SO_FAR.get(state.verdict)]))
     place = list(filter(None, [state.place]))
     # in a narrow terminal the time left is worth most, and the place is next
@@ -131,13 +131,3 @@ def rows(state: RunProgress, width: int) -> Iterator[str]:
         texts.insert(min(len(place), len(texts) - 1), meter(part, min(room, WIDEST_BAR)))
     yield GAP.join(texts)
     yield state.line or "starting"
-
-
-def _left(state: RunProgress) -> str:
-    """The time left, in words; "" where nobody knows it."""
-    if state.left_s is None:
-        return ""
-    if state.left_s < 1:
-        return "nearly done"
-    seconds = state.left_s
-    return f"about {f'{seconds:.0f} s' if seconds < 60 else duration(seconds)} left"

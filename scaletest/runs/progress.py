@@ -21,6 +21,7 @@ from scaletest.model.run_progress import (
     RunProgress,
 )
 from scaletest.model.verdict import VerdictKind
+from scaletest.render.numbers import duration
 from scaletest.render.text import clean
 from scaletest.runs.folder import RESULT, RunFolder
 from scaletest.runs.progress_keeper import ProgressKeeper
@@ -192,3 +193,13 @@ class Progress:
 
 def _line(text: str) -> str:
     return cut(clean(text).replace("\n", " "), LONGEST_LINE)
+
+
+def time_left(state: RunProgress) -> str:
+    """The time left, in words; "" where nobody knows it."""
+    if state.left_s is None:
+        return ""
+    if state.left_s < 1:
+        return "nearly done"
+    seconds = state.left_s
+    return f"about {f'{seconds:.0f} s' if seconds < 60 else duration(seconds)} left"

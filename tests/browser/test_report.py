@@ -99,12 +99,14 @@ def test_the_report_fits_phones_and_screens_in_light_and_dark(
     assert (min(light) > 200) is dark
 
 
-# What notebooks give to the cells of any table, and what would show that it counts.
-FOREIGN = "<style>.cell td{color:red;font-size:1px} .cell tbody tr:nth-child(odd){background:red}"
-COLOURS = """
+# What notebooks give to the tables and lists of any cell, and what would show that it counts.
+FOREIGN = """<style>.cell td{color:red;font-size:1px} .cell tbody tr:nth-child(odd){background:red}
+.cell dt{font-weight:bold;float:left;width:20%} .cell dd{float:left;width:80%}"""
+LOOKS = """
 const css = name => getComputedStyle(document.querySelector(name));
 return [css('.scaletest-run').backgroundColor, css('.scaletest-run td').color,
-  css('.scaletest-run tbody tr').backgroundColor, css('#outside').color];
+  css('.scaletest-run tbody tr').backgroundColor, css('#outside').color,
+  css('.tiles dt').float, css('.tiles dd').float, css('.tiles dt').fontWeight];
 """
 
 
@@ -130,12 +132,14 @@ def test_the_output_of_a_notebook_has_the_notebooks_theme_and_changes_nothing_el
     browser = browse(dark=dark)
     _, console = opened(browser, page)
     assert console == []
-    paper, ink, row, outside = browser.execute_script(COLOURS)
+    paper, ink, row, outside, *tile = browser.execute_script(LOOKS)
     assert [paper, ink] == {
         "light": ["rgb(255, 255, 255)", "rgb(27, 33, 40)"],
         "dark": ["rgb(18, 22, 27)", "rgb(232, 236, 241)"],
     }[expected]
     assert (row, outside) == ("rgba(0, 0, 0, 0)", "rgb(18, 52, 86)")
+    # a caption has the width of its tile
+    assert tile == ["none", "none", "400"]
 
 
 def test_causes_are_read_on_a_phone_without_moving_sideways(browse: Open, tmp_path: Path) -> None:

@@ -10,18 +10,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 import scaletest
-from scaletest.api import validation
+from scaletest.api import notebook, validation
 from scaletest.cli.main import run
 from scaletest.model import Plan as StoredPlan
 from scaletest.model import Record
 from scaletest.model.errors import InvalidValue, NotPassed, UsageError
+from scaletest.model.run_progress import RunProgress
 from scaletest.runs.places import opened
 from scaletest.runs.stopping import stopping
 from scaletest.runs.transfer import import_run
@@ -250,6 +252,37 @@ def test_a_second_validation_at_the_same_time_is_refused(begun: Begun, tmp_path:
     # expect that the next may run
     begun.make = lambda path: runs.make("pass", path.parent)
     scaletest.validate(["sleep", "1"], run_dir=tmp_path / "again" / "pass")
+
+
+def test_a_notebook_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs: list[tuple[str, str]] = []
+
+    def shown(how: str) -> Callable[..., SimpleNamespace]:
+        def show(output: dict[str, str], **_: Any) -> SimpleNamespace:
+            outputs.append((how, output["text/plain"]))
+            return SimpleNamespace(update=shown("replaced"))
+
+        return show
+
+    assert notebook.cell_line() is None
+    shells = [None, SimpleNamespace(), SimpleNamespace(kernel=object())]
+    ipython: Any = SimpleNamespace(get_ipython=lambda: shells.pop(0))
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    display: Any = SimpleNamespace(display=shown("new"))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    # neither a program that has loaded IPython nor its terminal
+    assert (notebook.cell_line(), notebook.cell_line()) == (None, None)
+    line = notebook.cell_line()
+    assert line is not None and not outputs
+    state = RunProgress("run", "validation", "sleep")
+    line(state)
+    line(replace(state, steps=4, phase="1 worker: measuring", left_s=90))
+    line(replace(state, ended=True, verdict="PASS"))
+    assert outputs == [
+        ("new", "starting"),
+        ("replaced", "step 1 of 4, 1 worker: measuring, about 1 min 30 s left"),
+        ("replaced", "run: PASS"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ NOTEBOOK_RULES = """
 SELECTOR{max-width:1120px;padding:14px 20px 20px;background:var(--paper);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;text-align:left}
 SELECTOR :where(h1,h2,h3,table,td,p,li){color:inherit;font-size:inherit}
+SELECTOR :where(dt,dd){float:none;width:auto;font-weight:inherit}
 SELECTOR tbody tr:nth-child(n){background:none}
 """.replace("SELECTOR", NOTEBOOK)
 
