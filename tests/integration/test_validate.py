@@ -227,7 +227,7 @@ def test_each_signal_says_what_it_does(tmp_path: Path) -> None:
         lines = iter(process.stderr)
         eventually(lambda: (tmp_path / "run" / "workers.log").exists())
         process.send_signal(signal.SIGINT)
-        assert any("Ctrl-C: what runs is finished in order" in shown for shown in lines)
+        assert any("Ctrl-C: what runs is finished first" in shown for shown in lines)
         process.send_signal(signal.SIGTERM)
         assert any("SIGTERM again: ended now" in shown for shown in lines)
         assert process.wait(60) == 143
