@@ -93,15 +93,15 @@ def test_there_is_no_answer_when_nothing_ended_with_a_single_worker(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"), [((1,), "before two steps were measured"), ((1, 2), "this is what was")]
+    ("steps", "reason"), [((1,), "before two steps were measured"), ((1, 2), "this is what was")]
 )
 def test_an_interrupted_look_promises_no_bars_that_it_has_not(
-    tmp_path: Path, steps: tuple[int, ...], said: str
+    tmp_path: Path, steps: tuple[int, ...], reason: str
 ) -> None:
     measured = [rows(workers, 0.5, 30) for workers in steps]
     run = loaded(stored(tmp_path, Plan(limit=2, queue="q"), measured))
     first, second, *_ = quick_lines(replace(run.result, interrupted="Ctrl-C"))
-    assert first.startswith(f"interrupted: Ctrl-C; {said}")
+    assert first.startswith(f"interrupted: Ctrl-C; {reason}")
     assert ("1 worker" in second) is (len(steps) > 1)
 
 
