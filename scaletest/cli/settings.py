@@ -205,7 +205,7 @@ def converted(option: click.Option, command: click.Command, value: Any) -> Any:
     try:
         option.type_cast_value(click.Context(command), for_click)
     except click.BadParameter as error:
-        raise InvalidValue(error.message) from None
+        raise InvalidValue(error.message.removesuffix(".")) from None
     return for_click
 
 

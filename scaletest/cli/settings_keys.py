@@ -72,8 +72,13 @@ def key_of(root: click.Group, text: str) -> Route:
 def _no_setting(text: str, group: Route, name: str, known: Iterable[str]) -> InvalidValue:
     """The error of a name that nothing in that group has."""
     hint = "see: scaletest config init"
-    if near := nearest(name, known):
-        hint = f"did you mean {'.'.join((*group, near))}?"
+    near = nearest(name, known)
+    keys = [".".join((*group, near))] if near else []
+    if not near and not group:
+        owners = (owner for owner, entry in commands().items() if name in index.keys_of(entry))
+        keys = [f"{owner}.{name}" for owner in owners]
+    if keys:
+        hint = f"did you mean {' or '.join(keys[:3])}?"
     return InvalidValue(f"there is no setting {cut(repr(text), 60)}", hint=hint)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -284,8 +285,8 @@ def command(
     scaletest validate -n scaletest --deployment scaletest-sleep-worker \\
       --client svc/scaletest-sleep-client --seconds 2s --limit 16
 
-    Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what
-    was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
+    Without --redis-url a private Redis is started for the run. Ctrl-C once lets running requests
+    end and prints what was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.cli import validate_options, validate_run
@@ -293,7 +294,7 @@ def command(
     where = place.deployment.deployment
     has_place = place.local or place.redis_url or where or dry_run
     if command and not has_place and not _is_plan_file(command[0]):
-        place = validate_run.here(place, command)
+        place = replace(place, local=True)
     elif not has_place:
         raise UsageError("validate needs to know where to run", hint=_place_hint(command))
     if resume:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.stopping import (
@@ -16,7 +16,7 @@ from scaletest.analysis.stopping import (
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
-from scaletest.cli.output import Output, echo
+from scaletest.cli.output import Output
 from scaletest.cli.watching import watched
 from scaletest.model import Plan
 from scaletest.model.labels import Labels
@@ -31,13 +31,6 @@ AGAIN = {"output", "form", "no_color", "resume"} | {
     field.name
     for field in (*fields(ValidationPlace), *fields(DeploymentOptions), *fields(WatchOptions))
 }
-
-
-def here(place: ValidationPlace, command: tuple[str, ...]) -> ValidationPlace:
-    """The place of a run whose program was named without one: this machine."""
-    before_run.check_program(command)
-    echo("the workers run on this machine, as with --local", err=True)
-    return replace(place, local=True)
 
 
 def prepared(plan: Plan, place: ValidationPlace, *, is_limited: bool) -> Plan:

@@ -135,7 +135,9 @@ def _below(text: str, place: _Place, value: Any) -> str:
         at = _line_end(text, _end(text, place.node))
     elif place.begin:
         at = _line_end(text, place.begin)
-    return _inserted(text, at, place, value)
+    # comments that are indented deeper belong to a map inside
+    inner = re.compile(rf"(?: {{{place.indent + 1},}}#.*\n?)*").match(text, at)
+    return _inserted(text, inner.end() if inner else at, place, value)
 
 
 def _inserted(text: str, at: int, place: _Place, value: Any) -> str:

@@ -65,7 +65,7 @@ def stopping(
         received.append(number)
         name = names[signal.Signals(number)]
         if len(received) == 1:
-            _say(f"{name}: what runs is finished in order; a second signal ends it now")
+            _say(f"{name}: what runs is finished first; a second signal ends it now")
             stop(name)
         elif not unwind:
             _say(f"{name} again: ended now")

@@ -238,7 +238,7 @@ class ValidationRunner:
         workers, repeat = turn.key
         self._records[workers, repeat] = []
         self._tally = StepTally()
-        self._progress.phase(f"{plural(workers, 'worker')}: scaling")
+        self._progress.phase(f"{plural(workers, 'worker')}: getting ready")
         began = self._clock()
         stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
         try:
@@ -253,7 +253,7 @@ class ValidationRunner:
                 began = self._clock()
                 stop, warm_at_s = self._measure(turn, backend, load)
                 measured_s = self._clock() - began
-            self._progress.note(f"{plural(workers, 'worker')}: draining")
+            self._progress.note(f"{plural(workers, 'worker')}: waiting for requests in flight")
             load.set_parallel(0)
             self._drain(load)
         finally:

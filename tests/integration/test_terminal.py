@@ -105,7 +105,7 @@ def test_a_validation_follows_the_width_and_leaves_the_terminal_in_order(
     eventually(lambda: "░" in shown.text)
     # when it is interrupted, expect it to say so, to end in order and to show the cursor
     assert shown.ended(signal.SIGINT) == 4
-    assert "Ctrl-C: what runs is finished in order" in shown.text
+    assert "Ctrl-C: what runs is finished first" in shown.text
     assert shown.text.rindex(SHOW) > shown.text.rindex(HIDE)
     assert "INVALID  interrupted: Ctrl-C" in (tmp_path / "stdout").read_text()
 

@@ -118,6 +118,9 @@ def test_edits_follow_each_other(text: str, edits: list[tuple[tuple[str, ...], A
         ("a: 1", "a", "no", "a: 'no'"),
         ("a: 1", "b", 2, "a: 1\nb: 2\n"),
         ("t: |\n  # b: 1\n", "b", 2, "t: |\n  # b: 1\nb: 2\n"),
+        # comments of a map inside stay with it
+        ("v:\n  w:\n    # a: 1\n", "x.b", 2, "v:\n  w:\n    # a: 1\nx:\n  b: 2\n"),
+        ("v:\n  w: {}\n    # a\n  # c\n", "v.b", 2, "v:\n  w: {}\n    # a\n  b: 2\n  # c\n"),
     ],
 )
 def test_what_an_edit_looks_like(before: str, path: str, value: Any, after: str) -> None:

@@ -92,6 +92,19 @@ def test_there_is_no_answer_when_nothing_ended_with_a_single_worker(tmp_path: Pa
     assert any("failed" in line for line in quick_lines(run.result))
 
 
+@pytest.mark.parametrize(
+    ("steps", "reason"), [((1,), "before two steps were measured"), ((1, 2), "this is what was")]
+)
+def test_an_interrupted_look_promises_no_bars_that_it_has_not(
+    tmp_path: Path, steps: tuple[int, ...], reason: str
+) -> None:
+    measured = [rows(workers, 0.5, 30) for workers in steps]
+    run = loaded(stored(tmp_path, Plan(limit=2, queue="q"), measured))
+    first, second, *_ = quick_lines(replace(run.result, interrupted="Ctrl-C"))
+    assert first.startswith(f"interrupted: Ctrl-C; {reason}")
+    assert ("1 worker" in second) is (len(steps) > 1)
+
+
 def test_bars_have_their_names_in_one_column() -> None:
     bars = [Bar("1 worker", 1.0, "1x"), Bar("16 workers", 16.5, "16.5x"), Bar("none", 0.0, "0x")]
     assert list(bar_lines(bars, most=16, width=8)) == [

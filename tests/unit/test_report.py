@@ -55,11 +55,11 @@ KINDS = {
 @pytest.mark.parametrize(
     ("ends", "text"),
     [
-        ((0.0134, 0.0249), "contention 1.94% [1.34, 2.49],"),
-        ((0.0, 12.04), "contention unknown,"),
-        ((0.004, 1.5), "contention unknown,"),
-        ((0.012, 12.04), "contention 1% or more,"),
-        ((0.0, 1.0), "contention 2% [0, 100],"),
+        ((0.0134, 0.0249), ": 1.94% [1.34, 2.49] of each request"),
+        ((0.0, 12.04), ": an unknown part of each request"),
+        ((0.004, 1.5), ": an unknown part of each request"),
+        ((0.012, 12.04), ": 1% or more of each request"),
+        ((0.0, 1.0), ": 2% [0, 100] of each request"),
     ],
 )
 def test_contention_is_never_shown_above_100_percent(

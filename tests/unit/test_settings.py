@@ -311,7 +311,7 @@ def test_set_makes_the_file_when_there_is_none(file: Path) -> None:
         ),
         ("validat.limit", "3", "there is no setting 'validat'", "did you mean validate?"),
         ("bench.rn.seed", "3", "there is no setting 'bench.rn'", "did you mean bench.run?"),
-        ("limit", "3", "there is no setting 'limit'", "see: scaletest config init"),
+        ("limit", "3", "there is no setting 'limit'", "did you mean quick.limit or "),
         ("config.view", "3", "there is no setting 'config'", ""),
         ("validate.limit", "x", "'x' is not a valid integer", ""),
         ("validate.limit", "[1]", "a list is too much", "give one value"),

@@ -22,10 +22,12 @@ LEAST_TOLD_S = 2.0
 def quick_lines(result: Evaluation) -> Iterator[str]:
     """The whole answer, in at most 15 lines."""
     answer = quick_answer(result.steps)
+    bars = speedup_bars(result)
     if result.interrupted:
-        yield f"interrupted: {result.interrupted}; this is what was measured before."
+        rest = "this is what was measured before" if bars else "before two steps were measured"
+        yield f"interrupted: {result.interrupted}; {rest}."
     yield from (f"warning: {line}" for line in result.noticed[:1])
-    yield from speedup_bars(result)
+    yield from bars
     yield from _failures(result)
     if answer is not None and len(result.steps) > 1:
         yield _reached(answer, result)

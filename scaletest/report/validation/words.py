@@ -72,8 +72,7 @@ def interval(steps: Sequence[Step]) -> str:
 
 
 def law(result: Evaluation) -> str:
-    """What limits growth: the law with its intervals, where the peak is, and what could not be told
-    apart and why.
+    """What limits growth: the law with its intervals, where the peak is, and why it is not sure.
 
     "" when one step alone leaves nothing to tell.
     """
@@ -85,8 +84,7 @@ def law(result: Evaluation) -> str:
         return f"too few steps to tell: {amdahl.remedy if amdahl else 'measure more steps'}"
     few = ""
     if growth.lacking:
-        names, (first, *_) = ", ".join(growth.lacking), growth.lacking.values()
-        few = f" (too few steps to tell from {names}: {first.remedy})"
+        few = f" (too few steps to be sure: {next(iter(growth.lacking.values())).remedy})"
     place = " on each device" if result.plan.compares else ""
     missed = "".join(f"; {line}" for line in _missed(result))
     return f"{_law(growth)}{_peak(growth.peak, f'workers{place}')}{few}{missed}"
@@ -143,11 +141,12 @@ def _law(growth: Growth) -> str:
     coherency = _coefficient(fitted.coherency, known.coherency if known else None)
     match fitted.name:
         case "amdahl":
-            return (
-                f"amdahl: contention {contention}, some work of each request waits for the others"
-            )
+            return f"contention: {contention} of each request waits for the others (Amdahl's law)"
         case "usl":
-            return f"usl: contention {contention}, coherency {coherency}"
+            return (
+                f"contention and coherency: {contention} of each request waits for the others, and"
+                f" each pair of workers adds {coherency} (universal scalability law)"
+            )
         case "capped" if math.isfinite(fitted.ceiling):
             most = significant(fitted.ceiling)
             if known and known.ceiling:
@@ -166,7 +165,9 @@ def _coefficient(value: float, interval: Estimate | None) -> str:
         return percent(value)
     if interval.high <= 1.0:
         return percent_between(value, interval.low, interval.high, 3)
-    return f"{percent(interval.low, 0)} or more" if interval.low >= LEAST_KNOWN else "unknown"
+    return (
+        f"{percent(interval.low, 0)} or more" if interval.low >= LEAST_KNOWN else "an unknown part"
+    )
 
 
 def _peak(peak: Peak, workers: str) -> str:

@@ -243,10 +243,10 @@ def test_a_worker_that_is_deleted_breaks_no_request(release: Release, force: boo
 @pytest.mark.parametrize(
     ("moment", "signals"),
     [
-        ("1 worker: scaling", [signal.SIGINT]),
-        ("1 worker: scaling", [signal.SIGTERM, signal.SIGTERM]),
+        ("1 worker: getting ready", [signal.SIGINT]),
+        ("1 worker: getting ready", [signal.SIGTERM, signal.SIGTERM]),
         ("1 worker: measuring", [signal.SIGTERM]),
-        ("2 workers: scaling", [signal.SIGINT, signal.SIGINT]),
+        ("2 workers: getting ready", [signal.SIGINT, signal.SIGINT]),
         ("2 workers: measuring", [signal.SIGINT, signal.SIGINT]),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(sent.name for sent in value),
