@@ -35,7 +35,7 @@ from scaletest.render.contents import (
     at,
 )
 from scaletest.render.numbers import NOTHING, plural, quantity, scale
-from scaletest.render.svg import Axis, Chart, ceiling
+from scaletest.render.svg import Axis, Chart, ceiling, nice
 from scaletest.render.text import clean
 from scaletest.report.words import AXES, CUT
 
@@ -329,7 +329,10 @@ def _across(label: str, marks: Sequence[Mark]) -> Axis:
     low, high = min(numbers), max(numbers)
     if low > 0 and high > FAR * low:
         return Axis(label, low * 0.9, high * 1.1, "log2")
-    return Axis(label, 0.0, high * 1.05)
+    shown = nice(0.0, high * 1.05)
+    if all(isinstance(number, int) for number in numbers):
+        shown = [mark for mark in shown if mark == round(mark)]
+    return Axis(label, 0.0, high * 1.05, marks=shown)
 
 
 def _sheet(comparison: Comparison) -> Sheet:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -433,3 +434,14 @@ def test_two_runs_of_one_name_both_have_their_notes() -> None:
     text = formats.render(comparison_report(comparison), "text")
     assert "only run has first" in text
     assert "only run has second" in text
+
+
+def test_a_page_has_whole_numbers_of_workers_and_no_figures_of_what_was_not_compared() -> None:
+    cycles = {1: 0.1, 2: 0.1}
+    page = formats.render(comparison_report(compared(run(cycles), run(cycles, seed=2))), "html")
+    across = re.search(r'id="compare-throughput-workers-title".*?</svg>', page, re.DOTALL)
+    assert across is not None and ">workers<" in across[0] and ">2<" in across[0]
+    assert ">1.5<" not in across[0] and ">per second<" in across[0]
+    assert "measures decide" in page
+    other = compared(run(cycles), run(cycles, plan={"command": ("true",)}))
+    assert "measures decide" not in formats.render(comparison_report(other), "html")
