@@ -19,6 +19,8 @@ PIXELS_PER_INCH = 96.0
 # Few charts are for slides, many for a look.
 MANY, DOTS_PER_INCH, DOTS_OF_MANY = 4, 200, 110
 TITLE_INCHES = 0.5
+# Between a chart and its title, for the legend.
+LEGEND_POINTS = 20.0
 BASES = {"log2": 2, "log10": 10}
 
 
@@ -61,7 +63,8 @@ def drawn(charts: Sequence[Chart], title: str) -> Any:
     for axes, chart in zip(places, charts, strict=False):
         _draw(axes, chart)
         if len(charts) > 1:
-            axes.set_title(chart.title, loc="left", fontsize=9, parse_math=False)
+            space = LEGEND_POINTS if chart.explained else None
+            axes.set_title(chart.title, loc="left", fontsize=9, pad=space, parse_math=False)
     for axes in places[len(charts) :]:
         axes.set_axis_off()
     return figure
@@ -98,7 +101,15 @@ def _draw(axes: Any, chart: Chart) -> None:
         else:
             axes.fill_between([], [], label=text, **_area(css))
     if chart.explained:
-        axes.legend(frameon=False, fontsize=8)
+        # above the chart, as in the SVG: matplotlib's search for a free place takes seconds
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=len(chart.explained),
+            columnspacing=1,
+            frameon=False,
+            fontsize=8,
+        )
 
 
 def _frame(
