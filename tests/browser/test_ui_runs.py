@@ -24,8 +24,7 @@ from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from scaletest.validation.folder import ValidationFolder
-from tests.browser.conftest import Browser
-from tests.conftest import eventually
+from tests.browser.conftest import Browser, eventually
 from tests.unit import runs
 
 Open = Callable[..., Browser]
