@@ -90,7 +90,7 @@ def significant(number: float | None, digits: int = 3) -> str:
     """A number with this many significant digits, never in the form 1e+05."""
     if number is None or not math.isfinite(number):
         return NOTHING
-    return _fixed(number, digits - 1 - _magnitude(number))
+    return _fixed(number, digits - 1 - _magnitude(number, digits))
 
 
 def percent(part: float | None, places: int = 1) -> str:
@@ -154,11 +154,11 @@ def leading(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _magnitude(number: float) -> int:
-    """The power of ten of the first digit, as it is after rounding to the digits that are shown."""
+def _magnitude(number: float, digits: int = MOST_DIGITS) -> int:
+    """The power of ten of the first digit, as it is after rounding to this many digits."""
     if number == 0 or not math.isfinite(number):
         return 0
-    return int(f"{abs(number):.{MOST_DIGITS - 1}e}".partition("e")[2])
+    return int(f"{abs(number):.{digits - 1}e}".partition("e")[2])
 
 
 def _fixed(number: float, places: int) -> str:

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 
 from hack.browser import Browser, NoBrowser, resize, start
+from tests import conftest
 from tests.conftest import missing
 
 ONLINE = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+
+
+def eventually(condition: Callable[[], Any]) -> Any:
+    """Wait for a truthy value, also of elements of a page that comes in place of another one."""
+
+    def on_this_page() -> Any:
+        try:
+            return condition()
+        except (NoSuchElementException, StaleElementReferenceException):
+            return None
+
+    return conftest.eventually(on_this_page)
 
 
 @pytest.fixture(scope="session")

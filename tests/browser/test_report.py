@@ -15,8 +15,7 @@ from selenium.webdriver.common.by import By
 from scaletest.report import formats
 from scaletest.report.formats.html import notebook
 from scaletest.report.validation.report import validation_report
-from tests.browser.conftest import Browser
-from tests.conftest import eventually
+from tests.browser.conftest import Browser, eventually
 from tests.unit import runs
 
 Open = Callable[..., Browser]

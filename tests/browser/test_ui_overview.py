@@ -15,9 +15,8 @@ from selenium.webdriver.common.keys import Keys
 from scaletest.http.server import Server
 from scaletest.model.errors import Unreachable
 from scaletest.pages.security import HEADERS
-from tests.browser.conftest import ONLINE, Browser
+from tests.browser.conftest import ONLINE, Browser, eventually
 from tests.browser.test_ui_runs import complaints, reach, text_of
-from tests.conftest import eventually
 from tests.unit.queue_pages import AT_S, MadeReader, busy_queue, failure, queue, site, under_load
 from tests.unit.test_ui_queues import HOSTILE, PATHS, hostile_reader
 

@@ -26,8 +26,8 @@ from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from scaletest.validation.folder import ValidationFolder
-from tests.browser.conftest import Browser
-from tests.conftest import eventually, program
+from tests.browser.conftest import Browser, eventually
+from tests.conftest import program
 from tests.integration.services import running
 from tests.unit import runs
 

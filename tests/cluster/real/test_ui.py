@@ -70,6 +70,14 @@ def container_status(pages: Release) -> dict[str, Any]:
     return dict(pod["status"]["containerStatuses"][0])
 
 
+def page(pages: Release, path: str) -> str:
+    """A page; "" while its Service has no address yet, which comes after its pod is ready."""
+    try:
+        return pages.proxy(UI, PORT, path)
+    except CommandFailed:
+        return ""
+
+
 @pytest.mark.timeout(900)
 def test_pages_show_queues_and_the_runs_of_a_volume(real: ControlPlane, tmp_path: Path) -> None:
     # given a run in a volume
@@ -86,10 +94,10 @@ def test_pages_show_queues_and_the_runs_of_a_volume(real: ControlPlane, tmp_path
     archive = f"ui.archive.existingClaim=runs,ui.archive.subPath={STORED}"
     install(helm, namespace, "--set", f"ui.enabled=true,{archive}")
     # expect the queue, read as a user of Redis who changes nothing, and the run
-    assert pages.proxy(UI, PORT, "/readyz") == '{"status": "ok"}'
-    assert "<html" in pages.proxy(UI, PORT, "/")
-    eventually(lambda: "/runs/first" in pages.proxy(UI, PORT, "/runs"))
-    assert "<svg" in pages.proxy(UI, PORT, "/runs/first")
+    eventually(lambda: page(pages, "/readyz") == '{"status": "ok"}')
+    assert "<html" in page(pages, "/")
+    eventually(lambda: "/runs/first" in page(pages, "/runs"))
+    assert "<svg" in page(pages, "/runs/first")
     # and neither a token in their pod nor a file that they can write
     touch = ("exec", f"deployment/{UI}", "--", "touch")
     for path in ("/archive/new", "/new"):
@@ -99,11 +107,11 @@ def test_pages_show_queues_and_the_runs_of_a_volume(real: ControlPlane, tmp_path
         pages.kubectl("exec", f"deployment/{UI}", "--", "ls", "/var/run/secrets/kubernetes.io")
     # when the volume is taken from them, and given back
     helm("upgrade", "bench", str(CHART), "-n", namespace, "--set", "ui.enabled=true", "--wait")
-    without = pages.proxy(UI, PORT, "/runs")
+    without = eventually(lambda: page(pages, "/runs"))
     helm("rollback", "bench", "1", "-n", namespace, "--wait")
     # expect that they say so, and then show it again
     assert "ui.archive.existingClaim" in without and "/runs/first" not in without
-    eventually(lambda: "/runs/first" in pages.proxy(UI, PORT, "/runs"))
+    eventually(lambda: "/runs/first" in page(pages, "/runs"))
     # when Redis goes
     pages.kubectl("scale", "statefulset", "bench-redis", "--replicas=0")
     eventually(lambda: not container_status(pages)["ready"])
