@@ -14,6 +14,7 @@ from scaletest.kinds import (
     rdma,
 )
 from scaletest.kinds.kind import Kind
+from scaletest.model.errors import InvalidValue
 from scaletest.plugins.registry import Registry
 
 GROUP, VERSION = "scaletest.dev", "v1alpha1"
@@ -40,6 +41,11 @@ KINDS = Registry("scaletest.kinds", Kind, BUILT_IN, taken=[SET])
 def kind_of(name: object) -> Kind:
     """The kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
     kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
+    if str(name).lower() == SET.lower():
+        raise InvalidValue(
+            f"{SET} is no kind of benchmark: it sweeps a benchmark over values",
+            hint="write a file as in docs/how-to/benchmarks.md, for: scaletest bench run FILE",
+        )
     if kind is None:
         raise KINDS.unknown(name, "kind")
     return kind

@@ -384,6 +384,7 @@ def test_a_run_that_holds_no_benchmarks_is_refused(tmp_path: Path) -> None:
         (["bench", "run", "IPerf", "--set", "nodes=[moon]"], "no node moon"),
         (["bench", "run", "--resume", "gone"], "no run 'gone'"),
         (["bench", "explain", "Nothing"], "no kind"),
+        (["bench", "explain", "BenchmarkSet"], "it sweeps a benchmark over values"),
     ],
 )
 def test_a_mistake_on_the_command_line_says_what_to_do(
