@@ -35,15 +35,14 @@ _ENDED = struct.Struct("<dddddd")
 _ARRIVED = struct.Struct("<dd")
 # A double counts exactly up to here.
 _MOST = 2.0**53
-# Node and pod of a slot that has no longest run.
-NOWHERE = "", ""
 
 
 class TimeSlot(NamedTuple):
     """Events of ten seconds from number * 10 s on, on the Redis clock. Durations within 1 %. There
     are thousands where there are many queues.
 
-    run_sum_s: sum of the run times of requests that ended in it. node, pod: of its longest run.
+    run_sum_s: sum of the run times of requests that ended in it. place: where its longest run was,
+    node and pod with line feeds between and after them.
     """
 
     number: int
@@ -53,8 +52,17 @@ class TimeSlot(NamedTuple):
     max_wait_s: float = 0.0
     max_run_s: float = 0.0
     max_total_s: float = 0.0
-    node: str = ""
-    pod: str = ""
+    place: str = ""
+
+    @property
+    def node(self) -> str:
+        """The node of its longest run."""
+        return self.place.partition("\n")[0]
+
+    @property
+    def pod(self) -> str:
+        """The pod of its longest run."""
+        return self.place.rstrip("\n").partition("\n")[2]
 
 
 def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tuple[TimeSlot, ...]:
@@ -68,7 +76,7 @@ def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tup
     # cheaper than naming the fields: there are thousands of slots
     known = {
         slot.number: TimeSlot(
-            slot.number, arrived.pop(slot.number, 0), *slot[2:7], *places.get(slot.number, NOWHERE)
+            slot.number, arrived.pop(slot.number, 0), *slot[2:7], places.get(slot.number, "")
         )
         for slot in ended
     }
@@ -93,14 +101,14 @@ def _arrived(fields: Mapping[bytes, bytes]) -> dict[int, int]:
     return arrived
 
 
-def _places(fields: Mapping[bytes, bytes]) -> dict[int, tuple[str, str]]:
-    """Node and pod of the longest run by slot."""
+def _places(fields: Mapping[bytes, bytes]) -> dict[int, str]:
+    """Where the longest run was by slot."""
     places = {}
     for name, packed in fields.items():
         if name.startswith(b"at"):
             try:
-                slot, node, pod = packed.decode("utf-8", "replace").split("\n", 2)
-                places[int(slot)] = node, pod.rstrip("\n")
+                slot, _, place = packed.decode("utf-8", "replace").partition("\n")
+                places[int(slot)] = place
             except ValueError:
                 continue
     return places
@@ -118,8 +126,7 @@ def _ends(fields: Mapping[bytes, bytes]) -> Iterator[TimeSlot]:
 
 def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
     """One slot from two parts; the place of the longest run is that of its part."""
-    has_place = bool(first.node or first.pod)
-    place = second if second.max_run_s > first.max_run_s or not has_place else first
+    is_longer = second.max_run_s > first.max_run_s
     return TimeSlot(
         first.number,
         first.submitted + second.submitted,
@@ -128,8 +135,7 @@ def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
         max(first.max_wait_s, second.max_wait_s),
         max(first.max_run_s, second.max_run_s),
         max(first.max_total_s, second.max_total_s),
-        node=place.node,
-        pod=place.pod,
+        second.place if is_longer or not first.place else first.place,
     )
 
 
@@ -145,7 +151,6 @@ def _ended(packed: bytes) -> TimeSlot:
     number, ended, total_us, wait_us, run_us, longest_us = _sane(
         _ENDED.unpack(packed[: _ENDED.size])
     )
-    node, _, pod = packed[_ENDED.size :].decode("utf-8", "replace").rstrip("\n").partition("\n")
     return TimeSlot(
         int(number),
         0,
@@ -154,8 +159,7 @@ def _ended(packed: bytes) -> TimeSlot:
         wait_us / 1e6,
         run_us / 1e6,
         longest_us / 1e6,
-        node=node,
-        pod=pod,
+        packed[_ENDED.size :].decode("utf-8", "replace"),
     )
 
 

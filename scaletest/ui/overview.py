@@ -41,7 +41,7 @@ def context(reading: Reading) -> dict[str, Any]:
     """What the template shows."""
     queues = reading.snapshot.queues
     queue_rows = rows.queue_rows(reading)
-    workers = rows.urgent_first(chain.from_iterable(map(rows.worker_rows, queues)))
+    workers = rows.urgent_first(chain.from_iterable(row.workers for row in queue_rows))
     devices = rows.device_rows(queues, chain.from_iterable(reading.samples.values()))
     unreadable = [
         rows.Problem(

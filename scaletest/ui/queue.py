@@ -64,14 +64,15 @@ def _queue_page(reading: Reading, name: str) -> str:
     assert snapshot is not None
     samples = reading.samples.get(name, [])
     failed = reader().failures(name)
-    workers = rows.urgent_first(rows.worker_rows(snapshot))
+    row = rows.queue_row(snapshot, reading)
+    workers = rows.urgent_first(row.workers)
     page, pages = page_of(len(workers), PAGE_WORKERS)
     return render_template(
         "queue.html",
         title=f"Queue {name}",
         reading=reading,
         error=None,
-        row=rows.queue_row(snapshot, reading),
+        row=row,
         books=[(word, snapshot.counter(word)) for word in BOOKS],
         others=[(word, snapshot.counter(word), text) for word, text in OTHERS.items()],
         times=_times(snapshot),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple
 
 from scaletest.analysis.desired_workers import RecentWindow, over, reach_s
@@ -24,9 +25,9 @@ BAD, WARNING, WELL = "bad", "warning", "well"
 
 
 @lru_cache(maxsize=1024)
-def drawn(rates: tuple[float, ...], title: str) -> Markup:
+def drawn(counts: tuple[int, ...], title: str) -> Markup:
     """A spark line. It stays until a slot is over, so several pages in a row draw it once."""
-    return spark(rates, title)
+    return spark(counts, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class QueueRow:
     """A queue with its last minute. dead: requests given up, and those that RQ keeps as failed."""
 
     queue: QueueSnapshot
+    workers: Sequence[WorkerRow]
     window: RecentWindow
     ended_per_s: float
     dead: int
@@ -65,21 +67,22 @@ class QueueRow:
 
     def submitted(self) -> Markup:
         """Submissions over the ring of slots."""
-        return self._spark("submitted", "Submitted")
+        counts = {slot.number: slot.submitted for slot in self.queue.slots}
+        return self._spark(counts, "Submitted")
 
     def ended(self) -> Markup:
         """Ends over the ring of slots."""
-        return self._spark("ended", "Ended")
+        return self._spark({slot.number: slot.ended for slot in self.queue.slots}, "Ended")
 
-    def _spark(self, count: str, title: str) -> Markup:
+    def _spark(self, by_slot: Mapping[int, int], title: str) -> Markup:
         last = int(self.queue.at_s // SLOT_S)
-        counts = {slot.number: getattr(slot, count) for slot in self.queue.slots}
         # the present slot is not over, so it would look like a fall
         numbers = range(last - RING + 1, last)
-        rates = tuple(counts.get(number, 0) / SLOT_S for number in numbers)
+        counts = tuple(map(by_slot.get, numbers, repeat(0)))
         minutes = len(numbers) * SLOT_S // 60
-        text = f"{title} in the last {minutes} minutes, at most {max(rates):g} a second"
-        return drawn(rates, text)
+        most_per_s = max(counts) / SLOT_S
+        text = f"{title} in the last {minutes} minutes, at most {most_per_s:g} a second"
+        return drawn(counts, text)
 
 
 class WorkerRow(NamedTuple):
@@ -152,10 +155,11 @@ def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
     failed = reading.rq.failed.get(queue.name, 0)
     dead = queue.counter("lost") + queue.counter("poison") + failed
     ended_per_s = window.ended / reach_s(queue.at_s, WINDOW_S)
-    return QueueRow(queue, window, ended_per_s, dead, tuple(problems(queue)))
+    workers = worker_rows(queue)
+    return QueueRow(queue, workers, window, ended_per_s, dead, tuple(problems(queue, workers)))
 
 
-def problems(queue: QueueSnapshot) -> Iterable[Problem]:
+def problems(queue: QueueSnapshot, workers: Iterable[WorkerRow]) -> Iterable[Problem]:
     """What somebody should look at, the worst first."""
     name, suspects = queue.name, queue.states[SUSPECT]
     if queue.waiting and not queue.workers:
@@ -185,7 +189,7 @@ def problems(queue: QueueSnapshot) -> Iterable[Problem]:
             "it is paused, so its workers take nothing",
             f"scaletest queue resume {name}",
         )
-    if late := sum(row.is_late for row in worker_rows(queue)):
+    if late := sum(row.is_late for row in workers):
         text = "1 worker has" if late == 1 else f"{late} workers have"
         yield Problem(WARNING, "late", name, f"{text} not beaten for more than {LATE_S:g} s")
 

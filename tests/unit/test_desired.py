@@ -89,9 +89,9 @@ def test_desired_is_the_maximum_of_the_window(
 
 def test_a_window_adds_up_its_slots() -> None:
     slots = [
-        TimeSlot(90, 100, 10, 1000.0, 50.0, 50.0, 50.0, node="old"),
-        TimeSlot(100, 14, 2, 8.0, 1.0, 5.0, 6.0, node="n", pod="p"),
-        TimeSlot(105, 7, 4, 4.0, 3.0, 2.0, 4.0, node="m"),
+        TimeSlot(90, 100, 10, 1000.0, 50.0, 50.0, 50.0, "old"),
+        TimeSlot(100, 14, 2, 8.0, 1.0, 5.0, 6.0, "n\np\n"),
+        TimeSlot(105, 7, 4, 4.0, 3.0, 2.0, 4.0, "m"),
     ]
     # 1064 - 60 lies in slot 100, so the window reaches back to 1000
     assert over(slots, 1064.0, 60.0) == RecentWindow(21 / 64, 6, 2.0, 3.0, 5.0, 6.0, "n", "p")

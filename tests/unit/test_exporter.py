@@ -380,8 +380,7 @@ def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) 
             max_wait_s=0.5,
             max_run_s=2.0,
             max_total_s=2.25,
-            node="n\n1",
-            pod="p",
+            place="n\r1\np",
         ),
     )
     with caplog.at_level("INFO", "scaletest.exporter"):
@@ -394,7 +393,7 @@ def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) 
     assert caplog.messages == [
         "queue q: 4 succeeded, 0 failed, 0 timed out, 0 rejected, 0 requeued, 0 abandoned in 10 s;"
         " 3 waiting, 2 running, workers 3, wanted 6; longest of the last 10 s: wait 0.5 s, run 2 s"
-        " (pod p on n\\n1), total 2.25 s"
+        " (pod p on n\\r1), total 2.25 s"
     ]
 
 

@@ -17,7 +17,7 @@ local queues, clients = KEYS[1], KEYS[2]
 local answer = {micros(now), call('ZCOUNT', clients, micros(shown), '+inf')}
 -- Entries of hashes and sets that one call may read, about 0.3 us each; an empty queue counts as
 -- QUEUE entries, a worker as WORKER.
-local BUDGET, QUEUE, WORKER_COST = 5000, 100, 8
+local BUDGET, QUEUE, WORKER_COST = 2500, 100, 8
 local MOST_WORKERS = 900
 local spent = 0
 
