@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -30,8 +29,8 @@ from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLo
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.headings import HeadedGroup, first, heading
-from scaletest.cli.later import Later
 from scaletest.cli.output import Output, as_text, echo, write
+from scaletest.cli.progress_views import shown
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import masked
@@ -41,11 +40,6 @@ from scaletest.report import formats
 from scaletest.report.autoscaling import Simulation, simulation_report
 from scaletest.runs.folder import RECORDS
 from scaletest.validation.folder import ValidationFolder
-
-if TYPE_CHECKING:
-    from scaletest.cli import progress_views
-else:
-    progress_views = Later("scaletest.cli.progress_views")
 
 # What the progress of a simulation counts.
 RULE = "rule"
@@ -174,7 +168,7 @@ class PlayOptions:
         done, began_s = itertools.count(1), time.monotonic()
         title = f"{plural(count, 'rule')} against {plural(len(arrivals.arrivals), 'request')}"
         with (
-            progress_views.shown(form, quiet=quiet) as progress,
+            shown(form, quiet=quiet) as progress,
             progress.of_work("simulation", title),
         ):
 

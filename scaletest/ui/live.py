@@ -134,7 +134,8 @@ def live() -> AnyResponse:
 
 def live_run(name: str) -> Response:
     """A run in progress; also one that has just ended."""
-    run, problem, missing = None, "", 404
+    run, problem, missing, page_name = None, "", 404, request.headers.get("X-Page", "")
+    open_pages().asked(page_name)
     folder = folder_of(name)
     if folder is not None:
         run = _stored(folder)
@@ -148,7 +149,7 @@ def live_run(name: str) -> Response:
     title, status = (run.title, 200) if run else ("Live", missing)
     page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
     shows_end = run is not None and run.state == ENDED
-    open_pages().answered(request.headers.get("X-Page", ""), shows_end=shows_end)
+    open_pages().answered(page_name, shows_end=shows_end)
     return make_response(page, status)
 
 

@@ -12,7 +12,7 @@ SILENT_S = 6.0
 # A page that was just loaded has not asked again yet, and no script may be there to do so.
 LOADED_S = 3.0
 # So long pages are served after the run of their command at most.
-LONGEST_S = 10.0
+LONGEST_S = 20.0
 LONGEST_NAME = 40
 
 
@@ -26,6 +26,13 @@ class OpenPages:
         self._answered = Condition()
         self._silent_s: dict[str, float] = {}
         self._ends: dict[str, int] = {}
+
+    def asked(self, page: str) -> None:
+        """A page waits for its answer, which may take long on a busy machine."""
+        if page:
+            with self._answered:
+                self._ends.setdefault(page[:LONGEST_NAME], 0)
+                self._silent_s[page[:LONGEST_NAME]] = self._clock() + LONGEST_S
 
     def answered(self, page: str, *, shows_end: bool) -> None:
         """A page is answered. One that asks again after it was told of the end shows that."""

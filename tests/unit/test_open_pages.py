@@ -64,6 +64,18 @@ def test_every_page_is_waited_for_until_it_shows_the_end(site: Site) -> None:
     assert site.ended()
 
 
+def test_a_page_whose_answer_takes_long_is_waited_for(site: Site) -> None:
+    site.pages.answered("a", shows_end=False)
+    site.pages.asked("a")
+    site.now_s += SILENT_S + 1.0
+    site.begin_to_end()
+    site.pages.answered("b", shows_end=False)
+    assert site.waits
+    for page in ("a", "b", "a", "b"):
+        site.pages.answered(page, shows_end=True)
+    assert site.ended()
+
+
 def test_a_page_of_an_earlier_run_is_no_longer_waited_for(site: Site) -> None:
     for _ in range(9):
         site.pages.answered("a", shows_end=True)
