@@ -71,7 +71,8 @@ def _instead(command: tuple[str, ...]) -> str:
     """What to write instead of a program that is not there."""
     program = command[0]
     if len(program.split()) > 1:
-        return f"for a line of a shell: sh -c {shlex.quote(program)}; else quote no words together"
+        line = shlex.quote(program)
+        return f"for a line of a shell: sh -c {line}; for a program, leave out these quotes"
     if "=" in program:
         return f"to set a variable: env {shlex.join(command)}"
     return "install it, or give its path"

@@ -145,7 +145,7 @@ class RunFolder:
         except OSError as error:
             raise UsageError(
                 f"run {self.name} cannot be {verb}: {error.strerror or error}",
-                hint=f"look into {self.path}",
+                hint=f"see to the disk and the rights of {self.path}",
             ) from error
         except InvalidValue as error:
             raise InvalidValue(
