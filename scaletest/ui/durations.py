@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product, starmap
+from operator import mul
 
 from scaletest.model import histogram
 from scaletest.render import numbers
@@ -15,6 +17,7 @@ SHARES = {"median": 0.5, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 BARS = 48
 # Buckets that an axis has at least, a factor of four: nearly equal times stand in its middle.
 LEAST_BUCKETS = 70
+POWERS = [10.0**exponent for exponent in range(-6, 8)]
 # First digits of marks: the finest of these that has so few of them.
 MOST_MARKS = 5
 LADDERS = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5, 7), (1, 2, 5), (1,))
@@ -81,7 +84,7 @@ def round_times(low_s: float, high_s: float) -> list[float]:
     """Round durations between these two; of too many rounder ones."""
     within = list[float]()
     for digits in LADDERS:
-        every = (digit * 10.0**exponent for exponent in range(-6, 8) for digit in digits)
+        every = starmap(mul, product(POWERS, digits))
         within = [mark for mark in every if low_s <= mark <= high_s]
         if len(within) <= MOST_MARKS:
             break

@@ -357,6 +357,8 @@ def test_any_counts_give_a_chart(counts: dict[int, int]) -> None:
 def test_marks_of_times_are_round_and_few() -> None:
     assert round_times(0.09, 1.1) == pytest.approx([0.1, 0.2, 0.5, 1.0])
     assert round_times(1e-3, 20.0) == pytest.approx([1e-3, 1e-2, 1e-1, 1.0, 10.0])
+    # near each other, finer ones stand between
+    assert round_times(0.25, 1.0) == pytest.approx([0.3, 0.5, 0.7, 1.0])
 
 
 def test_failures_that_are_alike_are_a_row_with_the_text_of_the_oldest() -> None:
