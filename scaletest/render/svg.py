@@ -107,8 +107,6 @@ NEAR_END = 0.97
 LEGEND_SAMPLE = 44.0
 # Half of the width of an interval's ends, in px: they are wider than a point.
 CAP = 8.0
-# Radius of a dot, in px.
-DOT = 4.5
 # How far a text lies beside its point, in px, where it does not stand above the middle of it.
 BESIDE = {"start": 5.0, "end": -5.0}
 # What the names of marks need below the frame, and what a label needs, in px.
@@ -254,7 +252,7 @@ class Chart:
         """An error bar: an interval of y, with caps."""
         self.marks.append(Mark("error", [(x, low), (x, high)], css))
 
-    def dot(self, x: float, y: float, css: str, tip: str = "", radius: float = DOT) -> None:
+    def dot(self, x: float, y: float, css: str, tip: str = "", radius: float = 4.5) -> None:
         """A point of the data."""
         self.marks.append(Mark("dot", [(x, y)], css, tip, radius))
 
@@ -301,11 +299,8 @@ class Chart:
                 place = {"x": x + BESIDE.get(mark.anchor, 0.0), "y": y - mark.size}
                 return _text(mark.text, mark.css, mark.anchor, **place)
             case "error", [(x, y), (_, up)]:
-                path = f"M{x:.1f} {up:.1f}V{y:.1f}"
-                # caps beside a dot that hides its interval would look like points
-                if y - up > 2 * DOT:
-                    left, cap = f"M{x - CAP:.1f}", f"h{2 * CAP:g}"
-                    path = f"{left} {up:.1f}{cap}{path}{left} {y:.1f}{cap}"
+                left, cap = f"M{x - CAP:.1f}", f"h{2 * CAP:g}"
+                path = f"{left} {up:.1f}{cap}M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}{cap}"
             case "dots", _:
                 # a line of no length, whose round ends are a dot
                 path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in places)

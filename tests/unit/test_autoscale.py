@@ -423,8 +423,8 @@ def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> N
         "desired:window=120",
     )
     first, again = run(*line, "--format", "json"), run(*line, "--format", "json")
-    assert first.output == again.output
-    rows = json.loads(first.output)
+    assert first.stdout == again.stdout
+    rows = json.loads(first.stdout)
     run(*line, "-o", str(page))
     assert [row["rule"] for row in rows["rules"]] == ["demand", "desired:window=120"]
     text = page.read_text("utf-8")
@@ -452,7 +452,7 @@ def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
         "--format",
         "json",
     )
-    row = json.loads(run(*line, "--pod-start", "0").output)["rules"][0]
+    row = json.loads(run(*line, "--pod-start", "0").stdout)["rules"][0]
     assert (row["requests"], row["makespan_s"]) == (3, 21.0)
     for bad in (
         ("--trace", str(tmp_path / "no")),
