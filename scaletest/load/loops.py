@@ -89,6 +89,8 @@ class LoadLoop(ABC):
         self._closing = False
         self._idle = Wake()
         self._idle.set()
+        # for the parallel requests together with the idle event
+        self._deciding = threading.Lock()
         self._failure: BaseException | None = None
         self._backoff_s = self._resume_at = 0.0
         self._turn_began: float | None = None
@@ -203,11 +205,10 @@ class LoadLoop(ABC):
                 time.sleep(self._backoff_s)
 
     def _settle(self) -> None:
-        """Set the idle event when there is nothing left to do; new work may arrive meanwhile."""
-        if not self._pending and self._finished():
-            self._idle.set()
-            if not self._finished():
-                self._idle.clear()
+        """Set the idle event when there is nothing left to do."""
+        with self._deciding:
+            if not self._pending and self._finished():
+                self._idle.set()
 
     def _wake(self) -> None:
         """Wake the reader after a change of the load, in a thread that may wait for Redis."""
@@ -342,9 +343,10 @@ class ClosedLoop(LoadLoop):
         self.check()
         if step is not None:
             self._step, self._repeat = step, repeat
-        self._parallel = parallel
-        if parallel:
-            self._idle.clear()
+        with self._deciding:
+            self._parallel = parallel
+            if parallel:
+                self._idle.clear()
         self._changed.set()
 
     def _wanted(self, now: float) -> int:
