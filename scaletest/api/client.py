@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from numbers import Real
@@ -422,8 +423,7 @@ class Client:
         pending = self._pending.get(request_id)
         if pending and self._forget([request_id]):
             if isinstance(answer, Reply):
-                # nobody else has it yet
-                object.__setattr__(answer, "arguments", pending.request.arguments)
+                answer = replace(answer, arguments=pending.request.arguments)
             try:
                 pending.deliver(answer)
             except BaseException:  # SystemExit of a callback; a future logs others itself
