@@ -133,7 +133,7 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
             -0.5,
             len(rows) - 0.5,
             marks=range(len(rows)),
-            names=_row_names(rows, len(result.courses)),
+            names=_row_names(rows),
         ),
         WIDE[0],
         90.0 + 24.0 * len(rows),
@@ -149,9 +149,9 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
     return Figure(chart, caption, (PHONE[0], 130.0 + 24.0 * len(rows)))
 
 
-def _row_names(rows: Sequence[charted.WaterfallRow], workloads: int) -> list[str]:
+def _row_names(rows: Sequence[charted.WaterfallRow]) -> list[str]:
     """Names of the rows: of few workloads their own, of many their ranks."""
-    if workloads <= len(rows):
+    if len(rows) < charted.MOST_ROWS:
         return [row.name[:16] for row in rows]
     inner = [f"{100 * row.share:.0f} %" for row in rows[1:-1]]
     return ["fastest", *inner, "slowest"]

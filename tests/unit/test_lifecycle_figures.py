@@ -15,7 +15,7 @@ from scaletest.analysis.lifecycle import charted
 from scaletest.analysis.lifecycle.phases import PHASES
 from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.lifecycle.run_type import LifecycleRun
-from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Stamps
 from scaletest.render.contents import Charts, Figure
 from scaletest.render.svg import Chart
 from scaletest.report import formats
@@ -167,6 +167,23 @@ def test_the_waterfall_goes_from_the_fastest_to_the_slowest_workload() -> None:
     few = waterfall_figure(of(*made(3)))
     assert few is not None
     assert sorted(name for _, name in few.wide.y.labelled) == ["j-000000", "j-000001", "j-000002"]
+
+
+@given(st.integers(1, 30), st.floats(0.0, 15.0), st.sampled_from(["html", "md", "csv"]))
+def test_a_run_that_ended_at_any_moment_has_a_report(count: int, after_s: float, form: str) -> None:
+    rows = made(count)
+    for row in rows:
+        row.stamps = seen_until(row.stamps, BEGAN + after_s)
+        for pod in row.pods.values():
+            pod.stamps = seen_until(pod.stamps, BEGAN + after_s)
+        row.pods = {uid: pod for uid, pod in row.pods.items() if pod.stamps}
+    run = LifecycleRun("", "/r", of(*rows), title="l")
+    assert formats.render(lifecycle_report(run), form)
+
+
+def seen_until(stamps: Stamps, end_s: float) -> Stamps:
+    """Those of these milestones that were passed by then."""
+    return {name: stamp for name, stamp in stamps.items() if (stamp.watch_s or 0.0) <= end_s}
 
 
 def charted_row(row: LifecycleObject) -> charted.WaterfallRow:
