@@ -124,6 +124,13 @@ def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
 
 
 @pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    """RQ's workers leave their handlers of signals behind, which would take a later Ctrl-C."""
+    with _signals():
+        yield
+
+
+@pytest.fixture(autouse=True)
 def _loggers() -> Iterator[None]:
     """Every logger is afterwards what it was: commands and RQ's workers set levels and handlers for
     a whole process.
