@@ -35,8 +35,8 @@ from scaletest.model.measurement import CPU, DEVICE, PRESSURE, NodeSample
 
 # Parts of the cores that other programs may use, or a hypervisor take, without a warning.
 BUSY_PART, STOLEN_PART = 0.25, 0.05
-# Pressures that count, with their names in texts and limits. Workers that
-# start read files and wait for some of them.
+# Pressures that count, with their names in texts and limits. Workers that start read files and wait
+# for some of them.
 PRESSED = {"memory_some": ("memory", 0.25), "io_some": ("disks", 0.5)}
 # A single sample may lie where a worker starts.
 LEAST_SAMPLES = 2

@@ -115,9 +115,10 @@ def command(
         echo(f"open {server.url}{prefix.rstrip('/')}/", err=True)
         if handle is None:
             server.wait()
-        # the command closes it when its run has ended
-        sys.stdin.read()
-        with app.app_context():
-            open_pages().wait()
+        else:
+            # the command closes it when its run has ended
+            sys.stdin.read()
+            with app.app_context():
+                open_pages().wait()
     finally:
         server.close()

@@ -42,6 +42,11 @@ def duration(duration_s: float | None) -> str:
         return NOTHING
     if duration_s < 9.95:
         return f"{duration_s:.1f} s"
+    return whole_duration(duration_s)
+
+
+def whole_duration(duration_s: float) -> str:
+    """A duration in whole seconds: 3 s, 3 min 20 s, 2 h 5 min."""
     whole = round(duration_s)
     hours, minutes = whole // 3600, whole % 3600 // 60
     if hours:

@@ -21,7 +21,7 @@ from scaletest.model.run_progress import (
     RunProgress,
 )
 from scaletest.model.verdict import VerdictKind
-from scaletest.render.numbers import duration
+from scaletest.render.numbers import whole_duration
 from scaletest.render.text import clean
 from scaletest.runs.folder import RESULT, RunFolder
 from scaletest.runs.progress_keeper import ProgressKeeper
@@ -72,34 +72,29 @@ class Progress:
         measured.
         """
         self._folder = folder
-        with self.of_work(folder.kind, title, folder.name):
-            self._keeper = ProgressKeeper(folder, self.state, self._redis_url)
-            try:
-                if line := self._begun(folder):
-                    self._show(ProgressChange.MESSAGE, line)
-                yield
-            except Exception as error:
-                self._log(f"ended early: {error}")
-                raise
-            finally:
-                self._judge(is_final=True)
-                self._end()
-                self._keeper.close()
-                self._keeper = None
+        self._begin(folder.kind, title, folder.name)
+        self._keeper = ProgressKeeper(folder, self.state, self._redis_url)
+        try:
+            self._show(ProgressChange.START)
+            if line := self._begun(folder):
+                self._show(ProgressChange.MESSAGE, line)
+            yield
+        except Exception as error:
+            self._log(f"ended early: {error}")
+            raise
+        finally:
+            self._judge(is_final=True)
+            self._end()
 
     @contextmanager
-    def of_work(self, kind: str, title: str, run: str = "") -> Iterator[None]:
-        """Show the progress of this work until it ends. run: the name of its folder, "" where
-        nothing is stored.
-        """
-        self._began_s, self._begun_step = self._clock(), 0
-        self._state = RunProgress(cut(run, 255), kind, _line(title))
-        self._show(ProgressChange.START)
+    def of_work(self, kind: str, title: str) -> Iterator[None]:
+        """Show the progress of work that is stored nowhere, until it ends."""
+        self._begin(kind, title)
         try:
+            self._show(ProgressChange.START)
             yield
         finally:
             self._end()
-            self._show(ProgressChange.END)
 
     def at(
         self,
@@ -174,8 +169,16 @@ class Progress:
             kind = str(VerdictKind.RUNNING)
         self._change(verdict=cut(kind, 10))
 
+    def _begin(self, kind: str, title: str, run: str = "") -> None:
+        self._began_s, self._begun_step = self._clock(), 0
+        self._state = RunProgress(cut(run, 255), kind, _line(title))
+
     def _end(self) -> None:
         self._change(ended=True, left_s=None, phase="", line="")
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
+        self._show(ProgressChange.END)
 
     def _show(self, change: ProgressChange, message: str = "") -> None:
         self._shown_s = self._clock()
@@ -201,5 +204,4 @@ def time_left(state: RunProgress) -> str:
         return ""
     if state.left_s < 1:
         return "nearly done"
-    seconds = state.left_s
-    return f"about {f'{seconds:.0f} s' if seconds < 60 else duration(seconds)} left"
+    return f"about {whole_duration(state.left_s)} left"

@@ -6,8 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product, starmap
-from operator import mul
+from itertools import product
 
 from scaletest.model import histogram
 from scaletest.render import numbers
@@ -84,7 +83,7 @@ def round_times(low_s: float, high_s: float) -> list[float]:
     """Round durations between these two; of too many rounder ones."""
     within = list[float]()
     for digits in LADDERS:
-        every = starmap(mul, product(POWERS, digits))
+        every = (power * digit for power, digit in product(POWERS, digits))
         within = [mark for mark in every if low_s <= mark <= high_s]
         if len(within) <= MOST_MARKS:
             break

@@ -175,6 +175,12 @@ def test_foreign_text_is_one_harmless_line(change: ProgressChange) -> None:
     assert len(long["message"]) <= LONGEST_LINE
 
 
+@pytest.fixture(autouse=True)
+def _capable_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the tests are started in."""
+    monkeypatch.setenv("TERM", "xterm")
+
+
 def terminal(width: int) -> tuple[Console, io.StringIO]:
     out = io.StringIO()
     return Console(file=out, force_terminal=True, width=width, legacy_windows=False), out
