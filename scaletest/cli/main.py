@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import importlib
 import io
@@ -51,6 +50,9 @@ COMMANDS = {
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Nor this: the path that we were given, or the user's own folders, cannot be used.
 CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+
+# As a shell says of a program that SIGPIPE ended.
+NOBODY_READS = 141
 
 EXIT_CODES = """\b
 Exit codes:
@@ -161,7 +163,9 @@ def cli(verbose: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    _discard_what_cannot_be_written()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -174,11 +178,11 @@ def run(arguments: list[str]) -> int:
     try:
         return _called(arguments)
     except BrokenPipeError:
-        return _nobody_reads()
+        return NOBODY_READS
     except SystemExit as error:
         # rich and click (which then puts another stream there) end with 1, as a bug of ours would
         if isinstance(error.__context__, BrokenPipeError) or sys.stdout is not output:
-            return _nobody_reads()
+            return NOBODY_READS
         raise
     except Exception as error:
         return _unexpected(error)
@@ -225,15 +229,17 @@ def _line_with_dashes(arguments: list[str], error: ScaletestError) -> str:
     return mistakes.with_dashes(arguments, cli.get_command(click.Context(cli), name))
 
 
-def _nobody_reads() -> int:
-    """The reader of our output has closed it: nothing more can be written, nor at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+def _discard_what_cannot_be_written() -> None:
+    """Let go of output that nobody reads or that finds no room. Python tries to write it once more
+    when it ends, and would exit with 120.
+    """
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BrokenPipeError):
-            stream.flush()
+        if stream is None:  # closed by whoever started us
             continue
-        os.dup2(nowhere, stream.fileno())
-    return 141
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _accept_any_text() -> None:

