@@ -71,9 +71,10 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": lambda value, bound: value <= bound,
     "<": lambda value, bound: value < bound,
 }
-# Units of bounds with their factors, by the unit of the measure, which a bound without one has.
+# Units of bounds with their factors, by the unit of the measure, which a bound without one has. A
+# time must have one: 50 may be meant in milliseconds.
 UNITS: Mapping[str, Mapping[str, float]] = {
-    "s": {"": 1.0, **SECONDS, "ns": 1e-9},
+    "s": {**SECONDS, "ns": 1e-9},
     "1/s": {"": 1.0, **PER_SECOND, "1/s": 1.0},
     "bit/s": {"": 1.0, **{f"{name[:-1]}bit/s": factor for name, factor in DECIMAL_BYTES.items()}},
     "B/s": {"": 1.0, **{f"{name}/s": factor for name, factor in BYTES.items()}},
@@ -203,8 +204,8 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
     if unit not in units:
         names = ", ".join(filter(None, units))
         raise InvalidValue(
-            f"threshold {shown} has the unit {checks.cut(unit, 20) or 'none'}",
-            hint=f"{measure} takes {names} or none",
+            f"threshold {shown} has {f'the unit {checks.cut(unit, 20)}' if unit else 'no unit'}",
+            hint=f"{measure} takes {names}{' or none' if '' in units else ''}, as in {example}",
         )
     place = match["where"]
     threshold = Threshold(

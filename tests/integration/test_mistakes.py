@@ -106,7 +106,7 @@ TYPED = [
         "error: threshold 'p99<2s' names p99, which is not measured",
         "did you mean run.p99?",
     ),
-    Typed("validate --local --threshold run.p99<2 --dry-run", 0, "workload  sleep 1"),
+    Typed("validate --local --threshold run.p99<2s --dry-run", 0, "workload  sleep 1"),
     Typed(
         "validate --local -o html",
         2,

@@ -103,6 +103,8 @@ def test_bounds_are_in_base_units(
         ("efficiency>=80", "write 0.8 or 80%"),
         ("failures<=0.5", "whole number"),
         ("run.p95<3/s", "takes us, ms, s, min"),
+        # 50 ms or 50 s?
+        ("run.p50<50", "takes us, ms, s, min, m, h, ns, as in"),
         ("throughput>1e999", "finite"),
         ("efficiency(8)>=-1", "MEASURE"),
     ],
@@ -274,7 +276,10 @@ def test_the_verdict_names_the_first_and_counts() -> None:
 
 
 def test_an_unmeasured_plan_is_undecided_everywhere() -> None:
-    texts = tuple(f"{name}<1" for name in VALIDATION_MEASURES)
+    texts = tuple(
+        f"{name}<1{'s' if measurable.unit == 's' else ''}"
+        for name, measurable in VALIDATION_MEASURES.items()
+    )
     results = evaluate_thresholds(Plan(thresholds=texts), [])
     assert {result.kind for result in results} == {INVALID}
     assert Outcome.FAILED not in {result.reason for result in results}
