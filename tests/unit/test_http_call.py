@@ -28,3 +28,10 @@ def test_any_header_is_a_time_or_none(text: str) -> None:
 )
 def test_times_of_services_are_understood(text: str, seconds: float) -> None:
     assert server_time(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["0" * 100_000 + "x", "1." + "0" * 100_000, "dur=" + "9" * 100_000]
+)
+def test_a_number_that_is_too_long_is_none_at_once(text: str) -> None:
+    assert server_time(text) is None
