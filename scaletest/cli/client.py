@@ -14,7 +14,7 @@ from scaletest.broker.samples import SampleReader
 from scaletest.cli import complete
 from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedCommand, first, heading
-from scaletest.cli.output import Output, echo, live_rows, show_messages
+from scaletest.cli.output import Output, echo, live_rows, show_messages, warn_without_worker
 from scaletest.http.server import Server, bind
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
@@ -197,6 +197,7 @@ def command(
     starts = load.pace()
     with connect(redis_url) as redis:
         Queues(redis).require(load.queue)
+        warn_without_worker(load.queue, Queues(redis).worker_names(load.queue))
     statistics, counts = Statistics(load.queue, keep=keep_records), HttpCounts()
     stop = StopRequest()
     # everything that must be taken down at the end lives in this stack, in order of setup

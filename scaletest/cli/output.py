@@ -30,6 +30,16 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(printable(str(text), keep="\n\t"), err=err, nl=nl)
 
 
+def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
+    """Say that requests of this queue will wait, before somebody waits for their replies."""
+    if not worker_names:
+        echo(
+            f"warning: no worker serves queue {queue} now, so its requests wait; start one:"
+            f" scaletest worker --queue {queue}",
+            err=True,
+        )
+
+
 def write(text: str, path: Path) -> None:
     """Write harmless text as it is; "-" is standard output. Raises UsageError."""
     write_bytes(text.encode(errors="replace"), path)

@@ -18,7 +18,7 @@ from scaletest.broker.queues import QueueState
 from scaletest.cli import complete
 from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedGroup, heading
-from scaletest.cli.output import Output, as_text, echo
+from scaletest.cli.output import Output, as_text, echo, warn_without_worker
 from scaletest.model import Reply, Request, checks
 from scaletest.model.errors import UsageError
 from scaletest.render.contents import Table, aligned
@@ -307,6 +307,7 @@ def submit(
         if no_wait:
             echo(request.id)
             return 0
+        warn_without_worker(name, Queues(redis).worker_names(name))
         if is_kept:
             echo(f"request {request.id}", err=True)
             return _show_reply(wait_for(redis, request.id, timeout_s or math.inf))

@@ -13,7 +13,7 @@ import pytest
 
 from scaletest.broker import EmbeddedServer, Queues
 from scaletest.model import Record
-from tests.conftest import call, call_here, command_lines_below, eventually, processes_with, program
+from tests.conftest import call, call_here, children_of, eventually, processes_with, program
 from tests.integration.services import check_verdict
 from tests.unit.valid import checked
 
@@ -236,6 +236,7 @@ def test_queue_commands_declare_change_list_and_fill_queues(
     # nobody serves b: submit times out and takes its request back
     late = queue("submit", "b", "--timeout", "0.1", "--", "0")
     assert (late.returncode, "was dropped" in late.stderr) == (6, True)
+    assert late.stderr.startswith("warning: no worker serves queue b now")
     assert queue("submit", "b", "--no-wait", "--", "0").returncode == 0
     assert queue("submit", "b", "--no-wait", "--", "0").returncode == 0
     full = queue("submit", "b", "--no-wait", "--", "0")
@@ -319,7 +320,7 @@ def test_a_restart_of_redis_in_the_middle_of_a_run(tmp_path: Path) -> None:
         )
         # no URL, which may hold a password, on any worker's command line
         workers = eventually(
-            lambda: [line for line in command_lines_below(process.pid) if " worker " in line]
+            lambda: [line for line in children_of(process.pid).values() if " worker " in line]
         )
         assert not any("redis://" in line for line in workers)
         eventually(lambda: (tmp_path / "run" / "result.json").exists())

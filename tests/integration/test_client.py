@@ -7,7 +7,6 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,7 +21,7 @@ import pytest
 
 from scaletest.broker import EmbeddedServer, Queues, connect
 from scaletest.load import pace
-from tests.conftest import call, call_here, eventually, missing, program
+from tests.conftest import call, call_here, eventually, need, program
 
 
 class Service:
@@ -219,8 +218,7 @@ def test_the_http_calls_of_a_validation_script_are_answered(
     """As curl sends them: parallel 0, scale, reset, parallel N, wait, throughput and failures,
     nodes at the end.
     """
-    if shutil.which("curl") is None:
-        missing("curl")
+    need("curl")
     service = serve("--parallel", "0", "--max-parallel", "4", "--", "0.1")
 
     def curl(path: str) -> str:
@@ -433,6 +431,7 @@ def test_the_summary_counts_requests_that_were_not_answered_or_not_submitted(url
     # given nobody who serves the queue
     load = ("--rate", "100", "--max-parallel", "5", "--duration", "1", "--grace", "0.1")
     done = call("client", "--queue", "q", "--redis-url", url, "--listen", "none", *load)
+    assert "no worker serves queue q now" in done.stderr
     assert "5 requests had no reply" in done.stderr
     assert "95 requests were due and never submitted" in done.stderr
     assert done.returncode == 5
