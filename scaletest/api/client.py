@@ -92,6 +92,8 @@ class Client:
         self._process = os.getpid()
         self._pending: dict[str, _Pending] = {}
         self._calling = threading.Lock()
+        # queue and ids of requests that an iterator of `map` left behind in the middle of a call
+        self._left_behind: SimpleQueue[tuple[str, list[str]]] = SimpleQueue()
         self._closing = threading.Event()
         self._answered = threading.Condition()
         self._reader = threading.Thread(target=self._read, name="scaletest-replies", daemon=True)
@@ -279,7 +281,7 @@ class Client:
         checks.count(in_flight, "in_flight", minimum=1)
         if isinstance(items, str | bytes):
             raise InvalidValue(
-                f"the items are the text {cut(repr(items), 60)}, each of its characters one",
+                f"the items are the text {cut(repr(items), 60)}: each character would be an item",
                 hint="give a list of items, as in [text]",
             )
         requests = (self._request(queue, _arguments(item), time_limit) for item in items)
@@ -325,9 +327,10 @@ class Client:
         try:
             while True:
                 batch = list(islice(chain(refused, requests), in_flight - len(flying)))
-                accepted = self._submit(batch, answers.put)
-                flying.update(request.id for request in batch[:accepted])
-                refused = batch[accepted:]
+                # before they are submitted: an interrupt may come between Redis and our knowing
+                flying.update(request.id for request in batch)
+                refused = batch[self._submit(batch, answers.put) :]
+                flying.difference_update(request.id for request in refused)
                 backoff_s = _longer(backoff_s) if refused else 0.0
                 if not flying and not refused:
                     return
@@ -336,7 +339,12 @@ class Client:
                     flying.discard(reply.id)
                     yield reply
         finally:
-            self._cancel(queue, list(flying))
+            # Garbage collection ends an iterator that nobody holds, in any thread and also in the
+            # middle of a call of this client, whose lock is held then: the reader cancels for it.
+            if self._calling.locked() or threading.current_thread() is self._reader:
+                self._left_behind.put((queue, list(flying)))
+            else:
+                self._cancel(queue, list(flying))
 
     def _request(self, queue: str, arguments: Sequence[Argument], time_limit: float) -> Request:
         return Request(self._broker.new_id(), queue, tuple(map(as_text, arguments)), time_limit)
@@ -345,14 +353,15 @@ class Client:
         """Submit requests of one queue, whose answers go to `deliver`; how many were accepted."""
         if not requests:
             return 0
-        accepted = 0
         with self._call():
             # a reply may come before the call returns
             self._pending |= {request.id: _Pending(request, deliver) for request in requests}
             try:
                 accepted = self._broker.submit(requests)
-            finally:
-                self._forget([request.id for request in requests[accepted:]])
+            except Exception:
+                self._forget([request.id for request in requests])
+                raise
+            self._forget([request.id for request in requests[accepted:]])
         return accepted
 
     @contextmanager
@@ -394,6 +403,8 @@ class Client:
                 with python_names(), explained(self._url):
                     for _, reply in self._broker.replies(READ_TIMEOUT_S):
                         self._answer(reply.id, reply)
+                    while not self._left_behind.empty():
+                        self._cancel(*self._left_behind.get())
                     if stumbled or self._broker.shaken:
                         self._recover(force=stumbled)
                 stumbled = False

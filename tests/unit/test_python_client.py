@@ -255,6 +255,39 @@ def test_what_map_has_in_flight_at_its_early_end_is_cancelled(make: Make, end: s
     assert client._pending == {}
 
 
+def test_an_interrupt_behind_the_submission_takes_the_requests_back(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, fake = make()
+    submit = fake.submit
+
+    def interrupted(requests: Sequence[Request]) -> int:
+        submit(requests)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fake, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(client.map("q", list("abc"), in_flight=3))
+    assert sorted(fake.cancelled) == ["c-1", "c-2", "c-3"]
+    assert client._pending == {}
+
+
+def test_an_iterator_that_is_collected_in_the_middle_of_a_call_is_cancelled(make: Make) -> None:
+    client, fake = make()
+    replies: Any = client.map("q", list("abc"), in_flight=3)
+    with ThreadPoolExecutor(1) as waiting:
+        first = waiting.submit(next, replies)
+        eventually(lambda: len(fake.submitted) == 3)
+        fake.reply(echo(fake.submitted[0]))
+        first.result(60)
+    # when garbage collection ends it in a thread that has the client for itself
+    with client._call():
+        replies.close()
+    # expect no deadlock, and that another thread cancels
+    eventually(lambda: sorted(fake.cancelled) == ["c-2", "c-3"])
+    assert client._pending == {}
+
+
 def test_map_checks_its_options_before_anything_is_submitted(make: Make) -> None:
     client, _ = make()
     with pytest.raises(scaletest.InvalidValue, match="in_flight"):
