@@ -124,7 +124,7 @@ def _serve(process: Process, task: Task, processes: Processes) -> None:
 def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
     """Wait for the peers' addresses and read them. Raises BenchmarkFailed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
-        return ExecutionSite({}, python=(sys.executable,))
+        return ExecutionSite({}, python=(sys.executable, "-P"))
     until = time.monotonic() + start_s(benchmark) + gang_scheduling.wait_s(benchmark)
     while not (folder / PEERS).exists():
         parsing.fail_if(
@@ -141,4 +141,4 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
     # no part connects to the measuring part, so its address is not known, only its folder
     for peer in (*known, PartAddress(benchmark.kind.measures, 0, "", "")):
         peers[peer.role].append(replace(peer, folder=f"{scratch}/{peer.role}-{peer.index}"))
-    return ExecutionSite(peers, python=(sys.executable,))
+    return ExecutionSite(peers, python=(sys.executable, "-P"))

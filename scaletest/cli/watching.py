@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +22,7 @@ from scaletest.cli.progress_views import shown
 from scaletest.http.server import bind, url_of
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
-from scaletest.system.children import Guard, end_all
+from scaletest.system.children import Guard, end_all, python_module
 from scaletest.ui.open_pages import LONGEST_S
 
 # So long a command waits for its page before it measures, and when it has ended: a process of low
@@ -69,7 +68,7 @@ class RunPage:
         """Start the process of the page; return when it has made one, or PATIENCE_S is over."""
         self._guard = Guard("KILL")
         handle = self._socket.fileno()
-        line = [sys.executable, "-m", "scaletest", "ui", "--socket", str(handle)]
+        line = python_module("scaletest", "ui", "--socket", str(handle))
         line += ["--run", str(folder.path)]
         self._process = process = subprocess.Popen(
             line,

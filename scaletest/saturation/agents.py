@@ -10,7 +10,6 @@ import itertools
 import math
 import os
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -35,7 +34,7 @@ from scaletest.model.errors import AgentLost, ScaletestError, Unreachable, Usage
 from scaletest.model.saturation import Attempt, SaturationPlan
 from scaletest.saturation.loads import QueueLoad
 from scaletest.saturation.options import AgentOptions
-from scaletest.system.children import Guard, end_all
+from scaletest.system.children import Guard, end_all, python_module
 from scaletest.system.control_groups import raise_open_files
 
 JOIN_S = 60.0
@@ -326,7 +325,7 @@ def _processes(
 ) -> Callable[[], None]:
     """Agents on this machine. Gives what raises when one of them ended by itself."""
     guard = stack.enter_context(closing(Guard("KILL")))
-    line = [sys.executable, "-m", "scaletest", "saturate", "--agent", name]
+    line = python_module("scaletest", "saturate", "--agent", name)
     environment = guard.environment({**os.environ, **WITHOUT_SETTINGS, "SCALETEST_REDIS_URL": url})
     started = [
         subprocess.Popen(

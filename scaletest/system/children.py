@@ -15,6 +15,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 import uuid
 import weakref
@@ -54,6 +55,15 @@ sleep 0.8; strike "$2"
 [ -n "$3" ] && [ -n "$struck" ] && rm -rf -- "$3"
 exit 0
 """
+
+
+def python_module(module: str, *arguments: str) -> list[str]:
+    """Return the command line that runs one of our modules in a child.
+
+    -P keeps the working folder off the module path: a user's queue.py there would take the place of
+    Python's own.
+    """
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def _close(stream: IO[bytes] | None) -> None:

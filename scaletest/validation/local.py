@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from scaletest.load import ClosedLoop
 from scaletest.model import Background, Plan
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.system.children import Guard, end_all
+from scaletest.system.children import Guard, end_all, python_module
 from scaletest.validation.options import ValidationPlace
 from scaletest.validation.runner import ValidationRunner
 from scaletest.validation.samples import ReadSamples
@@ -134,16 +133,9 @@ class LocalBackend:
 
     def _arguments(self, index: int) -> list[str]:
         options, work, plan = self._options, self._options.work, self._options.plan
-        line = [
-            sys.executable,
-            "-m",
-            "scaletest",
-            "worker",
-            "--queue",
-            options.queue,
-            "--grace",
-            f"{GRACE_S:g}",
-        ]
+        line = python_module(
+            "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"
+        )
         if options.place.no_causes:
             line += ["--no-causes"]
         settings = {
@@ -162,10 +154,14 @@ class LocalBackend:
         return line
 
     def _log_end(self) -> str:
+        """The last line of the workers' log, which of a traceback is the error."""
         try:
-            return cut(self._log.read_text(errors="replace").strip()[-400:]) or "its log is empty"
+            lines = self._log.read_text(errors="replace").split("\n")
         except OSError:
             return "it has no log"
+        return next(
+            (cut(line.strip()) for line in reversed(lines) if line.strip()), "its log is empty"
+        )
 
 
 # How long a run waits for a Redis that went away before it gives up.

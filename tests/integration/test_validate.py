@@ -246,3 +246,12 @@ def test_repeats_are_shuffled_in_blocks_and_their_spread_is_the_interval(tmp_pat
     ]
     assert [row["repeat"] for row in order] == [0, 0, 1, 1, 2, 2]
     assert sorted(row["workers"] for row in order) == [1, 1, 1, 2, 2, 2]
+
+
+def test_files_of_the_working_folder_take_the_place_of_no_module(tmp_path: Path) -> None:
+    for name in ("queue", "re", "select", "types"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('another module')\n")
+    line = ("validate", "--local", "--limit", "1", "--seconds", "0.1", "--max-step", "3s")
+    done = call(*line, cwd=tmp_path)
+    # expect a verdict: its workers started
+    assert done.returncode in (0, 4), done.stderr

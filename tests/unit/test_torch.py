@@ -47,7 +47,8 @@ for line in sys.stdin:
     if batches == "3":
         time.sleep(60)
     if batches == "8":
-        sum(range(12_000_000))
+        while time.process_time() < 0.5:
+            pass
     if batches == "9":
         lock = open(os.environ["LOCK"], "w")
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -74,7 +75,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     script.write_text(textwrap.dedent(STAND_IN))
     program.write_text(f"#!/bin/sh\nexec {sys.executable} {script}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(torch.sys, "executable", str(program))
+    monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setattr(torch, "find_spec", lambda name: True)
     device = tmp_path / "nvidia0"
     device.touch()
@@ -116,8 +117,8 @@ def test_every_reply_says_where_the_time_of_its_request_went(
     path = tmp_path / "model.lock"
     monkeypatch.setenv("LOCK", str(path))
     first = runtime.run(("--batches", "8"), 0.0)[0].activity
-    assert first is not None and first.cpu_s > 0.1
-    assert first.seconds[State.ON_CPU] == pytest.approx(first.cpu_s, abs=0.1)
+    assert first is not None and first.cpu_s >= 0.4
+    assert first.seconds[State.ON_CPU] == pytest.approx(first.cpu_s, rel=0.3)
     # when its second one waits for a lock
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -9,7 +9,6 @@ are figures of their own.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 from scaletest.kinds.benchmark import (
@@ -23,6 +22,7 @@ from scaletest.kinds.benchmark import (
 from scaletest.kinds.kind import Failure
 from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
+from scaletest.system.children import python_module
 from workers.devices import Chosen
 from workers.workloads.base import Result, failed
 from workers.workloads.command import Program, program
@@ -72,7 +72,7 @@ class BenchWorkload:
             refused = _framed(_refused(benchmark), None)
             return replace(refused, error=f"{refused.error} ({_TRUST})")
         # serialized again: the child must not read fields that were not checked here
-        line = [sys.executable, "-m", "scaletest", "bench", "execute", *self._options]
+        line = python_module("scaletest", "bench", "execute", *self._options)
         line.append(wire.dump(benchmark.document()))
         ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)
         measured = unframe(ended.output)

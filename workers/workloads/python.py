@@ -5,12 +5,12 @@ The worker itself never imports it: what it does cannot harm the worker.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 
 from scaletest.model import Outcome
 from scaletest.model.errors import UsageError
 from scaletest.model.workload import WORKLOAD_PROCESS
+from scaletest.system.children import python_module
 from workers.devices import Chosen
 from workers.workloads.base import Result
 from workers.workloads.making import Making
@@ -21,8 +21,7 @@ class PythonWorkload:
     """Runs what the first word of the worker's command names."""
 
     def __init__(self, making: Making) -> None:
-        # -P: no file of the folder in which the worker runs takes the place of ours
-        argv = [sys.executable, "-P", "-m", WORKLOAD_PROCESS, *making.command]
+        argv = python_module(WORKLOAD_PROCESS, *making.command)
         self._name = making.command[0]
         self._child = PersistentChild(self._name, argv, making)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 
 from scaletest.kinds.torch import from_words
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.system.children import python_module
 from workers.devices import Chosen
 from workers.workloads.base import Result, failed
 from workers.workloads.making import Making
@@ -22,9 +22,7 @@ class TorchWorkload:
         if find_spec("torch") is None:
             raise UsageError("torch is not installed here", hint="pip install 'scaletest[torch]'")
         self._options = making.options
-        self._child = PersistentChild(
-            "torch", [sys.executable, "-m", "workers.torch_child"], making
-        )
+        self._child = PersistentChild("torch", python_module("workers.torch_child"), making)
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Compute once. Raises Interrupted."""
