@@ -19,7 +19,7 @@ def start(profile: Path) -> Browser:
     """A browser with an empty profile in this folder. Raises NoBrowser."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
-        raise NoBrowser("chromium or its driver (apt-get install chromium chromium-driver)")
+        raise NoBrowser("chromium and chromedriver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for argument in (

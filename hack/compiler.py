@@ -15,7 +15,7 @@ def shared_library(source: Path, library: Path, *options: str) -> None:
     """Compile one C file. Raises NoCompiler."""
     compiler = shutil.which("cc")
     if compiler is None:
-        raise NoCompiler(f"no C compiler (cc) was found for {source.name}")
+        raise NoCompiler("cc, a C compiler")
     line = [compiler, "-shared", "-fPIC", "-O1", *options, "-o", str(library), str(source)]
     built = subprocess.run(line, capture_output=True, text=True, check=False)
     if built.returncode:

@@ -4,6 +4,9 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=${SCALETEST_VENV:-$root/.venv}
 
+# Tests and commands start hundreds of Python processes, each of which would compile all that it imports.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '%s\n' "$*" >&2; }
 
 die() {
@@ -14,7 +17,7 @@ die() {
 
 find_python() {
   local name
-  for name in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+  for name in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
     if [ -n "$name" ] && command -v "$name" >/dev/null 2>&1 &&
       "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
       command -v "$name"
@@ -66,13 +69,13 @@ ensure_environment() {
 # server of the wheel). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
 # curl: the calls of scripts. npm: the pages' charts, and axe-core. ffmpeg, onevpl-tools: transcodes. buildah,
 # debootstrap, podman, runc: images (crun does not support mixed cgroup versions). postgresql: the database of samples.
-# iproute2 and all after it: benchmarks. zsh, fish: completion. groff, mandoc: the manual page.
+# iproute2 up to ssh: benchmarks. zsh, fish: completion. groff, mandoc: the manual page. cc: a clock for Redis that can be set.
 declare -A test_packages=(
   [redis-server]=redis-server [openssl]=openssl [promtool]=prometheus [chromium]=chromium
   [chromedriver]=chromium-driver [curl]=curl [npm]=npm [ffmpeg]=ffmpeg [sample_multi_transcode]=onevpl-tools
   [buildah]=buildah [debootstrap]=debootstrap [podman]=podman [runc]=runc [initdb]=postgresql
-  [ip]=iproute2 [iperf]=iperf [iperf3]=iperf3 [fio]=fio [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [ib_read_bw]=perftest
-  [zsh]=zsh [fish]=fish [groff]=groff-base [mandoc]=mandoc
+  [ip]=iproute2 [iperf]=iperf [iperf3]=iperf3 [fio]=fio [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [ib_read_bw]=perftest [ssh]=openssh-client
+  [zsh]=zsh [fish]=fish [groff]=groff-base [mandoc]=mandoc [cc]="gcc libc6-dev"
 )
 
 # missing_test_packages [PROGRAM | node ...]: prints the packages of these programs that are not installed; node stands

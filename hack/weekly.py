@@ -43,6 +43,20 @@ class WeeklyPart:
 
 
 PARTS = {
+    "bare": WeeklyPart(
+        (
+            ".ci",
+            "hack/bare",
+            "hack/demo",
+            "hack/lib.sh",
+            "hack/test",
+            "pyproject.toml",
+            "tests/conftest.py",
+            "tests/integration/test_bare.py",
+            "tests/unit/conftest.py",
+        ),
+        programs=("debootstrap", "ip"),
+    ),
     "causes": WeeklyPart(
         (
             "scaletest/analysis/causes.py",

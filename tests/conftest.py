@@ -7,23 +7,27 @@ import fcntl
 import io
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from unittest import mock
 
 import hypothesis
 import pytest
 
+from hack.weekly import PARTS
 from scaletest import broker
 from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
 from scaletest.model.errors import NoServer, ScaletestError
+from scaletest.system.children import python_module
 from scaletest.system.wake import Wake
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
@@ -32,6 +36,7 @@ hypothesis.settings.register_profile(
     "scaletest", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("scaletest")
+MISSING = "missing: "
 TIERS = {"unit", "integration", "browser", "cluster", "device"}
 
 
@@ -65,6 +70,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         tier = _tier(item)
         assert tier in TIERS, f"{item.path} lies in no tier's folder"
         item.add_marker(tier)
+        for marker in item.iter_markers("weekly"):
+            # a change of a weekly test is a reason to run its part again
+            guards = PARTS[marker.kwargs["part"]].guards
+            assert item.nodeid.startswith(guards), f"its part does not guard {item.nodeid}"
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=_turn)
 
@@ -81,6 +90,26 @@ def _turn(item: pytest.Item) -> tuple[int, bool]:
     names = {item.path.parent.name, item.path.stem}
     longest = next((turn for turn, name in enumerate(LONGEST) if name in names), len(LONGEST))
     return longest, _tier(item) == "unit"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter,
+) -> Generator[None, None, None]:
+    """Say last, below the list of failures, what this machine lacks and how to get it."""
+    yield
+    marker = f"Skipped: {MISSING}"
+    lacking = Counter[str]()
+    for report in terminalreporter.stats.get("skipped", ()):
+        reason = report.longrepr[2]
+        if reason.startswith(marker):
+            lacking[reason.removeprefix(marker)] += 1
+    if lacking:
+        names = ", ".join(f"{name} ({count})" for name, count in lacking.most_common())
+        terminalreporter.write_line(
+            f"{lacking.total()} tests were skipped, since this machine lacks: {names}"
+        )
+        terminalreporter.write_line("install what they need: ./hack/test --install")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -100,11 +129,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Lanes(config, log)
 
 
-def missing(requirement: str) -> None:
+def missing(requirement: str) -> NoReturn:
     """Skip on a laptop, fail in CI."""
     if IN_CI:
         pytest.fail(f"missing, and CI must have it: {requirement}")
-    pytest.skip(f"missing: {requirement}")
+    pytest.skip(MISSING + requirement)
+
+
+def need(*programs: str) -> str:
+    """Return the path of the first of these programs; `missing` when one of them is not there."""
+    for name in programs:
+        if shutil.which(name) is None:
+            missing(name)
+    return str(shutil.which(programs[0]))
 
 
 def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
@@ -164,7 +201,6 @@ def server() -> Iterator[EmbeddedServer]:
         started.start()
     except NoServer as error:
         missing(error.message)
-        raise
     yield started
     started.stop()
 
@@ -203,7 +239,7 @@ def client(url: str, queues: Queues) -> Iterator[Client]:
 
 def program(*arguments: str) -> list[str]:
     """The command line of scaletest as a process."""
-    return [sys.executable, "-m", "scaletest", *arguments]
+    return python_module("scaletest", *arguments)
 
 
 def call(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -356,13 +392,15 @@ def processes_with(text: str) -> list[int]:
     return pids
 
 
-def command_lines_below(parent: int) -> list[str]:
-    """Command lines of a process's living children."""
-    lines = []
+def children_of(parent: int) -> dict[int, str]:
+    """Command lines of a process's living children, by id."""
+    lines = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
-                lines.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                lines[int(entry.name)] = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                )
         except (OSError, IndexError):
             continue
     return lines
@@ -373,9 +411,10 @@ __all__ = [
     "ScaletestError",
     "call",
     "call_here",
-    "command_lines_below",
+    "children_of",
     "eventually",
     "missing",
+    "need",
     "processes_with",
     "program",
     "wait_for",

@@ -29,7 +29,6 @@ def _source() -> str:
         return Path(tool("axe", "axe.min.js")).read_text("utf-8")
     except NotBuilt as error:
         missing(str(error))
-        raise
 
 
 def _evaluate(browser: Browser, expression: str) -> Any:

@@ -162,7 +162,7 @@ def button(browser: Browser, key: str) -> Any:
 def drawn(browser: Browser) -> None:
     """Wait for the charts that follow the pointer."""
     if not pages.site.UPLOT.exists():
-        missing("uPlot (npm, then: python3 hatch_build.py)")
+        missing("uPlot (python3 hatch_build.py, which needs npm)")
     eventually(lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure .uplot canvas")) == 6)
 
 
@@ -419,7 +419,7 @@ def test_charts_are_drawn_by_uplot_where_it_was_built_in_and_by_the_server_elsew
     eventually(lambda: inner(browser, "[data-chart='rate'] svg") not in ("", before))
     monkeypatch.undo()
     if not pages.site.UPLOT.exists():
-        missing("uPlot (npm, then: python3 hatch_build.py)")
+        missing("uPlot (python3 hatch_build.py, which needs npm)")
     browser.get(site.url)
     eventually(lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure .uplot canvas")) == 6)
     assert browser.find_elements(By.CSS_SELECTOR, "figure svg.chart") == []

@@ -19,7 +19,8 @@ from tests.browser.every_page import PAGES
 from tests.browser.test_ui_runs import complaints
 
 Open = Callable[..., Browser]
-LOOKS = [(1280, False), (1280, True), (390, False), (390, True)]
+# The width places, the scheme colours: each of them is looked at once.
+LOOKS = [(1280, False), (390, True)]
 EACH = pytest.mark.parametrize(("place", "path"), PAGES, ids="".join)
 WITH_SCRIPT = [(place, path) for place, path in PAGES if place != "written"]
 # Text of charts that is too small to be read, or outside of its chart.

@@ -146,7 +146,6 @@ def helm_program(name: str = MAIN_HELM) -> str:
         return tool(name, "helm")
     except NotBuilt as error:
         missing(str(error))
-        raise
 
 
 class Agent:

@@ -14,8 +14,6 @@ import pytest
 from tests.cluster.charts import CHART, HELMS, NEWEST, objects, render
 from tests.cluster.conftest import helm_program
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture(params=HELMS)
 def helm(request: pytest.FixtureRequest) -> str:

@@ -11,8 +11,6 @@ import pytest
 from tests.cluster.charts import CHART, HELMS, NEWEST, ROOT, objects, refusal, render, template
 from tests.cluster.conftest import helm_program
 
-pytestmark = pytest.mark.integration
-
 GI, MI = 1 << 30, 1 << 20
 
 

@@ -11,8 +11,6 @@ from scaletest.pages.site import checked
 from tests.cluster.charts import HELMS, objects, render
 from tests.cluster.conftest import helm_program
 
-pytestmark = pytest.mark.integration
-
 NAME = "trial-scaletest-ui"
 INGRESS = {
     "enabled": True,

@@ -14,8 +14,6 @@ from hack.kubernetes import NotBuilt, tool
 from tests.cluster.charts import MAIN_HELM, ROOT, objects, render
 from tests.conftest import missing
 
-pytestmark = pytest.mark.integration
-
 GUIDES = [
     ROOT / "docs" / "how-to" / f"{name}.md" for name in ("kubernetes", "from-the-original", "ui")
 ]
@@ -27,7 +25,6 @@ def helm() -> str:
         return tool(MAIN_HELM, "helm")
     except NotBuilt as error:
         missing(str(error))
-        raise
 
 
 def lines(page: Path, program: str) -> list[list[str]]:

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ import pytest
 import scaletest
 from scaletest.broker import Client, Queues
 from scaletest.model import Request
-from tests.conftest import eventually, missing, wait_for
+from tests.conftest import eventually, missing, need, wait_for
 
 # What wants an image that no other test uses, or one from scratch.
 built_weekly = pytest.mark.weekly(part="images")
@@ -84,9 +83,7 @@ class Podman:
 @pytest.fixture(scope="session")
 def podman() -> Podman:
     """podman, and the images that are used in other tests too in its storage."""
-    for program in ("buildah", "podman"):
-        if shutil.which(program) is None:
-            missing(program)
+    need("buildah", "podman")
     try:
         build("scaletest", "redis", "pause", "--pause", "localhost/pause:test")
     except AssertionError as error:

@@ -5,7 +5,6 @@ sentinel.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from hack.kubernetes import ControlPlane, keys
 from hack.kubernetes.process import free_ports
 from tests.cluster.conftest import CHART, Helm
 from tests.cluster.test_keda import QUICK, keda, names  # noqa: F401
-from tests.conftest import eventually, missing
+from tests.conftest import eventually, need
 
 USER, PASSWORD = "tester", "s3cret"
 DEPLOYMENT = "bench-scaletest-sleep-worker"
@@ -41,10 +40,7 @@ class Own:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["clear", "tls"])
 def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]:
-    program = shutil.which("redis-server")
-    if not program or not shutil.which("openssl"):
-        missing("openssl, and a redis-server with TLS")
-        raise AssertionError
+    program = need("redis-server", "openssl")
     own = Own(tmp_path_factory.mktemp("own"), *free_ports(2), tls=request.param)
     keys.serving(own.folder, "localhost")
     tls = [

@@ -11,7 +11,6 @@ import pytest
 from tests.cluster.test_chart import CHART, helm, objects, render
 
 __all__ = ["helm"]
-pytestmark = pytest.mark.integration
 
 # The container of the original's deployment: its arguments, the device's resources, its data and
 # its user.

@@ -23,19 +23,14 @@ from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.model import State
 from scaletest.model.errors import UsageError
-from tests.conftest import call, call_here, eventually, missing, processes_with, program
+from tests.conftest import call, call_here, eventually, missing, need, processes_with, program
 from tests.unit.test_kube_perftest import DOCUMENTS
-
-
-def need(*names: str) -> None:
-    for name in names:
-        if shutil.which(name) is None:
-            missing(name)
 
 
 @pytest.fixture(scope="session")
 def isolated() -> None:
     """Network namespaces can be made."""
+    need("ip")
     if not namespaces.available():
         missing("the right to make network namespaces")
 
@@ -184,10 +179,9 @@ def test_iperf_without_namespaces_uses_the_loopback_and_says_what_to_do(
 def test_the_cpus_of_the_spec_are_those_of_the_tool(
     isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need("iperf3", "taskset")
+    real = need("iperf3", "taskset")
     tools = tmp_path / "bin"
     tools.mkdir()
-    real = shutil.which("iperf3")
     (tools / "iperf3").write_text(
         f'#!/bin/sh\ngrep Cpus_allowed_list /proc/self/status >&2\nexec {real} "$@"\n'
     )
@@ -339,10 +333,9 @@ def test_rdma_without_a_device_fails_as_no_device(
 def test_a_client_never_starts_before_its_server_is_ready(
     isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need("iperf3")
+    real = need("iperf3")
     tools = tmp_path / "bin"
     tools.mkdir()
-    real = shutil.which("iperf3")
     (tools / "iperf3").write_text(
         f'#!/bin/sh\ncase "$*" in *--server*) sleep 1.5;; esac\nexec {real} "$@"\n'
     )
@@ -381,10 +374,9 @@ def test_a_server_that_never_serves_ends_the_benchmark(
 def test_a_tool_whose_output_is_cut_off_fails(
     isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need("iperf3")
+    real = need("iperf3")
     tools = tmp_path / "bin"
     tools.mkdir()
-    real = shutil.which("iperf3")
     line = f'case "$*" in *--client*) {real} "$@" | head -c 500;; *) exec {real} "$@";; esac'
     (tools / "iperf3").write_text(f"#!/bin/sh\n{line}\n")
     (tools / "iperf3").chmod(0o755)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.system.node_resources import used_s
-from tests.conftest import call, eventually
+from tests.conftest import call, eventually, need
 from tests.integration.services import running
 
 BUSY = "before the run, other programs used "
@@ -42,7 +42,7 @@ def busy() -> Iterator[None]:
 
 @pytest.mark.usefixtures("busy")
 def test_a_benchmark_says_that_the_machine_was_busy(tmp_path: Path) -> None:
-    # whether it has its program or not
+    need("fio")
     line = (
         "bench",
         "run",

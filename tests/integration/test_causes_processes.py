@@ -137,4 +137,5 @@ def test_a_thread_that_has_ended_has_no_activity() -> None:
         assert blocking.look(process.pid, process.pid, handle) is None
     with pytest.raises(OSError):
         blocking.look(process.pid, process.pid, handle)
-    os.close(handle)
+    if handle >= 0:  # only root may open that of a zombie
+        os.close(handle)

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_no_request_is_lost_or_answered_twice_under_random_faults() -> None:
     done = subprocess.run(

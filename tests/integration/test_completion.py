@@ -6,7 +6,6 @@ import contextlib
 import os
 import pty
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import pytest
 from scaletest.broker import Queues
 from scaletest.cli import index
 from scaletest.cli.main import COMPLETE
-from tests.conftest import call, missing, program
+from tests.conftest import call, need, program
 from tests.unit.runs import make
 from tests.unit.test_cli_options import COMMANDS
 
@@ -80,13 +79,6 @@ def environment(url: str, tmp_path: Path, queues: Queues) -> dict[str, str]:
     }
 
 
-def shell(name: str) -> str:
-    path = shutil.which(name)
-    if path is None:
-        missing(name)
-    return str(path)
-
-
 @pytest.mark.parametrize(("line", "offered", "other"), LINES)
 def test_bash_completes(
     line: str, offered: str, other: str, environment: dict[str, str], tmp_path: Path
@@ -100,7 +92,7 @@ _scaletest_completion scaletest "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
 printf '%s\\n' "${COMPREPLY[@]}"
 """
     done = subprocess.run(
-        [shell("bash"), "--norc", "-c", script, "bash", f"scaletest {line}"],
+        [need("bash"), "--norc", "-c", script, "bash", f"scaletest {line}"],
         env=environment,
         cwd=tmp_path,
         capture_output=True,
@@ -118,7 +110,7 @@ def test_fish_completes(
 ) -> None:
     script = "scaletest completion fish | source; complete -C $argv[1]"
     done = subprocess.run(
-        [shell("fish"), "--no-config", "-c", script, f"scaletest {line}"],
+        [need("fish"), "--no-config", "-c", script, f"scaletest {line}"],
         env=environment,
         cwd=tmp_path,
         capture_output=True,
@@ -135,7 +127,7 @@ def test_zsh_completes(
     line: str, offered: str, other: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
     # zsh completes in its line editor alone, so a terminal is typed at
-    path = shell("zsh")
+    path = need("zsh")
     (tmp_path / ".zshrc").write_text(
         "PS1='> '\nautoload -Uz compinit && compinit -u\nzstyle ':completion:*' list-prompt ''\n"
         "unsetopt AUTO_MENU\nsetopt LIST_AMBIGUOUS\nLISTMAX=10000\n"

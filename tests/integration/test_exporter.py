@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
 from scaletest.model import Request
 from tests.conftest import call, call_here, eventually, program, wait_for
 
@@ -142,6 +142,7 @@ def test_a_wrong_declaration_is_an_error_at_once(url: str, wrong: tuple[str, ...
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("server")
 def test_the_exporter_reports_a_missing_redis_and_counters_continue_afterwards(
     tmp_path: Path, export: Start
 ) -> None:
@@ -150,7 +151,7 @@ def test_the_exporter_reports_a_missing_redis_and_counters_continue_afterwards(
     path.mkdir()
     socket = tmp_path / "redis.sock"
     line = [
-        "redis-server",
+        embedded.find_server(),
         "--port",
         "0",
         "--unixsocket",

@@ -23,7 +23,7 @@ from scaletest.broker.connection import Retrying, masked, transient
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
 from scaletest.model.errors import Unreachable
-from tests.conftest import eventually, missing, program, wait_for
+from tests.conftest import eventually, missing, need, program, wait_for
 from tests.integration.test_sentinel import certificates
 
 TOTAL = 400
@@ -279,10 +279,8 @@ def has_tls(program: str) -> bool:
 
 
 def test_a_worker_connects_over_tls_with_a_client_certificate(tmp_path: Path) -> None:
-    if not shutil.which("openssl"):
-        missing("openssl")
-    server_program = shutil.which("redis-server")
-    if not server_program or not has_tls(server_program):
+    server_program = need("redis-server", "openssl")
+    if not has_tls(server_program):
         missing("a redis-server with TLS")
     certificates(tmp_path)
     port = embedded.free_port()

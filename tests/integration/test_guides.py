@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from hack.guides import INTERRUPTED, PAGES, ROOT, Block, Terminal, blocks, comma
 from scaletest.broker import EmbeddedServer
 from scaletest.broker.embedded import free_port
 from scaletest.model.errors import NoServer
-from tests.conftest import missing
+from tests.conftest import missing, need
 
 # What a page says, and an option's variable that changes the default to the address beside it.
 PORTS = {
@@ -81,8 +80,8 @@ def type_in(terminal: Terminal, page: Path, tiers: Sequence[str]) -> None:
             (terminal.folder / block.file).write_text(block.text, "utf-8")
         if typed(block, tiers):
             for program in PROGRAMS:
-                if list(command_lines(block, program)) and not shutil.which(program):
-                    missing(program)
+                if list(command_lines(block, program)):
+                    need(program)
             code, output = terminal.run(block.text, block.until)
             message = f"{block.place} ended with {code}\n{terminal.typed(block.text)}\n{output}"
             assert code in (INTERRUPTED if block.until else (0,)), message

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 import socket
 import subprocess
 import urllib.error
@@ -23,19 +22,11 @@ import yaml
 from scaletest.broker import Client, Queues
 from scaletest.exporter import metrics
 from scaletest.model import Request
-from tests.conftest import eventually, missing, program
+from tests.conftest import eventually, need, program
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "charts" / "scaletest" / "dashboards" / "scaletest.json"
 RULES = ROOT / "charts" / "scaletest" / "alerts" / "scaletest.rules.yaml"
-
-
-def tool(name: str) -> str:
-    path = shutil.which(name)
-    if path is None:
-        missing(name)
-        raise AssertionError
-    return path
 
 
 def expressions() -> list[str]:
@@ -70,7 +61,7 @@ def exporter(url: str, queues: Queues) -> Iterator[str]:
 @pytest.fixture
 def prometheus(exporter: str, tmp_path: Path) -> Iterator[str]:
     """Prometheus with our alert rules and an exporter to scrape every half second; its URL."""
-    server = tool("prometheus")
+    server = need("prometheus")
     config = {
         "global": {
             "scrape_interval": "500ms",
@@ -138,7 +129,7 @@ def test_every_query_of_the_dashboard_returns_data(
 
 
 def test_the_rules_pass_promtool(tmp_path: Path) -> None:
-    promtool = tool("promtool")
+    promtool = need("promtool")
     text = (ROOT / "tests" / "integration" / "alerts.test.yaml").read_text("utf-8")
     (tmp_path / "test.yaml").write_text(text.replace("RULES", str(RULES)))
     for line in (
@@ -150,7 +141,7 @@ def test_the_rules_pass_promtool(tmp_path: Path) -> None:
 
 
 def test_the_exposition_passes_promtool(exporter: str) -> None:
-    promtool = tool("promtool")
+    promtool = need("promtool")
     with urllib.request.urlopen(f"http://{exporter}/metrics", timeout=120) as answer:
         text = answer.read()
     result = subprocess.run(

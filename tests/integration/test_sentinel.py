@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from scaletest.broker.connection import masked
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
 from scaletest.model.errors import InvalidValue, Unreachable
-from tests.conftest import eventually, missing, program, wait_for
+from tests.conftest import eventually, need, program, wait_for
 
 
 def certificates(folder: Path) -> None:
@@ -77,11 +76,7 @@ def test_work_continues_after_a_failover_of_sentinel(tmp_path: Path) -> None:
 
 
 def test_a_master_is_found_through_sentinels_over_tls(tmp_path: Path) -> None:
-    if not shutil.which("openssl"):
-        missing("openssl")
-    server_program = shutil.which("redis-server")
-    if not server_program:
-        missing("a redis-server with TLS")
+    server_program = need("redis-server", "openssl")
     # given a master and a sentinel that speak nothing but TLS
     certificates(tmp_path)
     port, watch = embedded.free_port(), embedded.free_port()

@@ -5,7 +5,6 @@ is seen.
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import call, eventually, missing, program
+from tests.conftest import call, eventually, need, program
 from tests.integration.services import check_verdict
 from tests.unit.valid import checked
 
@@ -172,8 +171,7 @@ def test_a_comparison_of_sharing_needs_a_device(tmp_path: Path) -> None:
 
 def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
     # given a stream of 20 frames
-    if shutil.which("ffmpeg") is None:
-        missing("FFmpeg is not installed")
+    need("ffmpeg")
     assert (
         call(
             "media", "make", "--folder", str(tmp_path), "--codec", "h264", "--frames", "20"

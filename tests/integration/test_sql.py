@@ -41,7 +41,7 @@ def program_path(name: str) -> str:
     ]
     path = shutil.which(name, path=os.pathsep.join(places))
     if path is None:
-        missing("the server of PostgreSQL; apt-get install postgresql")
+        missing("initdb (of PostgreSQL)")
     return str(path)
 
 
@@ -51,6 +51,7 @@ class Postgres:
     """
 
     def __init__(self, folder: Path) -> None:
+        initdb = program_path("initdb")
         self._folder = folder
         root = os.geteuid() == 0
         self._who: dict[str, Any] = (
@@ -65,7 +66,7 @@ class Postgres:
             "--locale-provider=icu",
             "--icu-locale=en",
         ]
-        line = [program_path("initdb"), "-D", folder / "data", "-U", "test", "--no-sync", *options]
+        line = [initdb, "-D", folder / "data", "-U", "test", "--no-sync", *options]
         done = subprocess.run(
             line, capture_output=True, text=True, check=False, cwd=folder, **self._who
         )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from scaletest.broker import Client
 from scaletest.kinds.media import CODECS
 from scaletest.model import Outcome, Reason, Record, Reply, Request
 from scaletest.system.wake import Wake
-from tests.conftest import call, missing, wait_for
+from tests.conftest import call, need, wait_for
 from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
@@ -29,8 +28,7 @@ SAMPLES = Path(__file__).parents[1] / "unit/samples"
 @pytest.fixture(scope="session")
 def media(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A tiny stream of every codec, by codec."""
-    if shutil.which("ffmpeg") is None:
-        missing("FFmpeg is not installed")
+    need("ffmpeg")
     folder = tmp_path_factory.mktemp("media")
     done = call(
         "media",
@@ -104,13 +102,13 @@ def test_several_outputs_of_several_inputs_are_counted_together(
 def test_the_frame_rate_is_the_rate_that_ffmpeg_prints(wake: Wake, tmp_path: Path) -> None:
     # given an ffmpeg whose every word is kept, and that reads in real time, so that it runs long
     # enough to give a rate
+    real, log = need("ffmpeg"), tmp_path / "log"
     assert (
         call(
             "media", "make", "--folder", str(tmp_path), "--codec", "h264", "--frames", "40"
         ).returncode
         == 0
     )
-    real, log = shutil.which("ffmpeg"), tmp_path / "log"
     program = tmp_path / "ffmpeg"
     program.write_text(f'#!/bin/sh\n{real} -re "$@" 2>{log}; s=$?; cat {log} >&2; exit $s\n')
     program.chmod(0o755)
@@ -226,8 +224,7 @@ def test_onevpl_without_a_gpu_fails_as_no_device(
 def test_the_real_onevpl_without_a_gpu_fails_as_no_device(
     wake: Wake, media: dict[str, str]
 ) -> None:
-    if shutil.which("sample_multi_transcode") is None:
-        missing("sample_multi_transcode (Debian: onevpl-tools)")
+    need("sample_multi_transcode")
     if list(Path("/dev").glob("dri/renderD*")):
         pytest.skip("this machine has a device")
     assert (

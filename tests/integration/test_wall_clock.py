@@ -25,7 +25,6 @@ def clock(tmp_path: Path) -> WallClock:
         return WallClock(embedded.find_server(), tmp_path)
     except NoCompiler as error:
         missing(str(error))
-        raise
 
 
 @pytest.fixture

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 
@@ -13,6 +18,34 @@ from tests.unit.virtual_redis import Clock, VirtualRedis, virtual_redis
 if TYPE_CHECKING:
     from scaletest.validation.run_type import ValidationRun
     from tests.unit.web_site import Site
+
+
+# Of the programs that every machine with Python and git has, those that unit tests use. What may be
+# missing somewhere, such as a tool of benchmarks, a shell or a Redis, belongs to another tier.
+PROGRAMS = (
+    *("bash", "cat", "cut", "dirname", "env", "false", "git", "grep", "head", "id", "mktemp"),
+    *("nproc", "rm", "sed", "sh", "sha256sum", "sleep", "true"),
+)
+
+
+@pytest.fixture(scope="session")
+def bare_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """PATH of a machine that has nothing but these programs and Python."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name in PROGRAMS:
+        if path := shutil.which(name):
+            (folder / name).symlink_to(path)
+    for name in ("python3", Path(sys.executable).name):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(Path(sys.executable).resolve())
+    return str(folder)
+
+
+@pytest.fixture(autouse=True)
+def _bare_machine(bare_path: str) -> Iterator[None]:
+    """A test that needs another program fails everywhere, also where that is installed."""
+    with mock.patch.dict(os.environ, {"PATH": bare_path}):
+        yield
 
 
 @pytest.fixture

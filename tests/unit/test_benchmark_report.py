@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -403,23 +404,17 @@ def test_a_mistake_on_the_command_line_says_what_to_do(
 def test_a_paused_run_is_stored_and_listed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    # given a machine that has the tool, which is not started
+    program = tmp_path / "bin" / "iperf3"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert (
-        cli(
-            [
-                "bench",
-                "run",
-                "IPerf",
-                "--repetitions",
-                "3",
-                "--random-order",
-                "--seed",
-                "2",
-                "--paused",
-            ]
-        )
-        == 4
-    )
+    # when
+    line = ["bench", "run", "IPerf", "--repetitions", "3", "--random-order", "--seed", "2"]
+    assert cli([*line, "--paused"]) == 4
+    # expect
     assert cli(["bench", "list", "--format", "json"]) == 0
     out = capsys.readouterr().out
     row = json.loads(out[out.index("[\n") :])[0]

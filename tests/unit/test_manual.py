@@ -5,8 +5,6 @@ roff.
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 
@@ -14,7 +12,6 @@ import click
 import pytest
 
 from hack import manual
-from tests.conftest import missing
 from tests.unit.test_cli_options import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -85,15 +82,3 @@ def test_lines_of_an_example_stay_apart() -> None:
     assert manual.paragraphs("One\ntwo.\n\n\b\n  a\n    b\n\nThree.") == [
         *("One two.", ".PP", ".RS 4", ".nf", "a", "\\&  b", ".fi", ".RE", ".PP", "Three.")
     ]
-
-
-@pytest.mark.parametrize(
-    "line", [["groff", "-ww", "-man", "-Tutf8"], ["mandoc", "-T", "lint", "-W", "warning"]]
-)
-def test_programs_that_show_it_have_nothing_to_say(line: list[str]) -> None:
-    if shutil.which(line[0]) is None:
-        missing(line[0])
-    done = subprocess.run([*line, str(PAGE)], capture_output=True, text=True, check=False)
-    complaints = done.stderr if line[0] == "groff" else done.stdout
-    # a date would make another page every day
-    assert [row for row in complaints.splitlines() if "missing date" not in row] == []

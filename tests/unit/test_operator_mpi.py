@@ -5,7 +5,6 @@ left of it.
 from __future__ import annotations
 
 import base64
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,10 +17,8 @@ from scaletest.kinds import benchmark
 from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress
 from scaletest.kinds.registry import KINDS
 from scaletest.operator import benchmark_reconciler
-from tests.conftest import missing
 from tests.unit.fake_cluster import FakeCluster, Killed, asked, pod_of, settings
 
-SSH = shutil.which("ssh") and shutil.which("ssh-keygen")
 ADDRESSES = ("10.1.0.7", "10.1.0.8")
 
 
@@ -123,28 +120,6 @@ def test_a_server_lets_in_this_key_alone_on_the_measured_address(
     public = (keys / ssh.PUBLIC).read_text("utf-8")
     assert (tmp_path / "ssh" / "authorized_keys").read_text("utf-8") == f"restrict {public}"
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "ssh").iterdir()} == {0o600}
-
-
-def test_the_master_talks_to_the_servers_of_this_key_alone(keys: Path, tmp_path: Path) -> None:
-    # when ssh itself reads what the master has been given
-    path = ssh.client(benchmark.read({"kind": "MPIPingPong"}), keys, tmp_path / "ssh")
-    if not SSH:
-        missing("ssh and ssh-keygen (apt install openssh-client)")
-    done = subprocess.run(
-        ["ssh", "-G", "-F", path, "one-worker-1"], capture_output=True, text=True, check=True
-    )
-    options = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert (options["port"], options["stricthostkeychecking"], options["batchmode"]) == (
-        "2222",
-        "true",
-        "yes",
-    )
-    known = (tmp_path / "ssh" / "known_hosts").read_text("utf-8")
-    assert known == "* " + (keys / ssh.PUBLIC).read_text("utf-8")
-    # and expect that ssh-keygen takes the pair for one
-    line = ["ssh-keygen", "-y", "-f", str(tmp_path / "ssh" / "key")]
-    again = subprocess.run(line, capture_output=True, text=True, check=True).stdout
-    assert again.split()[:2] == known.split()[1:]
 
 
 def test_mpirun_gets_the_configuration_and_starts_every_daemon_itself() -> None:

@@ -74,7 +74,8 @@ def charts(draw: Callable[[Any], Any]) -> Chart:
     return chart
 
 
-cells = texts | st.builds(Share, st.floats(0, 1), texts)
+parts = st.floats(0, 1)
+cells = texts | st.builds(Share, parts, texts, st.none() | st.tuples(parts, parts))
 tables = st.integers(1, 3).flatmap(
     lambda width: st.builds(
         Table,
