@@ -85,6 +85,9 @@ class Cause(Written):
     confirmed: Annotated[
         bool | None, "whether the resources confirm it; null where none was measured"
     ] = None
+    of_others: Annotated[bool, "whether other programs or the tester took most of the resource"] = (
+        False
+    )
 
     @property
     def label(self) -> str:
@@ -144,6 +147,13 @@ class Causes(Written):
         if self.slow:
             parts.append(self.slow.sentence)
         return f"{beginning} {'; '.join(parts)}"
+
+    @property
+    def of_others(self) -> bool:
+        """Whether most of the added time is a wait for what other programs or the tester took."""
+        if self.headline or self.slow:
+            return False
+        return self.causes[0].of_others and self.causes[0].share.value >= MAIN_SHARE
 
     @property
     def remedy(self) -> str:

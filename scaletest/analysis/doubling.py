@@ -51,10 +51,12 @@ class Ratio(Written):
     high: Unbounded
     wanted: float
     most: Annotated[Unbounded, "upper bound for all doublings together, on which FAIL rests"]
-    up: Annotated[float | None, "the ratio on the way up; null where the run is not mirrored"] = (
-        None
-    )
-    down: Annotated[float | None, "the ratio on the way down"] = None
+    up: Annotated[
+        float | None,
+        "the ratio on the way up, by usual requests where some were slow; null where the run is not"
+        " mirrored",
+    ] = None
+    down: Annotated[float | None, "the same on the way down"] = None
     widened_by: Annotated[
         str,
         choice(("", WAYS, SLOW_REQUESTS)),
@@ -276,16 +278,22 @@ def doubling(
     further factor, for the parts that are still to be measured. course: how the machine changed
     along the run.
     """
-    narrower *= course.shaken
     pairs = [pair for pair in _pairs(before, after) if pair.sound]
-    plain = _plain(pairs, plan, wider * narrower)
-    if plain is None:
-        return None
     more = family(len(plan.steps) - 1)
-    with_tails = _with_tails(plain, pairs, wider, narrower, more)
-    both = _with_both_ways(with_tails, pairs, course.per_s, more)
-    shaken = course.shaken > 1.0 and both.up is not None
-    return replace(both, widened_by=WAYS) if shaken else both
+
+    def with_tails(narrower: float) -> Ratio | None:
+        plain = _plain(pairs, plan, wider * narrower)
+        return _with_tails(plain, pairs, wider, narrower, more) if plain else None
+
+    shaken = with_tails(narrower * course.shaken)
+    if shaken is None:
+        return None
+    both = _with_both_ways(shaken, pairs, course.per_s, more)
+    # too few slow requests leave it open whatever the machine did, and more of them would tell
+    steady = with_tails(narrower)
+    if steady and steady.widened_by and steady.kind is VerdictKind.INVALID:
+        return replace(both, widened_by=SLOW_REQUESTS)
+    return replace(both, widened_by=WAYS) if course.shaken > 1.0 and both.up is not None else both
 
 
 @dataclass(frozen=True, slots=True)

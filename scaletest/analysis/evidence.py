@@ -43,11 +43,13 @@ class Evidence:
     """Measurements about a cause.
 
     lines: the most telling first. confirmed: None for open. remedy: "" for that of the place.
+    of_others: whether other programs or the tester took most of the resource.
     """
 
     lines: tuple[str, ...] = ()
     confirmed: bool | None = None
     remedy: str = ""
+    of_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,11 @@ def _supported(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause:
     if hidden:
         lines = (*lines, "its driver waits where no call to the device shows")
     return replace(
-        cause, evidence=lines, confirmed=evidence.confirmed, remedy=evidence.remedy or cause.remedy
+        cause,
+        evidence=lines,
+        confirmed=evidence.confirmed,
+        remedy=evidence.remedy or cause.remedy,
+        of_others=evidence.of_others,
     )
 
 
@@ -142,7 +148,7 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
     own = after.requests_cpu
     if own is not None and own < busy - own and _others(after):
         others, *rest = rest
-        return Evidence((f"{line}, {others}", *rest), full, FREE_CORES)
+        return Evidence((f"{line}, {others}", *rest), full, FREE_CORES, of_others=full is True)
     return Evidence((line, *rest), full)
 
 

@@ -71,7 +71,9 @@ class Growth(Written):
     """How throughput grows."""
 
     choice: Annotated[
-        Choice | None, INNER, "the law, None where there are too few steps for two laws"
+        Choice | None,
+        INNER,
+        "the law, None where there are too few steps for two laws, or one has no throughput",
     ]
     interval: Annotated[LawInterval | None, INNER]
     lacking: Annotated[dict[str, MissingPoints], INNER, "the points that the other laws need."]
@@ -117,7 +119,8 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     spreads = None
     if len(points) == len(enough) or any(step.mirrored for step in enough):
         spreads = [max(UNSEEN, rate.relative / t95(math.inf)) for _, rate in parts]
-    choice = choose(points, spreads)
+    # a step without a throughput may be the one that refutes every law
+    choice = choose(points, spreads) if len(enough) == len(steps) else None
     law, interval = None, None
     if choice:
         law = choice.law

@@ -59,8 +59,21 @@ def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> l
             )
         for measured in step.samples:
             lines += _unsteady(at, measured, disturbed)
+        lines += _starving(at, step)
         lines += _unfair(at, step)
     return lines + _disturbances(disturbed, "; ".join(lines))
+
+
+def _starving(at: str, step: Step) -> list[str]:
+    """A warning that names the worker that others kept from what all of them share."""
+    starved = step.samples[0].starved
+    if starved is None:
+        return []
+    return [
+        f"{at}: {starved.worker} finished its first request {starved.waited_s:.1f} s after the"
+        " others had begun to finish theirs: what the workers share lets few of them in at a time,"
+        " so their completions are counted together"
+    ]
 
 
 def _unfair(at: str, step: Step) -> list[str]:
@@ -157,6 +170,7 @@ RESUME = "continue it where it ended: --resume"
 # Requests in flight by the records over those that the client kept in flight. Below this range the
 # client left workers idle; above it there are records of requests that were never in flight.
 LITTLE = (0.90, 1.05)
+OTHERS = "free the cores that other programs or the tester use, and run it again"
 UNLIKE_REMEDY = "compare run times by worker and device, and measure with --repeats 3"
 # A smaller share of slow requests needs no mention.
 NEGLIGIBLE = 0.001
@@ -189,7 +203,7 @@ def judge(
             _stalled(steps, doubt),
             _tester(steps, doubt),
             failures,
-            _failed_ratio(plan, steps, causes),
+            _failed_ratio(plan, steps, causes, doubt),
             ground_of(thresholds, Rank.REFUTED),
             stopped,
             _cut_short(steps),
@@ -311,8 +325,10 @@ def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | No
     return None
 
 
-def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> Ground | None:
-    """Refuted where a doubling fails, with its cause."""
+def _failed_ratio(
+    plan: Plan, steps: Sequence[Step], causes: Causes | None, doubt: Rank
+) -> Ground | None:
+    """Refuted where a doubling fails, with its cause; doubt where others took the cores."""
     failed = failed_doubling(plan, steps)
     if failed is None or failed[1].ratio is None:
         return None
@@ -326,6 +342,10 @@ def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> G
         f" their run times with those of {plural(before.workers, 'worker')}"
     )
     if causes and causes.sentence:
+        if causes.of_others:
+            return Ground(
+                doubt, f"{reason}, but something else took the cores. {causes.sentence}", OTHERS
+            )
         return Ground(Rank.REFUTED, f"{reason}. {causes.sentence}", causes.remedy or remedy)
     return Ground(Rank.REFUTED, reason, remedy)
 
@@ -398,9 +418,8 @@ def _undecided(
         if ratio and ratio.kind is VerdictKind.INVALID:
             at = f"{before.workers} -> {step.workers} workers"
             if ratio.widened_by == WAYS:
-                return _changed(
-                    at, ratio, disturbance_of([*before.samples, *step.samples], disturbed)
-                )
+                disturbance = disturbance_of([*before.samples, *step.samples], disturbed)
+                return _changed(at, ratio, bool(before.tail.slow or step.tail.slow), disturbance)
             reason = (
                 f"{at}: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
                 f"neither reaches nor misses {ratio.wanted:.2f}"
@@ -414,17 +433,19 @@ def _undecided(
     return None
 
 
-def _changed(at: str, ratio: Ratio, disturbance: str) -> Ground:
+def _changed(at: str, ratio: Ratio, some_slow: bool, disturbance: str) -> Ground:
     """Open since the machine changed during the run, not steadily, so the two ways do not cancel
     it.
 
+    some_slow: whether some requests were slow, which the ratios of the two ways leave out.
     disturbance: what disturbed the two steps, "" where that is unknown.
     """
+    usual = ", slow requests left out" if some_slow else ""
     cure = f"{disturbance}: end that" if disturbance else f"find what changed ({CHANGES})"
     return Ground(
         Rank.OPEN,
-        f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down, so the"
-        f" machine changed between them, and {ratio.wanted:.2f} is neither reached nor missed",
+        f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down{usual}, so"
+        f" the machine changed between them, and {ratio.wanted:.2f} is neither reached nor missed",
         f"{cure}, and run it again",
     )
 

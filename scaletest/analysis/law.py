@@ -176,7 +176,7 @@ class Law(Written):
 
     name: Annotated[str, choice(LAWS)]
     rate: Annotated[float, called("rate_per_s"), "throughput of one worker"]
-    contention: Annotated[float, "part of a request that waits for others"] = 0.0
+    contention: Annotated[float, "part of the work that one worker does at a time"] = 0.0
     coherency: Annotated[float, "part that grows with every pair of workers"] = 0.0
     ceiling: Annotated[Unbounded, called("ceiling_per_s"), "C in requests/s, else infinity."] = (
         math.inf

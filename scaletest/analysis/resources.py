@@ -20,7 +20,7 @@ from typing import Annotated
 
 from scaletest.analysis.request_time import repeats_of
 from scaletest.analysis.steps import Rows, Step
-from scaletest.analysis.throughput import Ends, ends_of, progress, span
+from scaletest.analysis.throughput import Ends, deal_in_turn, ends_of, progress, span
 from scaletest.model import Record, Reply
 from scaletest.model.declared import INNER, Count, Positive, Written, called
 from scaletest.model.measurement import CONTAINER, CPU, DEVICE, NodeFigures, NodeSample
@@ -68,6 +68,8 @@ def windows_of(step: Step, records: Rows) -> list[MeasuredWindow]:
     windows = []
     for sample in step.samples:
         ends = ends_of(sample.counted)
+        if sample.starved:
+            ends = deal_in_turn(ends)
         first_s, last_s = span(ends)
         if sample.measurement.repeat in repeats and last_s > first_s:
             rows = records.get(sample.measurement.key, ())

@@ -34,14 +34,19 @@ from scaletest.analysis.estimate import Distribution, summary, t95
 from scaletest.analysis.scaling import MeasuredThroughput
 from scaletest.analysis.stopping import Stop, trimmed
 from scaletest.analysis.throughput import (
+    STARVED_RATIO,
     Ends,
     Stall,
+    StarvedWorker,
     Tail,
     Throughput,
     Work,
+    deal_in_turn,
     ends_of,
+    find_starved,
     hits,
     joined_tails,
+    rate_together,
     span,
     stall,
     tail,
@@ -128,6 +133,7 @@ class MeasuredStep(Written):
         default_factory=lambda: tail({})
     )
     middle_s: Annotated[float, INNER, "the middle of the measurement on the clock of Redis."] = 0.0
+    starved: Annotated[StarvedWorker | None, INNER, "the worker that others kept waiting."] = None
 
     @property
     def sound(self) -> bool:
@@ -305,23 +311,45 @@ def _samples(
     plan: Plan, measurements: Sequence[Measurement], records: Rows, per_s: float = 0.0
 ) -> list[tuple[MeasuredStep, ...]]:
     """The measurements of every step that has any, summarised."""
-    samples: dict[int, list[MeasuredStep]] = {workers: [] for workers in plan.steps}
-    for each in measurements:
-        if each.workers in samples:
-            own = measured_step(plan, each, records.get(each.key, ()), per_s)
-            samples[each.workers].append(own)
-    return [tuple(own) for own in samples.values() if own]
+    samples: list[tuple[MeasuredStep, ...]] = []
+    fewer_did = 0.0  # requests/s with fewer workers, all together
+    for workers in plan.steps:
+        of_step = [each for each in measurements if each.workers == workers]
+        if not of_step:
+            continue
+        ends = [ends_of(records.get(each.key, ())) for each in of_step]
+        all_did = statistics.fmean(map(rate_together, ends))
+        starving = None
+        if all_did < STARVED_RATIO * fewer_did:
+            starving = next(filter(None, map(find_starved, ends)), None)
+        fewer_did = all_did
+        samples.append(
+            tuple(
+                measured_step(plan, each, records.get(each.key, ()), per_s, starving)
+                for each in of_step
+            )
+        )
+    return samples
 
 
 def measured_step(
-    plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: float = 0.0
+    plan: Plan,
+    measurement: Measurement,
+    rows: Sequence[Record],
+    per_s: float = 0.0,
+    starved: StarvedWorker | None = None,
 ) -> MeasuredStep:
-    """The figures of one measurement of a step. per_s: the trend of the run, no fault of it."""
+    """The figures of one measurement of a step.
+
+    per_s: the trend of the run, no fault of it. starved: the worker that others kept waiting here
+    or in another measurement of the step.
+    """
     submitted = (
         record.reply.started_s - record.reply.wait_s for record in rows if record.reply.started_s
     )
     began_s = min(submitted, default=0.0)
-    warm = trimmed(ends_of(rows), plan.warmup_s, began_s, measurement.warm_at_s, per_s)
+    ends = deal_in_turn(ends_of(rows)) if starved else ends_of(rows)
+    warm = trimmed(ends, plan.warmup_s, began_s, measurement.warm_at_s, per_s)
     rate = throughput(warm.ends, measurement.workers, parts=plan.parts)
     first, last = span(warm.ends)
     counted = [record for record in rows if record.ok and record.reply.ended_s >= first]
@@ -343,6 +371,7 @@ def measured_step(
         stall(warm.ends),
         tail(warm.ends),
         (first + last) / 2.0,
+        starved,
     )
 
 

@@ -136,6 +136,7 @@ MIN_COMPLETIONS_PER_WORKER = 3
 FEW_CYCLES = 20
 MOST_BATCHES = 100
 LEAST_BATCHES = 16
+MOST_CORRELATION = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,8 @@ def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estim
     each = statistics.fmean(map(len, deviations))
     long = last - first
     inner = _Estimate(
-        math.sqrt(variance * _inflation(correlation, each)) / long, freedom * _left(correlation)
+        math.sqrt(variance * _inflation(correlation, each)) / long,
+        _freedom_left(freedom, correlation),
     )
     if each >= FEW_CYCLES or len(done) < 4:
         return inner
@@ -323,7 +325,8 @@ def _in_common(ends: Ends, first: float, last: float, own: _Estimate) -> _Estima
     correlation = _correlation([_deviations(whole)])
     spread = statistics.stdev(whole) / math.sqrt(batches)
     joint = _Estimate(
-        spread * math.sqrt(_inflation(correlation, batches)), (batches - 1) * _left(correlation)
+        spread * math.sqrt(_inflation(correlation, batches)),
+        _freedom_left(batches - 1, correlation),
     )
     return max(scaled, joint, key=lambda candidate: candidate.half_width)
 
@@ -334,6 +337,10 @@ def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) 
     Its bias is -(1 + 3 r) / n in a series of n (Marriott and Pope 1954). Its standard error is
     1 / sqrt(all n): a part of it is added, since too low a correlation makes intervals too narrow
     while too high a one only costs time.
+
+    A series of n shows no correlation that lasts longer than itself, (1 + r) / (1 - r) > n: beyond
+    that the corrected bias leaves less than one degree of freedom, and intervals wider than any
+    throughput.
     """
     products, squares = 0.0, 0.0
     for own in deviations:
@@ -343,11 +350,13 @@ def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) 
         return 0.0
     raw = products / squares
     counts = [len(own) for own in deviations]
-    unbiased = raw + (1 + 3 * raw) / statistics.fmean(counts)
+    length = statistics.fmean(counts)
+    most = min(MOST_CORRELATION, (length - 1) / (length + 1))
+    unbiased = raw + (1 + 3 * raw) / length
     error = 1.0 / math.sqrt(sum(counts))
     if cautious:
-        return min(0.95, max(0.0, unbiased) + 2.0 * error)
-    return min(0.95, max(0.0, unbiased + 0.25 * error))
+        return min(most, max(0.0, unbiased) + 2.0 * error)
+    return min(most, max(0.0, unbiased + 0.25 * error))
 
 
 def _inflation(correlation: float, count: float) -> float:
@@ -363,14 +372,22 @@ def _inflation(correlation: float, count: float) -> float:
     return v / max((n - v) / (n - 1), 0.05)
 
 
-def _left(correlation: float) -> float:
-    """The part of the degrees of freedom that correlated values are worth."""
-    return (1 - correlation) / (1 + correlation)
+def _freedom_left(freedom: float, correlation: float) -> float:
+    """The degrees of freedom that correlated values have.
+
+    Two at least: with one the interval would be three times as wide for the sake of a correlation
+    that so few values hardly know.
+    """
+    return max(min(freedom, 2.0), freedom * (1 - correlation) / (1 + correlation))
 
 
 # In units of the longest cycle. With exponential run times and n cycles, a worker is silent for so
 # long at the end of a step with probability n^-3.
 LONGEST_CYCLES = 3.0
+# A worker starves that waits for its first completion for longer than this part of a step, and for
+# longer than this many requests take on average; and where all together do less than this many
+# times as much as fewer workers did, or it may have met one of few slow requests.
+STARVED_PART, STARVED_CYCLES, STARVED_RATIO = 0.5, 3.0, 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +408,61 @@ def stall(ends: Ends) -> Stall | None:
     if silent_s > LONGEST_CYCLES * max(all_cycles):
         return Stall(worker, silent_s)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class StarvedWorker:
+    """A worker that others kept from what all of them share."""
+
+    worker: str
+    waited_s: float  # from the first completion of any worker to its own
+
+
+def find_starved(ends: Ends) -> StarvedWorker | None:
+    """Find the worker that waited for its first completion for most of the step; None without.
+
+    A service that refuses requests beyond its limit lets those in that ask at the right moment, so
+    that a few workers may have it for themselves.
+    """
+    if len(ends) < 2 or not all(ends.values()):
+        return None
+    begin_s, end_s = _under_load(ends)
+    if end_s - begin_s <= RESOLUTION_S:
+        return None
+    worker = max(ends, key=lambda name: ends[name][0])
+    waited_s = ends[worker][0] - begin_s
+    cycle_s = len(ends) / rate_together(ends)
+    if waited_s > max(STARVED_PART * (end_s - begin_s), STARVED_CYCLES * cycle_s):
+        return StarvedWorker(worker, waited_s)
+    return None
+
+
+def rate_together(ends: Ends) -> float:
+    """Completions a second of all workers, whoever finished them; 0 where there is no time."""
+    begin_s, end_s = _under_load(ends)
+    if end_s - begin_s <= RESOLUTION_S:
+        return 0.0
+    return (sum(bisect_right(times, end_s) for times in ends.values()) - 1) / (end_s - begin_s)
+
+
+def _under_load(ends: Ends) -> tuple[float, float]:
+    """From the first completion to the end of the load, when the first worker has no more to do
+    while others may finish what they hold.
+    """
+    full = [times for times in ends.values() if times]
+    if not full:
+        return 0.0, 0.0
+    return min(times[0] for times in full), min(times[-1] for times in full)
+
+
+def deal_in_turn(ends: Ends) -> Ends:
+    """Return the completions as if workers had finished them in turn: a cycle is N / throughput.
+
+    Where a worker starves there is hardly a time in which the progress of every worker is known,
+    although that of all together is.
+    """
+    times = sorted(itertools.chain.from_iterable(ends.values()))
+    return {worker: times[index :: len(ends)] for index, worker in enumerate(ends)}
 
 
 # Figures that are amounts of work, so that adding them up over requests makes sense.

@@ -8,6 +8,7 @@ import csv
 import importlib.util
 import io
 import json
+import random
 import re
 import sys
 from dataclasses import replace
@@ -17,6 +18,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from scaletest.analysis.evaluation import evaluate
 from scaletest.cli.output import write_bytes
 from scaletest.model import Activity, Plan, State, VerdictKind, Wait
 from scaletest.model.errors import UsageError
@@ -32,6 +34,7 @@ from scaletest.validation.runner import StepTally, progress_line
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.golden_files import golden
+from tests.unit.made import measured
 from tests.unit.report_page import Page
 from tests.unit.told import telling
 
@@ -52,14 +55,23 @@ KINDS = {
 }
 
 
+def test_no_law_is_told_where_a_step_that_may_refute_it_has_no_throughput() -> None:
+    # given steps that scale, and a last one in which hardly anything was done
+    cycles, count = {1: 1.0, 2: 1.0, 4: 1.0, 8: 1.0}, {1: 60, 2: 60, 4: 60, 8: 1}
+    measurements, records = measured(cycles, count=count)
+    result = evaluate(Plan(limit=8, queue="q"), measurements, records, random.Random(1))
+    assert words.law(result) == "unknown, since the throughput is with 8 workers"
+    assert result.growth.choice is None
+
+
 @pytest.mark.parametrize(
     ("ends", "text"),
     [
-        ((0.0134, 0.0249), ": 1.94% [1.34, 2.49] of each request"),
-        ((0.0, 12.04), ": an unknown part of each request"),
-        ((0.004, 1.5), ": an unknown part of each request"),
-        ((0.012, 12.04), ": 1% or more of each request"),
-        ((0.0, 1.0), ": 2% [0, 100] of each request"),
+        ((0.0134, 0.0249), ": 1.94% [1.34, 2.49] of the work"),
+        ((0.0, 12.04), ": an unknown part of the work"),
+        ((0.004, 1.5), ": an unknown part of the work"),
+        ((0.012, 12.04), ": 1% or more of the work"),
+        ((0.0, 1.0), ": 2% [0, 100] of the work"),
     ],
 )
 def test_contention_is_never_shown_above_100_percent(

@@ -73,6 +73,10 @@ REWORDED = re.compile(r"^1 steps had")
 # run or type -> keys of the first level that changed on purpose
 QUERIES = {"queries": "they are those of --sql, with seconds since 1970"}
 CHANGED = {
+    "validation-refuted-interrupted": dict.fromkeys(
+        ("steps", "scaling", "serial_fraction"),
+        "with few cycles the correlation of requests no longer makes intervals absurdly wide",
+    ),
     "saturation": QUERIES,
     "lifecycle": {"thresholds": WITH_THRESHOLDS},
     "saturation-sweep-limit": {

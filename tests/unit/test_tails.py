@@ -9,7 +9,7 @@ from itertools import accumulate
 import pytest
 from scipy import stats
 
-from scaletest.analysis.doubling import SLOW_REQUESTS, StepPart, doubling
+from scaletest.analysis.doubling import SLOW_REQUESTS, MachineTrend, StepPart, doubling
 from scaletest.analysis.throughput import (
     MOST_FILLED,
     Tail,
@@ -105,6 +105,20 @@ def test_slow_requests_seen_by_chance_in_one_step_leave_its_ratio_open() -> None
     assert measured_tail.kind is VerdictKind.INVALID
     assert measured_tail.widened_by == SLOW_REQUESTS
     assert measured_tail.low < 1.8 < measured_tail.high
+
+
+@pytest.mark.parametrize("shaken", [1.0, 2.0])
+def test_a_ratio_that_slow_requests_leave_open_blames_no_change_of_the_machine(
+    shaken: float,
+) -> None:
+    # given the same, and ways that differ by more than chance somewhere in the run
+    single = [part(1, repeat, [1.0, 1.01, 0.99] * 10) for repeat in (0, 1)]
+    double = [part(2, repeat, [1.0, 1.01, 0.99] * 19 + [20.0, 1.0, 1.0]) for repeat in (0, 1)]
+    ratio = doubling(single, double, PLAN, course=MachineTrend(shaken=shaken))
+    # expect what would tell, which is more requests
+    assert ratio is not None and ratio.kind is VerdictKind.INVALID
+    assert ratio.up == pytest.approx(ratio.down)
+    assert ratio.widened_by == SLOW_REQUESTS
 
 
 def test_slow_requests_that_come_with_the_second_worker_fail_it() -> None:

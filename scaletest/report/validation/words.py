@@ -79,6 +79,9 @@ def law(result: Evaluation) -> str:
     growth = result.growth
     if growth.choice is None and len(result.steps) < 2:
         return ""
+    vague = [str(step.level) for step in result.steps if not step.throughput.enough]
+    if vague:
+        return f"unknown, since the throughput is with {', '.join(vague)} workers"
     if growth.choice is None:
         amdahl = growth.lacking.get("amdahl")
         return f"too few steps to tell: {amdahl.remedy if amdahl else 'measure more steps'}"
@@ -141,18 +144,21 @@ def _law(growth: Growth) -> str:
     coherency = _coefficient(fitted.coherency, known.coherency if known else None)
     match fitted.name:
         case "amdahl":
-            return f"contention: {contention} of each request waits for the others (Amdahl's law)"
+            return (
+                f"contention: {contention} of the work is done by one worker at a time (Amdahl's"
+                " law)"
+            )
         case "usl":
             return (
-                f"contention and coherency: {contention} of each request waits for the others, and"
-                f" each pair of workers adds {coherency} (universal scalability law)"
+                f"contention and coherency: {contention} of the work is done by one worker at a"
+                f" time, and each pair of workers adds {coherency} (universal scalability law)"
             )
         case "capped" if math.isfinite(fitted.ceiling):
             most = significant(fitted.ceiling)
             if known and known.ceiling:
                 most = between(fitted.ceiling, known.ceiling.low, known.ceiling.high)
             return f"a ceiling at {most} requests/s"
-    return "linear: nothing shared limits it here"
+    return "linear: no shared bottleneck in the tested range"
 
 
 def _coefficient(value: float, interval: Estimate | None) -> str:
