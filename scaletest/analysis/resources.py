@@ -67,7 +67,7 @@ def windows_of(step: Step, records: Rows) -> list[MeasuredWindow]:
     repeats = repeats_of(step)
     windows = []
     for sample in step.samples:
-        ends = ends_of(sample.counted)
+        ends: Ends = ends_of(sample.counted)
         if sample.starved:
             ends = deal_in_turn(ends)
         first_s, last_s = span(ends)

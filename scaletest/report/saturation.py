@@ -331,7 +331,8 @@ def _step_table(steps: Sequence[Assessed]) -> Table:
 def _steps(result: SaturationResult) -> list[Block]:
     meaning = (
         "Open load is counted from the intended start of each request. Brackets are 95 % intervals."
-        " A step held when enough succeeded and the interval of the backlog's growth contains 0."
+        " A step held when enough succeeded and the interval of the backlog's growth contains 0; it"
+        " is undecided where the backlog grew by more than 5 % of the rate, which may be chance."
     )
     steps, reasons, times = [], [], []
     for assessed in result.steps:

@@ -24,6 +24,9 @@ from scaletest.render.svg import Axis, Chart
 
 SIZE, NARROW = (460.0, 340.0), (360.0, 320.0)
 HELD, SATURATED, UNDECIDED, TESTER = "held", "saturated", "undecided", "tester"
+# A backlog that grew by more than this part of the offered rate, although that may be chance, shows
+# no level that held.
+GREW = 0.05
 # The highest of these that two levels have is drawn beside the median.
 TAILS = {"p99": "99th percentile", "p95": "95th percentile", "p90": "90th percentile"}
 # Classes of dots of the median, of the tail and of throughput, by the state of their level.
@@ -39,7 +42,8 @@ def state(assessed: Assessed) -> str:
         SATURATED: assessed.saturated,
         UNDECIDED: assessed.undecided,
     }
-    return next((name for name, reason in reasons.items() if reason), HELD)
+    grew = assessed.growth and assessed.growth.value > GREW * assessed.offered
+    return next((name for name, reason in reasons.items() if reason), UNDECIDED if grew else HELD)
 
 
 @dataclass(frozen=True, slots=True)

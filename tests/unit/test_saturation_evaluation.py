@@ -170,4 +170,4 @@ def test_a_repeat_that_contradicts_a_step_is_counted() -> None:
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.PASS, result.verdict
     assert "same when repeated" not in result.verdict.reason
-    assert "1 of the 5 steps at these two rates showed the contrary" in result.verdict.reason
+    assert "1 of the 5 steps at these rates disagree" in result.verdict.reason

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.saturation.evaluation import evaluate
 from scaletest.archive.environment import environment
 from scaletest.archive.sql import QUERIES
@@ -26,7 +27,7 @@ from scaletest.render.svg import Chart
 from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.saturation import COLUMNS, saturation_report
-from scaletest.report.saturation_figures import charts, levels_of
+from scaletest.report.saturation_figures import charts, levels_of, state
 from scaletest.runs import registry
 from scaletest.saturation.folder import SaturationFolder, filled
 from scaletest.saturation.run_type import SaturationRun
@@ -280,6 +281,16 @@ def test_latency_is_a_hockey_stick_with_saturated_levels_hollow() -> None:
     result = example_run().result
     assert result.point is not None
     assert [x for x, _ in shade.points] == [result.point.low, result.point.high]
+
+
+@pytest.mark.parametrize(("grown", "expected"), [(0.0, "held"), (1.0, "held"), (7.0, "undecided")])
+def test_a_level_that_completed_much_less_than_was_offered_has_not_held(
+    grown: float, expected: str
+) -> None:
+    # given 56 requests/s offered, and a backlog whose growth may be chance
+    held = next(step for step in example_run().result.steps if state(step) == "held")
+    growth = Estimate(grown, grown - 10.0, grown + 10.0)
+    assert state(replace(held, offered=56.0, growth=growth)) == expected
 
 
 def test_measurings_of_a_level_are_one_point_in_the_state_of_most() -> None:

@@ -74,6 +74,26 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
     assert "the tester was the bottleneck" in result.verdict.reason
 
 
+def test_where_the_tester_is_the_limit_there_is_no_saturation_point() -> None:
+    # given a service that holds 800/s, and a tester that is late from 300/s on
+    course, chance = SaturationSequence(replace(PLAN, warm_s=0.0, start=100.0)), random.Random(1)
+    while course.next is not None:
+        probe = course.next
+        late_s = 0.08 if probe.level > 300 else 0.0
+        rows = Simulated().open(list(pace.exact_poisson(probe.level, 4.0, chance)))
+        late = [
+            attempt._replace(noticed_s=attempt.due_s + late_s, sent_s=attempt.due_s + late_s)
+            for attempt in rows
+        ]
+        course.tell(assess(PLAN, step(probe.level, 4.0, phase=probe.phase), late))
+    result = conclude(course)
+    # expect no figure that is the tester's own, and no warning about its precision
+    assert result.verdict.kind is VerdictKind.INVALID
+    assert "the tester was" in result.verdict.reason
+    assert (result.point, result.operating) == (None, None)
+    assert not any("bracket" in line or "backlog" in line for line in result.warnings)
+
+
 def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() -> None:
     # given a run whose point was found and confirmed, and a tester that was late at 70 % of it in
     # every try

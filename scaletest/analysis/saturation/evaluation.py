@@ -222,9 +222,7 @@ def _of_point(course: SaturationSequence, bracket: Bracket, point: Estimate) -> 
             f"saturated {between}: completions are too few or too uneven to know where",
             "give a longer --step-time, and let nothing else run beside service and tester",
         )
-    return Ground(
-        Rank.MET, f"saturated at {point.value:.4g}/s, {between}{_repeats(course, bracket)}"
-    )
+    return Ground(Rank.MET, f"saturated {between}{_repeats(course, bracket)}")
 
 
 def _repeats(course: SaturationSequence, bracket: Bracket) -> str:
@@ -236,7 +234,7 @@ def _repeats(course: SaturationSequence, bracket: Bracket) -> str:
     contrary = sum(_contrary(step, same(step.step.level, low)) for step in steps)
     if not contrary:
         return ", and the same when repeated"
-    return f", although {contrary} of the {len(steps)} steps at these two rates showed the contrary"
+    return f", although {contrary} of the {len(steps)} steps at these rates disagree"
 
 
 def _contrary(step: Assessed, lower_end: bool) -> bool:
@@ -305,7 +303,8 @@ def _missed(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Gr
         )
     limited = swept or bracket.confirmed
     if limited and (bracket.high is not None or not plan.open) and point.high < plan.wanted:
-        return Ground(Rank.REFUTED, f"saturated at {point.value:.4g}/s, {_less(course)}", SIZE)
+        between = f"between {point.low:.4g} and {point.high:.4g}/s"
+        return Ground(Rank.REFUTED, f"saturated {between}, {_less(course)}", SIZE)
     return None
 
 
@@ -420,8 +419,10 @@ def conclude(
 ) -> SaturationResult:
     """The result of a sequence as far as it was measured."""
     plan, bracket = course.plan, course.bracket
-    point = _point(course)
-    operating, curve = course.operating, _curve(course)
+    point, operating, curve = _point(course), course.operating, _curve(course)
+    if _late(course, point):
+        # it would be a figure of the tester
+        point, operating = None, None
     low = bracket.low if bracket and not plan.open else None
     return SaturationResult(
         plan=plan,
@@ -433,7 +434,7 @@ def conclude(
         operating=None if operating and operating.tester else operating,
         knees=(kneedle(curve),) if plan.open else knees(curve),
         searched=bracket.steps if bracket else len(course.steps),
-        warnings=tuple(_warnings(course)),
+        warnings=tuple(_warnings(course, known=point is not None)),
         elapsed_s=elapsed_s,
         interrupted=interrupted,
         lost=lost,
@@ -525,9 +526,9 @@ def _disturbed(course: SaturationSequence) -> list[str]:
     return []
 
 
-def _warnings(course: SaturationSequence) -> list[str]:
-    """Warnings, which decide nothing."""
-    lines = [*_imprecise(course), *_measured_again(course)]
+def _warnings(course: SaturationSequence, *, known: bool) -> list[str]:
+    """Warnings, which decide nothing. known: whether there is a saturation point."""
+    lines = [*(_imprecise(course) if known else ()), *_measured_again(course)]
     operating = course.operating
     if operating and operating.tester:
         lines.append(f"the latency at {operating.step.level:.4g}/s is unknown: {operating.tester}")
