@@ -1,15 +1,21 @@
-"""The one language of templates in documents: Jinja2, in an immutable sandbox without functions."""
+"""The one language of templates in documents: names, attributes, a few filters, arithmetic.
+
+It is written as Jinja2 and rendered by it. The operator renders templates of anybody who may make a
+BenchmarkSet, so nothing here may take long or grow: what is not listed is refused before anything
+is rendered, numbers stay small, and texts are put together piece by piece up to a bound.
+"""
 
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import yaml
-from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError
+from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from scaletest.documents import reader
@@ -17,6 +23,25 @@ from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, suggestion
 
 MOST_CHARACTERS = 100_000
+# No number that is computed lies beyond this, so that each step of arithmetic is one of 64 bits.
+MOST_NUMBER = 2**63
+# Python's parser takes exponential time for deeply nested parentheses, which Jinja2 writes.
+DEEPEST = 20
+# Calls, loops, powers, `~` and everything else that may grow are not among them.
+ALLOWED = (
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.If),
+    *(nodes.Getattr, nodes.Getitem, nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair),
+    *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos),
+    *(nodes.And, nodes.Or, nodes.Not, nodes.Compare, nodes.Operand, nodes.CondExpr),
+    *(nodes.Filter, nodes.Test),
+)
+FILTERS = (
+    *("toyaml", "default", "d", "string", "int", "float", "round", "abs"),
+    *("length", "first", "last", "lower", "upper", "trim"),
+)
+# With arguments `round` computes a power.
+WITH_ARGUMENTS = ("default", "d")
+TESTS = ("defined", "undefined", "none")
 _WHOLE = re.compile(r"\s*\{\{((?!\{\{).)*\}\}\s*", re.DOTALL)
 _MISTAKES = (
     *(TemplateError, TypeError, ValueError, LookupError, AttributeError),
@@ -38,14 +63,52 @@ def to_yaml(value: object) -> str:
     return text.removesuffix("...\n").strip()
 
 
-_ENGINE = ImmutableSandboxedEnvironment(undefined=_Unknown, autoescape=False)
+class _Engine(ImmutableSandboxedEnvironment):
+    """Jinja2 without functions, and with arithmetic of small numbers alone."""
+
+    intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%"))
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Compute with two numbers. TypeError for anything else, such as a text times a number."""
+        for value in (left, right):
+            if not isinstance(value, int | float) or abs(value) > MOST_NUMBER:
+                raise TypeError(f"{checks.cut(repr(value), 40)} is no number to compute with")
+        result = super().call_binop(context, operator, left, right)
+        if not math.isfinite(result) or abs(result) > MOST_NUMBER:
+            raise OverflowError("the result is too large")
+        return result
+
+
+_ENGINE = _Engine(undefined=_Unknown, autoescape=False)
 _ENGINE.filters["toyaml"] = to_yaml
 _ENGINE.globals.clear()
 
 
 @lru_cache(1000)
 def _compiled(template: str) -> Template:
-    return _ENGINE.from_string(template)
+    tree = _ENGINE.parse(template)
+    level: list[nodes.Node] = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in node.iter_child_nodes()]
+    if level:
+        raise TemplateError(f"more than {DEEPEST} levels are nested")
+    for node in tree.find_all(nodes.Node):
+        what = type(node).__name__.lower()
+        if isinstance(node, nodes.Filter):
+            used = node.args or node.kwargs
+            allowed = WITH_ARGUMENTS if used else FILTERS
+            what = f"the filter {node.name}" + (" with arguments" if used else "")
+            # one that does not exist has an error of its own
+            refused = node.name not in allowed and node.name in _ENGINE.filters
+        elif isinstance(node, nodes.Test):
+            what, refused = f"the test {node.name}", node.name not in TESTS
+        elif isinstance(node, nodes.Const) and isinstance(node.value, float):
+            what, refused = "a number without end", not math.isfinite(node.value)
+        else:
+            refused = not isinstance(node, ALLOWED)
+        if refused:
+            raise TemplateError(f"{what} is not allowed")
+    return _ENGINE.from_string(tree)
 
 
 @lru_cache(1000)
@@ -82,8 +145,13 @@ def fill_text(template: str, values: Mapping[str, Any]) -> str:
     if "{{" not in template:
         return template
     title = f"the template {checks.cut(template, 60)!r}"
+    too_long = f"{title} makes more than {MOST_CHARACTERS} characters", "shorten it"
+    checks.refuse((len(template) > MOST_CHARACTERS, *too_long))
+    text = ""
     try:
-        text = _compiled(template).render(values)
+        for piece in _compiled(template).generate(values):
+            text += piece
+            checks.refuse((len(text) > MOST_CHARACTERS, *too_long))
     except UndefinedError as error:
         raise InvalidValue(
             f"{title} asks for {str(error)!r}, which nothing fills",
@@ -94,11 +162,4 @@ def fill_text(template: str, values: Mapping[str, Any]) -> str:
             f"{title} cannot be filled in: {error}",
             hint="write {{ NAME }}, and {% raw %} around braces of your own",
         ) from error
-    checks.refuse(
-        (
-            len(text) > MOST_CHARACTERS,
-            f"{title} makes more than {MOST_CHARACTERS} characters",
-            "shorten it",
-        )
-    )
     return text

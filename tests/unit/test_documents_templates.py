@@ -39,15 +39,27 @@ def test_templates_use_values_and_nothing_else() -> None:
         ("{{ p.update({'number': 4}) }}", "cannot be filled in", "NAME"),
         ("{{ p.number / 0 }}", "cannot be filled in: division by zero", "NAME"),
         ("{{ p.number", "cannot be filled in", "NAME"),
-        ("{{ range(9) }}", "asks for 'range', which nothing fills", "there are"),
+        ("{{ range(9) }}", "cannot be filled in: call is not allowed", "NAME"),
         ("{{ p.number | shout }}", "cannot be filled in: No filter named 'shout'", "NAME"),
-        ("{{ 'x' * 100001 }}", "makes more than 100000 characters", "shorten it"),
+        ("{{ 'x' * 100001 }}", "'x' is no number to compute with", "NAME"),
+        ("{{ '%9999d' % 1 }}", "'%9999d' is no number to compute with", "NAME"),
+        ("{{ p.long }}" * 2, "makes more than 100000 characters", "shorten it"),
+        ("{{ p }}" + "x" * 100_000, "makes more than 100000 characters", "shorten it"),
+        ("{{ 9**(9**9) }}", "cannot be filled in: pow is not allowed", "NAME"),
+        ("{{ 'x'.ljust(10**9) | length }}", "cannot be filled in: ", "NAME"),
+        ("{{ 'x' | center(1000000000) }}", "the filter center with arguments is not", "NAME"),
+        ("{{ 1.5 | round(1000000000, 'ceil') }}", "the filter round with arguments is", "NAME"),
+        ("{{ p.number ~ p.number }}", "concat is not allowed", "NAME"),
+        ("{% for i in p %}{{ i }}{% endfor %}", "for is not allowed", "NAME"),
+        ("{{ p.number + 11e999 }}", "a number without end is not allowed", "NAME"),
+        ("{{ p.number * 9e18 }}", "the result is too large", "NAME"),
+        ("{{ " + "p and " * 300 + "p }}", "more than 20 levels are nested", "NAME"),
         ("{{ '[1' }}", "makes is not valid YAML", "correct it"),
     ],
 )
 def test_mistakes_are_explained(template: str, problem: str, hint: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        fill({"a": [template]}, {"p": {"number": 3}})
+        fill({"a": [template]}, {"p": {"number": 3, "long": "x" * 60_000}})
     assert problem in caught.value.message
     assert hint in caught.value.hint
 
