@@ -294,8 +294,8 @@ def recommend_rule(
     scaletest autoscale recommend --run LAST --rate 30/min --max-workers 32 \\
       --output rule.yaml
 
-    Cost is pod seconds. Exit code 3 when no rule keeps the target; then the best of them is
-    printed.
+    Cost is pod seconds. With --min-workers 0 the rules are KEDA's. Exit code 3 when no rule keeps
+    the target; then the best of them is printed.
     """
     checks.seconds(wait_target_s, "wait target", zero=False)
     arrivals, load = workload.arrivals(), workload.load

@@ -343,6 +343,22 @@ def test_recommend_prefers_what_keeps_the_target_then_what_costs_least() -> None
     )
 
 
+def test_no_recommended_rule_follows_a_load_that_swings_at_every_look() -> None:
+    for rule in candidates(10, 1, 30.0):
+        assert syncs(rule.behavior, [8, 2] * 5, 8) == [8] * 10, rule.name
+
+
+def test_a_recommended_minimum_of_none_is_scaled_by_keda() -> None:
+    # minReplicas: 0 in an HPA is refused by Kubernetes before 1.37
+    assert {rule.kind for rule in candidates(10, 0, 30.0)} == {"keda"}
+    assert {rule.kind for rule in candidates(10, 1, 30.0)} == {"hpa"}
+    for rule in candidates(10, 0, 30.0):
+        values = to_values(rule)["autoscaling"]
+        # KEDA finds desired workers nowhere but in the exporter
+        wanted = "exporter" if rule.metric == "desired_workers" else None
+        assert values.get("source") == wanted
+
+
 def test_changes_of_direction_of_the_replicas_are_counted() -> None:
     assert [turns(row) for row in ([], [1], [1, 2], [1, -1], [1, -1, 0, -2, 3])] == [0, 0, 0, 1, 2]
 

@@ -214,6 +214,8 @@ def to_values(rule: Rule) -> dict[str, Any]:
             "waitTarget": rule.targets.wait_s,
             "window": rule.targets.window_s,
         }
+        if rule.kind != "hpa":
+            rows["source"] = "exporter"  # Redis knows lengths only
     if rule.behavior is not None:
         rows["behavior"] = {
             "scaleUp": _rules(rule.behavior.up),
@@ -317,16 +319,27 @@ class RuleChoice:
 
 
 def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
-    """Candidate rules: on demand and on desired workers; quick, damped, and slow to scale down."""
+    """Candidate rules: on demand and on desired workers; quick, damped, and slow to scale down.
+
+    None shrinks by a single look: a real queue that swings between full and nearly empty turns such
+    a rule each time, which the simulated load need not show. To none it is KEDA that scales, as an
+    HPA can do that from Kubernetes 1.37 on only.
+    """
     downs = {
-        "at once": quick(0),
+        "after 30 s": quick(30),  # two looks of the HPA
         "after 60 s": quick(60),
         "after 300 s": quick(300),
-        "one pod a minute": quick(0, ScalingPolicy("Pods", 1, 60)),
+        "one pod a minute": quick(30, ScalingPolicy("Pods", 1, 60)),
     }
+    kind = "hpa" if minimum else "keda"
     for how, behavior in downs.items():
         base = replace(
-            RULES["demand"], behavior=behavior, idle_first=True, maximum=maximum, minimum=minimum
+            RULES["demand"],
+            kind=kind,
+            behavior=behavior,
+            idle_first=True,
+            maximum=maximum,
+            minimum=minimum,
         )
         for target in (1.0, 1.5, 2.0, 4.0):
             yield replace(base, name=f"{target:g} requests a worker, down {how}", target=target)
