@@ -108,6 +108,12 @@ class Transcode:
                 "use --engine onevpl without --also and --sessions, or --sessions instead",
             ),
             (
+                # its decoders would all feed all encoders of the one par file
+                is_onevpl and self.sessions > 1 and len(self.outputs) > 1,
+                "oneVPL's tool cannot run a cascade in several sessions",
+                "leave --sessions out, and share the device among more workers with --per-device",
+            ),
+            (
                 self.output and outputs > 1,
                 "several outputs cannot be written to one file",
                 "leave --output out",

@@ -79,7 +79,7 @@ def par(transcode: Transcode, device: str) -> str:
     if transcode.parallel > 1:
         lines = _parallel(transcode, device)
     elif len(transcode.outputs) > 1:
-        lines = _cascade(transcode, device) * transcode.sessions
+        lines = _cascade(transcode, device)
     elif transcode.sessions > 1:
         lines = [_session(transcode, device, transcode.outputs[0])] * transcode.sessions
     else:

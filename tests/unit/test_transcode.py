@@ -89,6 +89,7 @@ def test_a_request_cannot_say_what_runs_or_where_it_writes(option: str) -> None:
         "--input a --parallel 2",
         "--input a --engine onevpl --acceleration vaapi",
         "--input a --output b --sessions 2",
+        "--input a --engine onevpl --also h264:64x64 --sessions 2",
         "--input a --unknown",
         "a b",
     ],
