@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import signal
 import sys
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from itertools import chain
 
 import click
 
-from scaletest.analysis.desired_workers import Targets
+from scaletest.analysis.desired_workers import Targets, in_slots
 from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import echo
@@ -82,8 +81,8 @@ from scaletest.model.texts import masked
     "--log-interval",
     default="0s",
     help=(
-        "Log one line for each queue this often, at most every 620s; 0 logs none. The"
-        " maxima of --intel-names are then of this time, in tens of seconds."
+        "Log one line for each queue this often, rounded up to tens of seconds, at most every"
+        " 620s; 0 logs none. The maxima of --intel-names are then of this time."
     ),
 )
 @heading("Failures")
@@ -156,7 +155,7 @@ def command(
         listen,
         interval_s=interval_s,
         intel_names=intel_names,
-        log_interval_s=math.ceil(log_interval_s),
+        log_interval_s=in_slots(log_interval_s),
         then=then,
         hosts=allow_host,
         ready=lambda url: echo(f"exporter of {masked(redis_url)} on {url}", err=True),

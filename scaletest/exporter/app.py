@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
-from scaletest.analysis.desired_workers import in_slots, within
+from scaletest.analysis.desired_workers import within
 from scaletest.compat import intel
 from scaletest.exporter.metrics import families
 from scaletest.exporter.view import ExporterView, QueueView
@@ -45,9 +45,8 @@ class _Queues(Collector):
             return
         yield from families(view)
         if self.intel_names:
-            interval_s = in_slots(self.log_interval_s)
-            queues = [_figures(queue, view.at_s, interval_s) for queue in view.queues]
-            yield from intel.families(queues, interval_s)
+            queues = [_figures(queue, view.at_s, self.log_interval_s) for queue in view.queues]
+            yield from intel.families(queues, self.log_interval_s)
 
 
 def _figures(view: QueueView, at_s: float, interval_s: int) -> intel.QueueFigures:

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from scaletest.analysis.desired_workers import over, reach_s
+from scaletest.analysis.desired_workers import over
 from scaletest.exporter.app import make_app
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.http.server import Server, bind, checked_hosts
 from scaletest.model.checks import cut
-from scaletest.model.queue_counts import LONGEST_WINDOW_S
+from scaletest.model.queue_counts import SLOT_S
 from scaletest.model.texts import short
 from scaletest.pages.security import HEADERS
 from scaletest.pages.turns import READS
@@ -32,47 +32,49 @@ COUNTED = ("succeeded", "failed", "timed_out", "rejected", "requeued")
 class LogLines:
     """Logs a line for every queue when an interval is over; call it with every view.
 
-    Counts cover the time since the last line. The longest durations come from Redis' ten-second
-    slots, which may reach back further; the line says how far.
+    Redis keeps the longest durations in ten-second slots, so that intervals are whole slots of its
+    clock, and each slot is in one line: a slow worker is named once.
     """
 
     def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """interval_s: a multiple of ten seconds."""
         self._interval_s = interval_s
         self._clock = clock
-        self._due: float | None = None
-        self._last = 0.0
+        # On Redis' clock: when the next lines are due, None before the first view, and the last.
+        self._due_s: float | None = None
+        self._last_s = 0.0
+        self._ahead_s = 0.0  # Redis' clock over ours
         self._before: dict[str, dict[str, int]] = {}
 
     def due_in_s(self) -> float:
         """Seconds until the next lines need a view; infinite before the first view."""
-        return math.inf if self._due is None else (self._due - self._clock()) % self._interval_s
+        if self._due_s is None:
+            return math.inf
+        return max(0.0, self._due_s - self._ahead_s - self._clock())
 
     def __call__(self, view: ExporterView) -> None:
         """Log the lines if they are due. Counts begin with the first view."""
-        now = self._clock()
-        if self._due is not None:
-            if now < self._due:
+        self._ahead_s = view.at_s - self._clock()
+        if self._due_s is not None:
+            # another server after a failover may be far behind, and lines go on there
+            if self._due_s - self._interval_s <= view.at_s < self._due_s:
                 return
             for queue in view.queues:
-                logger.info("%s", self._line(queue, view.at_s, now - self._last))
-        self._due = self._next(now)
-        self._last = now
+                logger.info("%s", self._line(queue, view.at_s))
+        self._last_s = view.at_s
+        self._due_s = view.at_s + self._interval_s - view.at_s % self._interval_s
         self._before = {queue.queue.name: _counts(queue) for queue in view.queues}
 
-    def _next(self, now: float) -> float:
-        """When the next lines are due: a multiple of the interval, however late this view was."""
-        due = now if self._due is None else self._due
-        return due + self._interval_s * (math.floor((now - due) / self._interval_s) + 1)
-
-    def _line(self, view: QueueView, at_s: float, period_s: float) -> str:
+    def _line(self, view: QueueView, at_s: float) -> str:
         before = self._before.get(view.queue.name, {})
         counts = {
             name: max(0, count - before.get(name, 0)) for name, count in _counts(view).items()
         }
         counted = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
-        window_s = min(period_s, LONGEST_WINDOW_S)
-        reached_s = math.ceil(reach_s(at_s, window_s))
-        window = over(view.queue.slots, at_s, window_s)
+        period_s = max(0.0, at_s - self._last_s)
+        # the present slot is for the next line
+        slots = [slot for slot in view.queue.slots if slot.number < at_s // SLOT_S]
+        window = over(slots, at_s, period_s)
         where = ""
         if window.pod or window.node:
             where = (
@@ -83,7 +85,7 @@ class LogLines:
         return (
             f"queue {view.queue.name}: {counted} in {numbers.seconds(period_s)};"
             f" {view.queue.waiting} waiting, {view.queue.running} running, workers"
-            f" {len(view.queue.workers)}, wanted {view.desired}; longest of the last {reached_s} s:"
+            f" {len(view.queue.workers)}, wanted {view.desired}; longest:"
             f" {longest}, total {short(window.max_total_s)} s"
         )
 

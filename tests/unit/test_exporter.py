@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+import time
 from itertools import pairwise
 from typing import Any, cast
 
@@ -80,10 +81,10 @@ def queue(name: str = "q", **fields: Any) -> QueueSnapshot:
     return QueueSnapshot(name=name, **{**values, **fields})
 
 
-def view(*queues: QueueSnapshot) -> ExporterView:
+def view(*queues: QueueSnapshot, at_s: float = 1e9) -> ExporterView:
     window = RecentWindow(2.0, 9, 1.0, 4.0, 1.5, 5.0, "node-1", "pod-1")
     return ExporterView(
-        1e9, 0.001, 1, tuple(QueueView(row, window, 5, 6, (NODE,)) for row in queues or (queue(),))
+        at_s, 0.001, 1, tuple(QueueView(row, window, 5, 6, (NODE,)) for row in queues or (queue(),))
     )
 
 
@@ -284,9 +285,8 @@ def test_metrics_of_the_predecessor_keep_their_names_and_meaning() -> None:
 @pytest.mark.parametrize(
     ("interval_s", "label", "longest_wait_s"),
     [
-        (5, "interval=10s", 0.5),
         (10, "interval=10s", 0.5),
-        (15, "interval=20s", 8.0),
+        (20, "interval=20s", 8.0),
         (30, "interval=30s", 9.0),
     ],
 )
@@ -370,62 +370,54 @@ def test_wanted_workers_stay_for_a_window_also_after_a_restart(
     assert look(231) == (0, 0)
 
 
-def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) -> None:
-    now = [0.0]
-    lines = LogLines(10.0, clock=lambda: now[0])
-    slots = (
-        TimeSlot(
-            100_000_000,
-            ended=4,
-            max_wait_s=0.5,
-            max_run_s=2.0,
-            max_total_s=2.25,
-            place="n\r1\np",
-        ),
-    )
+def log_at(lines: LogLines, caplog: Any, at_s: float, *queues: QueueSnapshot) -> list[str]:
+    """The lines that a view at this time of Redis' clock gives."""
+    caplog.clear()
     with caplog.at_level("INFO", "scaletest.exporter"):
-        lines(view(queue(slots=slots)))
-        now[0] = 9.0
-        lines(view(queue(slots=slots)))
-        assert not caplog.messages
-        now[0] = 10.0
-        lines(view(queue(slots=slots, counters={"succeeded": 13, "failed": 2, "undelivered": 2})))
-    assert caplog.messages == [
+        lines(view(*queues, at_s=1e9 + at_s))
+    return list(caplog.messages)
+
+
+def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) -> None:
+    lines = LogLines(10)
+    slot = TimeSlot(10**8, 0, 4, 0.0, 0.5, 2.0, 2.25, place="n\r1\np")
+    before = queue(slots=(slot,))
+    after = queue(slots=(slot,), counters={"succeeded": 13, "failed": 2, "undelivered": 2})
+    assert log_at(lines, caplog, 0.0, before) == log_at(lines, caplog, 9.0, before) == []
+    assert log_at(lines, caplog, 10.0, after) == [
         "queue q: 4 succeeded, 0 failed, 0 timed out, 0 rejected, 0 requeued, 0 abandoned in 10 s;"
-        " 3 waiting, 2 running, workers 3, wanted 6; longest of the last 10 s: wait 0.5 s, run 2 s"
+        " 3 waiting, 2 running, workers 3, wanted 6; longest: wait 0.5 s, run 2 s"
         " (pod p on n\\r1), total 2.25 s"
     ]
 
 
+def test_a_slow_worker_is_named_in_one_log_line(caplog: Any) -> None:
+    # given a slow request that ended in the slot of the second line, when its line is 2 s late
+    lines = LogLines(10)
+    slots = [TimeSlot(10**8 + at, ended=1, max_run_s=1.0, place=f"n\np{at}") for at in range(4)]
+    slots[1] = TimeSlot(10**8 + 1, ended=1, max_run_s=7.0, place="n\nslow")
+    told = [
+        message
+        for at_s in (3.0, 10.1, 22.0, 30.1, 40.0)
+        for message in log_at(lines, caplog, at_s, queue(slots=tuple(slots)))
+    ]
+    assert [message.split("(pod ")[1].split()[0] for message in told] == ["p0", "slow", "p2", "p3"]
+
+
 def test_log_lines_keep_their_beat_however_late_a_view_is(caplog: Any) -> None:
-    # given views every 2.5 s, each a little late
+    # given views every 5 s, each a little late, an outage, and another server that is an hour
+    # behind
     now = [0.0]
-    lines = LogLines(5, clock=lambda: now[0])
+    lines = LogLines(10, clock=lambda: now[0])
     due: list[float] = []
     logged: list[float] = []
-    with caplog.at_level("INFO", "scaletest.exporter"):
-        for at in (0.0, 2.51, 5.02, 7.51, 10.01, 12.51, 15.0, 31.0, 34.9, 35.0):
-            now[0] = at
-            due.append(lines.due_in_s())
-            caplog.clear()
-            lines(view())
-            logged += [at] * len(caplog.messages)
-    # expect a line at every beat that a view came for, and after an outage at the next beat again
-    assert logged == [5.02, 10.01, 15.0, 31.0, 35.0]
-    assert due[:2] == [math.inf, pytest.approx(2.49)]
-    assert due[-2] == pytest.approx(0.1)
-
-
-def test_a_late_log_line_says_its_true_period(caplog: Any) -> None:
-    now = [0.0]
-    lines = LogLines(5, clock=lambda: now[0])
-    late_view = view(queue(slots=(TimeSlot(100_000_000 - 2, ended=1, max_wait_s=7.0),)))
-    with caplog.at_level("INFO", "scaletest.exporter"):
-        lines(late_view)
-        now[0] = 16.0
-        lines(ExporterView(late_view.at_s + 4.0, 0.001, 1, late_view.queues))
-    assert "0 abandoned in 16 s;" in caplog.text
-    assert "longest of the last 24 s: wait 7 s" in caplog.text
+    for at in (3.0, 5.01, 10.02, 15.0, 20.01, 51.0, 59.9, 60.0, -3600.0, -3590.0):
+        now[0] = at + 77.0
+        due.append(lines.due_in_s())
+        logged += [at] * len(log_at(lines, caplog, at))
+    assert logged == [10.02, 20.01, 51.0, 60.0, -3600.0, -3590.0]
+    assert due[:2] == [math.inf, pytest.approx(4.99)]
+    assert due[7] == pytest.approx(0.0)
 
 
 def test_log_lines_do_not_wait_for_the_next_heartbeat(caplog: Any) -> None:
@@ -435,7 +427,7 @@ def test_log_lines_do_not_wait_for_the_next_heartbeat(caplog: Any) -> None:
             """Nothing is to be given back."""
 
         def read(self) -> ExporterView:
-            return view()
+            return view(at_s=time.time())
 
     background = BackgroundThread(cast(ViewReader, Calm()), 600.0, [], LogLines(1))
     with caplog.at_level("INFO", "scaletest.exporter"):
