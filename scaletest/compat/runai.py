@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from scaletest.model.errors import InvalidValue
-from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Submission
+from scaletest.model.lifecycle import LifecycleObject, Stamp, Submission
 from scaletest.model.texts import epoch, iso
 
 PREFIX = "runai-"
@@ -42,7 +42,6 @@ SUBSTITUTES = {
 NEEDED = ("created", "first_pod_created", "last_pod_created", "decided")
 # Milestones whose time, when it equals that of the substitute, is taken for a copy.
 COPIED = ("evicted", "pvc_requested", "pvc_bound", "backend_job_created")
-POD_FIELDS = ("first_pod_created", "last_pod_created")
 
 # times.csv: heading -> milestone, and the twelve durations in the order of that tool's table.
 TIME_COLUMNS = {
@@ -152,21 +151,11 @@ def read_sampled(text: str) -> list[LifecycleObject]:
         times = {name: epoch(row.get(field)) for field, name in FIELDS.items()}
         repeated = {name for name in COPIED if times[name] == times[SUBSTITUTES[name]]}
         for name, time_s in times.items():
-            if time_s is not None and name not in (*repeated, *POD_FIELDS, "decided"):
+            # also those of its pods, of which the file tells no more
+            if time_s is not None and name not in repeated:
                 workload.mark(name, Stamp(api_s=time_s))
-        _add_pods(workload, times)
         workloads.append(workload)
     return workloads
-
-
-def _add_pods(workload: LifecycleObject, times: dict[str, float | None]) -> None:
-    """Add the first and the last pod, which are all that the file knows of them."""
-    for index, name in enumerate(POD_FIELDS):
-        pod = LifecyclePod(f"{workload.name}-{index}", f"{workload.name}-{index}")
-        for milestone, time_s in (("created", times[name]), ("decided", times["decided"])):
-            if time_s is not None:
-                pod.mark(milestone, Stamp(api_s=time_s))
-        workload.pods[pod.uid] = pod
 
 
 def _rows(text: str, file: str) -> list[dict[str, Any]]:

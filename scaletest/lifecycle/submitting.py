@@ -200,9 +200,8 @@ def _program(
         except OSError as error:
             return Applied(False, False, 126, cut(str(error), 200))
         if done.returncode:
-            return Applied(
-                False, False, done.returncode, cut((done.stderr or done.stdout).strip(), 200)
-            )
+            said = " ".join((done.stderr or done.stdout).split())  # its lines as one
+            return Applied(False, False, done.returncode, cut(said, 200))
         return Applied(True, "unchanged" not in done.stdout and "configured" not in done.stdout, 0)
 
     return submit

@@ -251,6 +251,7 @@ class Case(NamedTuple):
     """A test case of JUnit; message is shown where it is not passed.
 
     group: what it belongs to; "" for the run. problem: what kind of problem it is; "" for the kind.
+    output: what else is known of it, shown whether it passed or not.
     """
 
     name: str
@@ -259,6 +260,7 @@ class Case(NamedTuple):
     seconds: float = 0.0
     group: str = ""
     problem: str = ""
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,8 @@ def placed(result: LifecycleResult) -> str:
     """The throughput of scheduling in one line."""
     rate = result.throughput
     if not rate.seen:
-        return "no pod was seen"
+        had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut)
+        return "how many pods there were is not known" if had_pods else "no pod was seen"
     pods = plural(rate.seen, "pod")
     if not rate.pods:
         return f"{pods} seen, of none of which the time of scheduling is known"
@@ -297,10 +298,16 @@ def sheet(run: LifecycleRun) -> Sheet:
         columns[BY_NAME[name].title] = partial(_duration, name, since, run.times)
     columns |= {
         "Fate": lambda timeline: str(fate(timeline, result.until)),
-        "Pods": lambda timeline: str(len(timeline.workload.pods)),
+        "Pods": _pods,
         "Reason": lambda timeline: timeline.workload.reason,
     }
     return Sheet.of_columns(columns, result.uncut, line_end="\n")
+
+
+def _pods(timeline: WorkloadTimeline) -> str:
+    """The number of pods; "" for files of Run:ai's tool, which have times of pods but no number."""
+    pods = timeline.workload.pods
+    return "" if not pods and timeline.stamp("first_pod_created") else str(len(pods))
 
 
 def _time(name: str, timeline: WorkloadTimeline) -> str:

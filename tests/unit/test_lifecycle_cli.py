@@ -33,12 +33,17 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     (tmp_path / "sampled.json").write_text(runai.sampled(map(timeline, rows[:4]), "p"))
     assert run(["lifecycle", "plot", "-o", str(tmp_path), "--plot", "detailed", "--tail", "3"]) == 0
     # the table holds all of them, whatever is drawn
-    assert len(list(csv.DictReader((tmp_path / "times.csv").read_text().splitlines()))) == 4
+    table = list(csv.DictReader((tmp_path / "times.csv").read_text().splitlines()))
+    assert len(table) == 4
+    # of the pods its files tell times and no number
+    assert (table[0]["Pods"], table[0]["Last Pod Creation"]) == ("", "1.000000")
     assert (tmp_path / "detailed.png").exists()
     capsys.readouterr()
     assert run(["lifecycle", "report", "--output-dir", str(tmp_path), "-t", "json"]) == 4
     report = json.loads(capsys.readouterr().out)
     assert (report["books"]["measured"], report["books"]["pending"]) == (4, 1)
+    assert run(["lifecycle", "report", "--output-dir", str(tmp_path)]) == 4
+    assert "how many pods there were is not known" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("form", ["text", "html", "csv", "junit"])

@@ -172,12 +172,21 @@ def test_old_verbs_are_refused_with_the_new_ones_named(
     assert "a verb of version 1" in refusal and "training pytorch submit" in refusal
 
 
-def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(tmp_path: Path) -> None:
-    program = tmp_path / "runai"
-    program.write_text(
-        '#!/bin/sh\necho "Error: unknown command \\"$1\\" for \\"runai\\"" >&2\nexit 1\n'
-    )
+def failing_program(folder: Path, error: str) -> Path:
+    program = folder / "runai"
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{error}\nEND\nexit 1\n")
     program.chmod(0o755)
+    return program
+
+
+def test_an_error_of_several_lines_is_told_in_one(tmp_path: Path) -> None:
+    program = failing_program(tmp_path, "Error: no project p\n\nUsage:\n  runai training")
+    submit = submitting.runai(runai_plan("runai-training", tool="runai", tool_path=str(program)))
+    assert submit("j-000001").reason == "Error: no project p Usage: runai training"
+
+
+def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(tmp_path: Path) -> None:
+    program = failing_program(tmp_path, 'Error: unknown command "workspace" for "runai"')
     submit = submitting.runai(runai_plan("runai-interactive", tool="runai", tool_path=str(program)))
     with pytest.raises(UsageError, match='of version 1: Error: unknown command "workspace"') as err:
         submit("j-000001")

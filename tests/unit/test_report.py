@@ -242,6 +242,18 @@ def test_junit_has_a_case_for_every_doubling(
     assert root.get("errors") == str(len(list(root.iter("error"))))
 
 
+def test_junit_tells_on_which_devices_the_requests_of_a_step_ran(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    root = ElementTree.fromstring(formats.render(validation_report(example_runs["pass"]), "junit"))
+    told = {case.get("name"): case.findtext("system-out") for case in root.iter("testcase")}
+    assert told["verdict"] is None
+    last = example_runs["pass"].result.steps[-1]
+    device, count = next(iter(last.devices.items()))
+    assert f"devices, {last.workers} workers: " in (told["4 -> 8 workers"] or "")
+    assert f"{device} ({count})" in (told["4 -> 8 workers"] or "")
+
+
 def test_json_is_the_result(example_runs: dict[str, ValidationRun]) -> None:
     data = json.loads(formats.render(validation_report(example_runs["fail"]), "json"))
     assert data.pop("folder") == "/runs/a7c3"

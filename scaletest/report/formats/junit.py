@@ -59,3 +59,5 @@ def _add(suite: ElementTree.Element, title: str, case: Case) -> None:
             element, TAGS[case.kind], {"message": first, "type": case.problem or str(case.kind)}
         )
         problem.text = clean(case.message)
+    if case.output:
+        ElementTree.SubElement(element, "system-out").text = clean(case.output)

@@ -143,7 +143,7 @@ def summary(run: ValidationRun) -> list[Block]:
         Text(speedup_bars(result), "chart", optional=True),
         Text([words.law(result)], label="law"),
         Text([words.shares(result)], label="shares"),
-        *_spread(result),
+        *_spread(result.steps),
         Text(
             warnings(result.verdict, result.interrupted, result.warnings),
             "warning",
@@ -157,9 +157,9 @@ def summary(run: ValidationRun) -> list[Block]:
     ]
 
 
-def _spread(result: Evaluation) -> list[Text]:
+def _spread(measured: Sequence[Step]) -> list[Text]:
     """On which nodes and devices the last step that did anything ran; of one node nothing."""
-    steps = [step for step in result.steps if step.nodes]
+    steps = [step for step in measured if step.nodes]
     if not steps:
         return []
     counted = {"nodes": steps[-1].nodes, "devices": steps[-1].devices}
@@ -235,7 +235,7 @@ def comment(run: ValidationRun) -> list[Block]:
         resources.table(result, title=title, note=resources.note(result)),
         Text([_sentence(words.law(result))], label="Law"),
         Text([_sentence(words.shares(result))], label="Shares"),
-        *_spread(result),
+        *_spread(result.steps),
         Text(kinds, "list", most=MOST_FAILURES, rest="failure group"),
     ]
 
@@ -507,6 +507,9 @@ def cases(run: ValidationRun) -> Iterator[Case]:
             ]
             lines = [causes.sentence, causes.remedy, *evidence]
             case = case._replace(message="\n".join([case.message, *filter(None, lines)]))
+        if after in steps:
+            spread = [f"{text.label}: {' '.join(text.lines)}" for text in _spread([steps[after]])]
+            case = case._replace(output="\n".join(spread))
         yield case
 
 
