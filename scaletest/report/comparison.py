@@ -125,7 +125,19 @@ def _notes(comparison: Comparison) -> list[str]:
     deciding = (change for change in _all_changes(comparison) if change.base.decides)
     if not all(change.repeated for change in deciding):
         notes.append("the intervals leave out what differs from run to run; repeats bring it in")
+    if any(map(_is_of_other_means, _all_changes(comparison))):
+        notes.append(
+            "a ratio of repeats is that of their geometric means, not of the arithmetic means shown"
+        )
     return [clean(note, 300) for note in dict.fromkeys(notes)]
+
+
+def _is_of_other_means(change: MeasureChange) -> bool:
+    """Whether the ratio, as it is shown, is not that of the two numbers beside it."""
+    if not (change.repeated and change.ratio):
+        return False
+    quotient = change.candidate.estimate.value / change.base.estimate.value
+    return f"{change.ratio.value:.3f}" != f"{quotient:.3f}"
 
 
 def _all_changes(comparison: Comparison) -> list[MeasureChange]:
