@@ -473,14 +473,24 @@ class ValidationForecast(Written):
 
 def forecast(plan: Plan, spread: float) -> ValidationForecast:
     """Duration and interval widths of `plan` if run times scatter by `spread` at ideal scaling."""
-    total, widths, running = 0.0, [], 0
+    total, widths = 0.0, []
     for workers in plan.steps:
         part_s = _part_s(plan, workers, spread)
         cycles = max(1.0, plan.parts * workers * (part_s / max(plan.seconds, 1e-3) - 1))
         widths.append(1.96 * spread / math.sqrt(cycles))
-        total += plan.parts * (part_s + plan.seconds) + START_S * max(0, workers - running)
-        running = workers
-    return ValidationForecast(spread, total * plan.repeats, tuple(widths))
+        total += plan.parts * part_s
+    return ValidationForecast(spread, total * plan.repeats + _without_load_s(plan), tuple(widths))
+
+
+def at_most_s(plan: Plan) -> float:
+    """Seconds of the whole run if each step is measured for as long as it may be."""
+    return longest_s(plan) + _without_load_s(plan)
+
+
+def _without_load_s(plan: Plan) -> float:
+    """Seconds until workers serve, and until the last requests of each part have ended."""
+    ending_s = plan.parts * len(plan.steps) * plan.seconds
+    return plan.repeats * (ending_s + START_S * max(plan.steps))
 
 
 def left_s(plan: Plan, turns: Sequence[Turn], measurements: Sequence[Measurement]) -> float:

@@ -10,6 +10,7 @@ from scaletest.analysis.stopping import (
     SCATTERED,
     STEADY,
     ValidationForecast,
+    at_most_s,
     forecast,
     longest_s,
 )
@@ -74,7 +75,13 @@ def show_plan(plan: Plan, output: Output) -> None:
     rows = [estimate.to_dict() for estimate in expected]
     facts = [*_facts(plan, expected), *(("warning", line) for line in warnings)]
     output.show(
-        {**plan.to_dict(), "steps": list(plan.steps), "forecast": rows, "warnings": warnings},
+        {
+            **plan.to_dict(),
+            "steps": list(plan.steps),
+            "forecast": rows,
+            "at_most_s": at_most_s(plan),
+            "warnings": warnings,
+        },
         (f"{label:10}{text}" for label, text in facts),
     )
 
@@ -100,6 +107,9 @@ def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple
         scatter = f"if run times scatter by {estimate.spread:.1%}"
         takes = f"about {estimate.seconds:.0f} s {scatter}"
         yield "takes", f"{takes}; intervals of the steps then ± {widths}"
+    if not plan.step_s:
+        often = "if they scatter more, or a doubling stays undecided"
+        yield "takes", f"up to about {at_most_s(plan):.0f} s {often}"
 
 
 def _order(plan: Plan) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.stopping import forecast, longest_s
+from scaletest.analysis.stopping import at_most_s, forecast, longest_s
+from scaletest.cli.output import Output
+from scaletest.cli.validate_run import show_plan
 from scaletest.model import Plan
 
 
@@ -41,9 +44,28 @@ def test_each_part_of_a_mirrored_step_has_a_warm_up_of_its_own() -> None:
     assert longest_s(replace(fixed, step_s=0.0, max_step_s=20.0)) == pytest.approx(24.0)
 
 
-@given(st.integers(1, 300), st.floats(0.001, 1000), st.floats(0, 3), st.integers(1, 5))
-def test_any_plan_has_a_forecast(limit: int, seconds: float, spread: float, repeats: int) -> None:
-    plan = Plan(limit=limit, seconds=seconds, repeats=repeats)
+@given(
+    st.integers(1, 300),
+    st.floats(0.001, 1000),
+    st.floats(0, 3),
+    st.integers(1, 5),
+    st.floats(0.0, 20.0) | st.none(),
+)
+def test_any_plan_has_a_forecast(
+    limit: int, seconds: float, spread: float, repeats: int, warmup_s: float | None
+) -> None:
+    order = "mirrored" if repeats == 1 else "ascending"
+    plan = Plan(limit=limit, seconds=seconds, repeats=repeats, order=order, warmup_s=warmup_s)
     forecasted = forecast(plan, spread)
     assert 0 < forecasted.seconds < float("inf")
     assert len(forecasted.half_widths) == len(plan.steps)
+    assert forecasted.seconds <= 1.000001 * at_most_s(plan)
+
+
+def test_a_dry_run_tells_how_long_the_run_may_take(capsys: pytest.CaptureFixture[str]) -> None:
+    # 4 steps of 60 s, two drains of each and 8 workers to start
+    show_plan(Plan(limit=8, seconds=0.1, order="mirrored"), Output(Path("-"), "text"))
+    assert "takes     up to about 243 s if they scatter more" in capsys.readouterr().out
+    # a step of a fixed length takes no longer
+    show_plan(Plan(limit=8, seconds=0.1, step_s=9.0), Output(Path("-"), "text"))
+    assert "up to about" not in capsys.readouterr().out
