@@ -70,10 +70,8 @@ class Quantity(click.ParamType[float]):
         return measured
 
 
-# 2000 without a unit may be meant in milliseconds: read as seconds it is more than half an hour.
-DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=1000.0)
-# How long a request takes: 500 is rather meant in milliseconds.
-LATENCY = Quantity("duration", SECONDS, "200ms or 2s", "s", plausible=60.0)
+# 500 without a unit may be meant in milliseconds.
+DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=60.0)
 RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
 # For what was a minute once, without a unit.
 RATE_WITH_UNIT = Quantity("rate with its unit", PER_SECOND, "2/s or 120/min")

@@ -84,7 +84,7 @@ class SizeOptions:
 )
 @click.option(
     "--latency",
-    type=shared.LATENCY,
+    type=shared.DURATION,
     metavar="TIME",
     help="Plan for requests that take this long, as in 500ms. [default: that of --run]",
 )

@@ -197,7 +197,7 @@ TYPED = [
     Typed(
         "size --rate 24 --latency 500",
         0,
-        "warning: --latency 500 is read as 500s; write its unit, as in 200ms or 2s",
+        "warning: --latency 500 is read as 500s; write its unit, as in 90s, 3m or 500ms",
     ),
     Typed(
         "autoscale simulate --rule waiting:foo=3",

@@ -65,11 +65,16 @@ def test_help_shows_what_the_command_does(
 
 @pytest.mark.parametrize(
     ("written", "warned"),
-    [("2000", True), ("2000s", False), ("2000ms", False), ("60", False), ("0.5h", False)],
+    [("500", True), ("500s", False), ("500ms", False), ("60", False), ("0.5h", False)],
+)
+@pytest.mark.parametrize(
+    "line", ["saturate --url http://h/ --timeout", "validate --local --seconds", "size --latency"]
 )
 def test_a_long_duration_without_a_unit_is_asked_about(
-    written: str, warned: bool, capsys: pytest.CaptureFixture[str]
+    line: str, written: str, warned: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["saturate", "--url", "http://h/", "--warm", written, "--dry-run"]) == 0
-    warning = "warning: --warm 2000 is read as 2000s; write its unit, as in 90s, 3m or 500ms"
+    rest = ["--rate", "10/s"] if line.startswith("size") else ["--dry-run"]
+    assert run([*line.split(), written, *rest]) == 0
+    option = line.split()[-1]
+    warning = f"warning: {option} 500 is read as 500s; write its unit, as in 90s, 3m or 500ms"
     assert capsys.readouterr().err.count(warning) == int(warned)
