@@ -14,6 +14,7 @@ from pathlib import Path
 
 import grimp
 import pytest
+import yaml
 
 import scaletest
 
@@ -64,6 +65,20 @@ def test_the_reference_is_up_to_date() -> None:
 
 def test_the_changelog_knows_the_version() -> None:
     assert f"## {scaletest.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_chart_images_and_package_have_one_version() -> None:
+    # a release in which they differ installs the image of the one before
+    chart, redis = (
+        yaml.safe_load((ROOT / "charts/scaletest" / folder / "Chart.yaml").read_text("utf-8"))
+        for folder in (".", "charts/redis")
+    )
+    assert chart["appVersion"] == scaletest.__version__
+    assert chart["version"] == redis["version"] == chart["dependencies"][0]["version"]
+    pages = [ROOT / "dockerfiles/Dockerfile", *(ROOT / "docs").rglob("*.md")]
+    images = r"\b(?:scaletest(?:-\w+)*:|image\.tag=)(\d+\.\d+\.\d+)"
+    tags = {tag for page in pages for tag in re.findall(images, page.read_text("utf-8"))}
+    assert tags == {scaletest.__version__}
 
 
 @pytest.mark.parametrize("words", [["--help"], ["bench", "--help"], ["lifecycle", "--help"]])
