@@ -24,6 +24,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+# From this part of their letters on, in order, two names are alike. With less, every short name is
+# like some long one: foo like fioPort.
+NEAR = 0.65
+
 
 class ScaletestError(Exception):
     """Something went wrong inside scaletest.
@@ -128,7 +132,7 @@ class NoServer(Unreachable):
 def nearest(name: object, known: Iterable[str]) -> str:
     """The known name most like this one; "" when none is like it."""
     names = {option.lower(): option for option in known}
-    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    near = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=NEAR)
     return names[near[0]] if near else ""
 
 

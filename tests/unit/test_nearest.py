@@ -14,6 +14,7 @@ from tests.unit.runs import make
 
 def test_the_nearest_name_is_found_whatever_its_case() -> None:
     assert nearest("iprf", ["Fio", "IPerf"]) == "IPerf"
+    assert nearest("foo", ["bs", "fioPort", "iodepth"]) == ""
     assert nearest("zzz", ["Fio", "IPerf"]) == nearest("x", []) == ""
     assert suggestion("FOI", ["Fio", "IPerf"]) == "did you mean Fio?"
     assert suggestion("zzz", ["Fio", "IPerf"]) == "there are Fio, IPerf"

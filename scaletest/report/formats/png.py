@@ -41,7 +41,7 @@ def picture(charts: Sequence[Chart], title: str) -> bytes:
 def drawn(charts: Sequence[Chart], title: str) -> Any:
     """The charts as a figure of matplotlib."""
     if not charts:
-        raise UsageError("the run has nothing to draw", hint="run it again to the end")
+        raise UsageError("the run has nothing to draw", hint="the other formats have its tables")
     try:
         from matplotlib.figure import Figure as Canvas
     except ImportError as error:
