@@ -30,6 +30,10 @@ PULL_POLICY = "IfNotPresent"
 # the benchmark's own limit counts, with SPARE_S added. HOLD_S: how long the log can be read after
 # that.
 START_S, SPARE_S, HOLD_S = 600.0, 60.0, 3600.0
+# Seconds after which a part that no node can take ends a benchmark whose spec gives no startLimit:
+# other benchmarks of its namespace wait for it, and a cluster that makes nodes or volumes on demand
+# has mostly made them by then.
+UNSCHEDULABLE_S = 120.0
 Document = dict[str, Any]
 
 

@@ -124,6 +124,12 @@ def crowded(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str, ...]:
     )
 
 
+def is_unschedulable(pod: Document) -> bool:
+    """Check whether the scheduler found no node for a pod."""
+    scheduled = conditions(pod).get("PodScheduled", {})
+    return scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+
+
 def why_not(pod: Document) -> str:
     """Explain why a pod is not running, from its status."""
     status = pod.get("status", {})

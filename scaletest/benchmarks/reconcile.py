@@ -222,8 +222,7 @@ class _Reconciliation:
         reason = self._reason_to_wait()
         if not reason:
             return self._start_measuring(peers)
-        limit_s = manifests.start_s(self._benchmark)
-        self._require_time(since_s, limit_s, "not all parts started in time", reason)
+        self._require_start(since_s, "not all parts started in time", reason)
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
     def _start_measuring(self, peers: Document) -> Observation:
@@ -340,7 +339,7 @@ class _Reconciliation:
         reason = pod_status.why_not(measuring[0]) if measuring else self._denied(job)
         limit_s = manifests.start_s(self._benchmark)
         message = f"the measuring part did not start in {limit_s:.0f} s"
-        self._require_time(measuring_s(peers), limit_s, message, reason)
+        self._require_start(measuring_s(peers), message, reason)
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
     def _result(self, pod: Document) -> BenchmarkResult | None:
@@ -384,6 +383,21 @@ class _Reconciliation:
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([measuring_s(peers), *map(pod_status.started_s, started)])
         self._require_time(since_s, limit_s, f"there was no result in {limit_s:.0f} s", reason)
+
+    def _require_start(self, since_s: float, message: str, reason: str) -> None:
+        """Raises BenchmarkFailed when a part should have started, or no node will ever take it."""
+        self._require_time(since_s, manifests.start_s(self._benchmark), message, reason)
+        if (
+            not self._benchmark.spec.start_limit
+            and self._clock() - since_s > manifests.UNSCHEDULABLE_S
+            and any(map(pod_status.is_unschedulable, self._pods))
+        ):
+            raise BenchmarkFailed(
+                Failure.TIMED_OUT,
+                f"no node could take a part for {manifests.UNSCHEDULABLE_S:.0f} s; {reason}",
+                remedy="correct what the scheduler names, or give a startLimit where nodes or"
+                " volumes are made on demand",
+            )
 
     def _require_time(self, since_s: float, limit_s: float, message: str, reason: str) -> None:
         """Raises BenchmarkFailed, with the message and a reason, when the limit has passed."""

@@ -73,8 +73,8 @@ def definition(kind: Kind) -> dict[str, Any]:
     """The definition of one kind."""
     types = {field.name: field.kind for field in fields.fields_of(kind.spec)}
     columns = [
-        {**_column("Host Network", ".spec.hostNetwork", "boolean"), "priority": 1},
-        {**_column("Network Name", ".spec.networkName"), "priority": 1},
+        _column("Host Network", ".spec.hostNetwork", "boolean"),
+        _column("Network Name", ".spec.networkName"),
         {**_column("MTU", ".spec.mtu", "integer"), "priority": 1},
         *(
             {**_column(f"{role.title()} IP", f".status.pods.{role}[0].podIp"), "priority": 1}
