@@ -392,6 +392,16 @@ def processes_with(text: str) -> list[int]:
     return pids
 
 
+def daemon_line(mark: Path) -> str:
+    """A line of sh that leaves a process as daemons do, in an empty environment, with its id in
+    `mark`.
+    """
+    inner = f"echo $$ > {mark}.new; mv {mark}.new {mark}; exec sleep 600"
+    return (
+        f"env -i setsid sh -c '{inner}' > /dev/null 2>&1 & until [ -e {mark} ]; do sleep 0.1; done"
+    )
+
+
 def children_of(parent: int) -> dict[int, str]:
     """Command lines of a process's living children, by id."""
     lines = {}
@@ -412,6 +422,7 @@ __all__ = [
     "call",
     "call_here",
     "children_of",
+    "daemon_line",
     "eventually",
     "missing",
     "need",

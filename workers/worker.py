@@ -49,6 +49,7 @@ from scaletest.broker.heartbeat import (
 )
 from scaletest.broker.samples import SamplerLease
 from scaletest.model.errors import InvalidValue
+from scaletest.system.children import adopt_orphans
 from scaletest.system.devices.reader import DeviceReader
 from workers import rq_jobs
 from workers.fast_loop import FastLoop, Leasing
@@ -544,6 +545,7 @@ def serve(
         )
 
     worker = Retrying(f"worker {name}").run(make)
+    adopt_orphans()
     try:
         worker.work(burst=serving.burst, logging_level=logging_level)
     except ValueError as error:

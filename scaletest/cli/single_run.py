@@ -8,6 +8,7 @@ from scaletest.cli.output import Output, echo
 from scaletest.model import Outcome
 from scaletest.render.numbers import seconds
 from scaletest.report import words
+from scaletest.system.children import adopt_orphans
 from scaletest.system.devices.metrics import device_warnings
 from workers.runtime import Settings, SingleRun, run_once
 
@@ -18,6 +19,7 @@ def show(settings: Settings, output: Output) -> int:
     """Run the workload once as a worker does; print the result. 0, or 5 when it failed."""
     for line in device_warnings("" if settings.no_causes else settings.device_metrics_url):
         echo(f"warning: {line}", err=True)
+    adopt_orphans()
     run = run_once(settings)
     output.show(run.to_dict(), _lines(run))
     return 0 if run.result.outcome is Outcome.SUCCEEDED else FAILED

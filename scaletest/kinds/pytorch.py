@@ -88,7 +88,7 @@ class PyTorchSpec(CommonSpec):
 
 
 def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
-    """The program of the torch workload, with one request: a line of JSON with its options."""
+    """The program of the torch workload, with one request: a number and its options in JSON."""
     options = [
         *("--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device),
         *("--batch", str(spec.input_batch_size), "--batches", str(spec.batches)),
@@ -103,7 +103,7 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
                 "-c",
                 ask,
                 "torch",
-                json.dumps(options),
+                json.dumps([1, options]),
                 *bound(spec, [*site.python, "-m", MODULE]),
             ),
         ),

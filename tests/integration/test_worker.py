@@ -23,7 +23,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.model import Outcome, Reason, Request
-from tests.conftest import Gate, call, eventually, processes_with, wait_for
+from tests.conftest import Gate, call, daemon_line, eventually, processes_with, wait_for
 from workers.worker import Worker, rq_serving
 
 RQ = str(Path(sys.executable).parent / "rq")
@@ -80,6 +80,18 @@ def test_every_failure_is_a_reply_and_the_worker_continues(
     assert ask(client, "sleep 30", limit_s=0.1).outcome is Outcome.TIMED_OUT
     assert ask(client, "true").ok
     assert len(Queues(redis).worker_names("q")) == 1
+
+
+def test_what_a_program_leaves_as_a_daemon_ends_with_its_request(
+    client: Client, start: Any, tmp_path: Path
+) -> None:
+    mark = tmp_path / "pid"
+    worker = start("--ignore-arguments", "--", "sh", "-c", daemon_line(mark))
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    assert wait_for(client, 1)[request.id].ok
+    assert not Path("/proc", mark.read_text().strip()).exists()
+    assert worker.poll() is None
 
 
 def test_a_worker_on_an_undeclared_queue_exits_2_and_lists_the_declared(

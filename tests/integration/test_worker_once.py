@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scaletest.model import Activity, State
-from tests.conftest import call, eventually, program
+from tests.conftest import call, daemon_line, eventually, program
 
 SCRIPT = """
 import sys, fcntl
@@ -161,3 +161,21 @@ def test_an_interrupt_ends_once_and_its_program(tmp_path: Path) -> None:
     shown, _ = process.communicate(timeout=120)
     assert (process.returncode, shown) == (130, "")
     assert eventually(lambda: not Path(f"/proc/{pid}").exists())
+
+
+@pytest.mark.parametrize("by", ["program", "Python"])
+def test_a_process_that_left_its_group_and_its_parent_ends_with_once(
+    tmp_path: Path, by: str
+) -> None:
+    # given a workload that leaves a process as daemons do, in an empty environment
+    mark = tmp_path / "pid"
+    leave = ("sh", "-c", daemon_line(mark))
+    arguments = ["--", *leave]
+    if by == "Python":
+        file = tmp_path / "leaver.py"
+        file.write_text(f"import subprocess\n\ndef leave():\n    subprocess.run({leave!r})\n")
+        arguments = ["--workload", f"{file}:leave"]
+    # when it has run, expect nobody left
+    code, _, stderr = once(*arguments)
+    assert code == 0, stderr
+    assert not Path("/proc", mark.read_text().strip()).exists()

@@ -27,7 +27,7 @@ from workers.workloads.making import ProgramOptions
 
 SOURCE = '''
 from __future__ import annotations
-import asyncio, os, resource, signal, sys, time
+import asyncio, os, resource, signal, sys, threading, time
 from scaletest.model.errors import NoDevice
 from scaletest.model.workload import Device
 
@@ -95,6 +95,24 @@ class Behaviour:
                     os.write(handle, b"no JSON" * 1000 + b"\\n")
                 except OSError:
                     pass
+            time.sleep(600)
+        if how == "late":
+            def write_late() -> None:
+                time.sleep(seconds)
+                for handle in range(3, 20):
+                    try:
+                        os.write(handle, b'{"figures": {"width": -1}}\\n')
+                    except OSError:
+                        pass
+            threading.Thread(target=write_late).start()
+            return {"width": 0}
+        if how.startswith("reopen "):
+            # as a program that becomes a daemon does, and then opens files of its own
+            os.closerange(0, 256)
+            self.files = [open(how.partition(" ")[2] + str(n), "w") for n in range(8)]
+            return {"width": 0}
+        if how == "close":
+            os.closerange(3, 256)
             time.sleep(600)
         if how == "stdin":
             return {"read": len(sys.stdin.read())}
@@ -208,6 +226,7 @@ MEMORY = "out of memory"
         ("orphan", Outcome.FAILED, Reason.EXIT, "ended by itself with code 5"),
         ("much", Outcome.FAILED, Reason.EXIT, "returned 1000 figures"),
         ("answers", Outcome.FAILED, Reason.EXIT, "which is no answer"),
+        ("close", Outcome.FAILED, Reason.EXIT, "closed the descriptor that its answers go to"),
     ],
 )
 def test_a_request_that_fails_says_why_and_the_next_is_run(
@@ -252,6 +271,20 @@ def test_one_that_is_never_made_ends_its_request(
     result = runtime.run((), 0.5)[0]
     runtime.close()
     assert (result.outcome, result.timeout_s) == (Outcome.TIMED_OUT, 1.5)
+
+
+def test_what_a_request_wrote_late_is_not_the_answer_to_the_next(runtime: Runtime) -> None:
+    assert runtime.run(("late", "0.5"), 60.0)[0].figures == {"width": 0}
+    result, _ = runtime.run(("", "30"), 60.0)
+    assert "which is no answer to this request" in result.error
+    assert runtime.run((), 60.0)[0].figures["width"] == 64
+
+
+def test_no_answer_is_written_into_a_file_of_the_workload(runtime: Runtime, tmp_path: Path) -> None:
+    result, _ = runtime.run((f"reopen {tmp_path}/mine",), 60.0)
+    assert "closed the descriptor that its answers go to" in result.error
+    assert [path.read_text() for path in sorted(tmp_path.glob("mine*"))] == [""] * 8
+    assert runtime.run((), 60.0)[0].outcome is Outcome.SUCCEEDED
 
 
 def test_a_fork_that_comes_back_answers_nothing(runtime: Runtime) -> None:

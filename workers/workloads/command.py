@@ -11,14 +11,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from scaletest.kinds.transcode_tools import READERS, Reader
 from scaletest.model import Outcome, Reason, checks
 from scaletest.model.texts import without_secrets
-from scaletest.system.children import Guard, end_group, wait_child
+from scaletest.system.children import Guard, end_group, end_orphans, own_children, wait_child
 from scaletest.system.sampler import ProgramWatch, RequestSampler
 from scaletest.system.wake import Wake
 from workers.devices import DEVICE_VARIABLE, Chosen, DeviceChooser
@@ -64,7 +64,7 @@ class Program:
         capture: bool = False,
         quiet: bool = False,
     ) -> Ended:
-        """Run it to its end, or to the limit; its whole process group is gone afterwards. Raises
+        """Run it to its end, or to the limit; all of its processes are gone afterwards. Raises
         Interrupted.
 
         capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
@@ -72,6 +72,7 @@ class Program:
         watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
         options = self._options
         plain = subprocess.DEVNULL if options.null_output else None
+        known = own_children()
         try:
             process = subprocess.Popen(
                 list(argv),
@@ -85,7 +86,7 @@ class Program:
         except OSError as error:
             text = why_not_started(argv[0], error, options)
             return Ended(Result(Outcome.FAILED, Reason.NO_BINARY, error=text))
-        return self._wait(process, argv[0], limit_s, quiet or options.null_output, watch)
+        return self._wait(process, argv[0], limit_s, quiet or options.null_output, watch, known)
 
     def close(self) -> None:
         """End the guard."""
@@ -98,6 +99,7 @@ class Program:
         limit_s: float,
         silent: bool,
         watch: ProgramWatch | None,
+        known: Collection[int],
     ) -> Ended:
         self._guard.watch(process.pid)
         if watch is not None:
@@ -110,6 +112,7 @@ class Program:
             late = time.monotonic() >= deadline
         finally:
             usage = end_group(process, self._options.kill_grace_s, watch)
+            end_orphans(known)
             self._guard.watch(None)
             texts = output.close(), errors.close()
             activity = watch.close(usage) if watch is not None else None
@@ -187,7 +190,7 @@ class Command:
         self._devices = devices
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
-        """Run the program to its end or limit; then its whole process group is gone."""
+        """Run the program to its end or limit; then all of its processes are gone."""
         argv = [*self._command, *arguments]
         environment: Mapping[str, str] = {}
         if device is not None:

@@ -21,10 +21,19 @@ from scaletest.kinds.torch import UNAVAILABLE
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.texts import without_secrets
-from scaletest.system.children import Guard, end_group, end_handle, wait_child, wait_ready
+from scaletest.system.children import (
+    Guard,
+    end_group,
+    end_handle,
+    end_orphans,
+    own_children,
+    wait_child,
+    wait_ready,
+)
 from scaletest.system.sampler import ProgramWatch
 from scaletest.system.tree import Tree
 from scaletest.system.wake import Wake
+from workers.child_answers import ANSWERS_CLOSED
 from workers.devices import Chosen
 from workers.workloads.base import Interrupted, Result, timed_out
 from workers.workloads.command import last_words, signal_name, why_not_started
@@ -38,6 +47,8 @@ MOST_ANSWER_BYTES = 1024 * 1024
 EXIT_S = 2.0
 # How long a new process may take to get ready, where requests have a time limit.
 READY_LIMIT_S = 600.0
+# Why a process gave no answer that has lost its way of answering.
+CLOSED = "closed the descriptor that its answers go to, as os.closerange does"
 # Index of ru_maxrss in struct_rusage.
 _MEMORY = 2
 
@@ -55,6 +66,10 @@ class PersistentChild:
         self._guard = Guard("KILL")
         self._full = Wake()
         self._process: subprocess.Popen[bytes] | None = None
+        # children that this process had before it
+        self._known: frozenset[int] = frozenset()
+        # of the last request that was sent; its answer has the same
+        self._number = 0
         self._environment: Mapping[str, str] = {}
         self._output = OutputTail(None, None)
         self._errors = ""
@@ -99,6 +114,7 @@ class PersistentChild:
             self._end()
         if self._process is None:
             self._full = Wake()
+            self._known = own_children()
             self._process = subprocess.Popen(
                 self._argv,
                 cwd=self._options.directory or None,
@@ -155,8 +171,9 @@ class PersistentChild:
         assert process.stdin is not None and process.stdout is not None
         deadline = time.monotonic() + (limit_s or float("inf"))
         self._output.begin()
+        self._number += 1
         try:
-            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.write(json.dumps([self._number, request]).encode() + b"\n")
             process.stdin.flush()
         except OSError:
             return ""
@@ -178,16 +195,18 @@ class PersistentChild:
             answer += part
             if not part:
                 # it closes its output before it ends
-                wait_child(process, min(deadline, time.monotonic() + EXIT_S))
-                return ""
+                ended = wait_child(process, min(deadline, time.monotonic() + EXIT_S))
+                return "" if ended else CLOSED
             if len(answer) > MOST_ANSWER_BYTES:
                 return f"answered with more than {MOST_ANSWER_BYTES} bytes"
         try:
             document = json.loads(answer)
         except ValueError:
             document = None
-        is_answer = isinstance(document, dict)
-        return document if is_answer else f"answered {cut(repr(answer), 60)}, which is no answer"
+        is_answer = isinstance(document, dict) and document.get("number") == self._number
+        # else the workload writes where answers go: what comes next may not be ours either
+        why_not = f"answered {cut(repr(answer), 60)}, which is no answer to this request"
+        return document if is_answer else why_not
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -196,6 +215,7 @@ class PersistentChild:
         if process is None:
             return
         end_group(process, self._options.kill_grace_s)
+        end_orphans(self._known)
         self._guard.watch(None)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
@@ -225,6 +245,8 @@ class PersistentChild:
         if code == UNAVAILABLE:
             text = f"{self._name} cannot be used here{text}"
             return Result(Outcome.FAILED, Reason.NO_BINARY, code, text)
+        if code == ANSWERS_CLOSED:
+            return Result(Outcome.FAILED, Reason.EXIT, code, f"{self._name} {CLOSED}")
         if code < 0:
             why = "; the memory limit of its container may be the reason" if code == -9 else ""
             text = f"{self._name} was ended by {signal_name(-code)}{why}{text}"
