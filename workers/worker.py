@@ -11,7 +11,7 @@ ours or starts with an allowed prefix. Nothing is ever unpickled.
 In a Redis outage what RQ does beside its jobs is put off instead of ending the worker. This is
 right only for what RQ repeats anyway. What a job itself tells Redis is never put off: the fast lane
 and the runner of RQ's jobs retry it. A worker that is started from the command line also waits for
-a Redis that still has to come up.
+a Redis that loads its data or breaks the first connections, but not for one that refuses them.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ from workers.stopping import StopState
 from workers.tally import WorkTally
 
 PUBSUB_RETRY_S = 2.0
+# How long a starting worker waits for a Redis that breaks its connections.
+FIRST_CONNECTION_S = 60.0
 # How long a stopping worker waits for the thread that reads RQ's commands.
 CHANNEL_S = 1.0
 # How long RQ's last commands may wait for an answer. What they would remove expires with the
@@ -528,9 +530,11 @@ def serve(
 
     UndeclaredQueue, or InvalidValue when a worker of that name lives.
     """
-    redis = connect(serving.redis_url)
     host = re.sub(r"[^\w.-]", "-", socket.gethostname())[:60].lstrip("._-") or "worker"
     name = serving.name or f"{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+    broken = Retrying(f"worker {name}", patience_s=FIRST_CONNECTION_S)
+    redis = connect(serving.redis_url, retrying=broken)
 
     def make() -> Worker:
         Queues(redis).require(serving.queue)

@@ -158,17 +158,32 @@ def outage_excused(excused: bool = True) -> Iterator[None]:
             raise
 
 
-def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
+def connect(
+    url: str, *, socket_timeout_s: float | None = 30.0, retrying: Retrying | None = None
+) -> Redis:
     """A client for `url` (redis, rediss, unix, sentinel), checked at once; waits while the server
     loads its data.
+
+    retrying: waits for a server that accepts connections and breaks them, as one that restarts or a
+    proxy before it; not for one that refuses them, which is mostly a wrong address.
 
     Raises Unreachable when it cannot be reached, rejects the login or is not a supported server,
     and InvalidValue for a URL that cannot be read.
     """
     client = prepare(url, socket_timeout_s=socket_timeout_s)
-    with explained(url):
+
+    def check() -> None:
         _check_server(client)
         warn_of_limits(client, masked(url), _hosts(url))
+
+    with explained(url):
+        try:
+            check()
+        except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
+            # redis-py has no class of its own for a connection that was never open
+            if retrying is None or "connecting to" in str(error) or not transient(error):
+                raise
+            retrying.after(error, check)
     return client
 
 

@@ -18,12 +18,13 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
+from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
 from scaletest.broker.connection import Retrying, masked, transient
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
 from scaletest.model.errors import Unreachable
-from tests.conftest import eventually, missing, need, program, wait_for
+from tests.conftest import call, eventually, missing, need, program, wait_for
 from tests.integration.test_sentinel import certificates
 
 TOTAL = 400
@@ -301,3 +302,17 @@ def test_a_worker_connects_over_tls_with_a_client_certificate(tmp_path: Path) ->
                 == 0
             )
             assert len(wait_for(client, 1)) == 1
+
+
+def test_a_worker_waits_for_a_redis_that_breaks_its_first_connections(own: EmbeddedServer) -> None:
+    broken: list[Link] = []
+
+    def break_three(link: Link, chunk: bytes, from_server: bool) -> None:
+        if from_server and len(broken) < 3:
+            broken.append(link)
+            raise ConnectionResetError
+
+    with Proxy(port_of(own.url), break_three) as proxy:
+        done = call("worker", "--queue", "q", "--burst", "--redis-url", proxy.url)
+    assert (done.returncode, len(broken)) == (0, 3), done.stderr
+    assert "Redis is away" in done.stderr and "Redis is back" in done.stderr
