@@ -215,7 +215,8 @@ class Client:
         Raises:
             InvalidValue: an argument, the time limit or `result_ttl` breaks its rule.
             QueueFull: the queue holds its maximum already.
-            UndeclaredQueue: the queue is not declared; the future has it when Redis forgot it.
+            UndeclaredQueue: the queue is not declared; the future has it when Redis forgot the
+                queue and nobody declared it again within a minute.
             Unreachable: Redis was away for longer than the client's patience.
         """
         request = self._request(queue, arguments, time_limit)
@@ -274,7 +275,7 @@ class Client:
 
         Raises:
             InvalidValue: an item, `in_flight` or the time limit breaks its rule.
-            UndeclaredQueue: the queue is not declared, or Redis forgot it.
+            UndeclaredQueue: the queue is not declared, also a minute after Redis forgot it.
             Unreachable: Redis was away for longer than the client's patience.
             UsageError: a callback of a future waits for a reply of it.
         """

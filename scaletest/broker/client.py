@@ -134,6 +134,12 @@ HEARTBEAT_S = 2.5
 CLIENT_TTL_S = 60.0
 # After two and a half heartbeats without an answer requests cannot be submitted.
 SILENT_S = 6.0
+# So often Redis is asked for all that has no reply: it may have forgotten some without a restart
+# that we saw, as when its file was cut in the middle of a transaction.
+ASK_S = 60.0
+# How long a queue may be undeclared that took requests of ours. A Redis that lost its data declares
+# none; an exporter, or whoever manages the queues, declares them again.
+DECLARED_AGAIN_S = 60.0
 RESULT_TTL_S = 500
 # One script call blocks Redis for every other client, so large submissions are cut into pieces: so
 # many requests, or as many as have so long arguments in all.
@@ -171,6 +177,9 @@ class Client:
         self._nonce = call_nonce()
         self._calls = itertools.count(1)
         self._lost: Lost | None = None
+        self._asked_at = time.monotonic()
+        # queues that took requests of ours: since when they are not declared, None while they are
+        self._undeclared_since: dict[str, float | None] = {}
         self._reader = Reader(redis, keys.replies(self.name))
         self._server = ""
         self._changed = False
@@ -196,7 +205,7 @@ class Client:
         self, requests: Sequence[Request], *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S
     ) -> int:
         """Enqueue requests of one queue in order; how many were accepted, fewer only when the queue
-        is full.
+        is full, or is not declared any more and may be declared again.
 
         With `reply` each gets a reply here; without, an ordinary RQ result is kept for
         `result_ttl_s` seconds. Raises UndeclaredQueue.
@@ -214,10 +223,7 @@ class Client:
     ) -> None:
         """Enqueue one request; raises UndeclaredQueue or QueueFull."""
         if not self.submit([request], reply=reply, result_ttl_s=result_ttl_s):
-            entry = wire.load(
-                self._redis.hget(keys.QUEUES, request.queue) or b"{}", "the queue's entry"
-            )
-            raise QueueFull(request.queue, int(entry.get("maximum", 0)))
+            raise QueueFull(request.queue, Queues(self._redis).state(request.queue).maximum)
 
     def replies(self, timeout_s: float) -> list[Finished]:
         """Replies; waits up to `timeout_s` for the first, less when `wake` is called."""
@@ -243,7 +249,8 @@ class Client:
     @property
     def shaken(self) -> bool:
         """Whether Redis may have forgotten something, so that `recover` has work to do."""
-        return self._changed or self._lost is not None
+        is_due = time.monotonic() - self._asked_at >= ASK_S
+        return self._changed or self._lost is not None or is_due
 
     @property
     def silent_s(self) -> float:
@@ -256,23 +263,19 @@ class Client:
         return self.silent_s > SILENT_S
 
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
-        """After a crash of Redis submit again what it forgot; how many. Cheap when there was none:
-        call it often.
+        """Submit again what Redis forgot in a crash, or without one; how many. Cheap while there is
+        no reason to ask: call it often.
 
         A request that Redis does not know is either answered or lost. So Redis is asked first, then
         replies are read up to the last one of that moment, and a request without a reply is
         submitted again under its old id. Call it between reads.
         """
-        if self._lost is None and (self._changed or force):
-            self._changed = False
+        if self._lost is None and (self.shaken or force):
+            self._changed, self._asked_at = False, time.monotonic()
             self._lost = self._missing(list(pending))
         if self._lost is None or order(self._reader.position) < self._lost[1]:
             return 0
         lost = [pending[name] for name in self._lost[0] if name in pending]
-        if lost:
-            logger.warning(
-                "client %s: Redis forgot %d requests, submitting them again", self.name, len(lost)
-            )
         accepted: set[str] = set()
         self._lost = _left(lost, accepted)
         for queue in dict.fromkeys(request.queue for request in lost):
@@ -280,6 +283,12 @@ class Client:
             count = self.submit(requests)
             accepted.update(request.id for request in requests[:count])
             self._lost = _left(lost, accepted)
+        if accepted:
+            logger.warning(
+                "client %s: Redis forgot %d requests; submitted them again",
+                self.name,
+                len(accepted),
+            )
         return len(accepted)
 
     def cancel(self, queue: str, ids: Sequence[str]) -> int:
@@ -366,10 +375,30 @@ class Client:
                 hint="give every client a name of its own, or none",
             ) from error
         if answer is None:
+            if self._may_come_back(queue):
+                return 0
             raise UndeclaredQueue(queue, Queues(self._redis).names())
+        self._undeclared_since[queue] = None
         if answer[0] < 0:
             Queues(self._redis).state(queue)  # says what is wrong with its entry
         return max(0, int(answer[0]))
+
+    def _may_come_back(self, queue: str) -> bool:
+        """Whether a queue that is not declared may be declared again, since it was before."""
+        if queue not in self._undeclared_since:
+            return False
+        now = time.monotonic()
+        since = self._undeclared_since[queue]
+        if since is None:
+            since = self._undeclared_since[queue] = now
+            logger.warning(
+                "client %s: queue %s is not declared any more; waiting %g s for it to be declared"
+                " again",
+                self.name,
+                queue,
+                DECLARED_AGAIN_S,
+            )
+        return now - since < DECLARED_AGAIN_S
 
     def _beat(self) -> None:
         server = self._redis.info("server")["run_id"]

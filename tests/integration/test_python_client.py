@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,17 +150,26 @@ with scaletest.Client() as client:
 # --------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def server_and_worker(folder: Path, *, append_only: bool) -> Iterator[EmbeddedServer]:
+    """A server with queue `q` and a worker. append_only: it keeps what it was told."""
+    with EmbeddedServer(append_only=append_only, tcp=True) as server:
+        Queues(connect(server.url)).add("q")
+        line = program("worker", "--queue", "q", "--redis-url", server.url, "--heartbeat", "0.5")
+        with (folder / "log").open("wb") as log:
+            worker = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            yield server
+        finally:
+            worker.kill()
+            worker.wait()
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[EmbeddedServer]:
     """A server that is killed, which keeps what it was told, and a worker."""
-    with EmbeddedServer(append_only=True, tcp=True) as server:
-        Queues(connect(server.url)).add("q")
-        line = program("worker", "--queue", "q", "--redis-url", server.url, "--heartbeat", "0.5")
-        with (tmp_path / "log").open("wb") as log:
-            worker = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    with server_and_worker(tmp_path, append_only=True) as server:
         yield server
-        worker.kill()
-        worker.wait()
 
 
 def restart(server: EmbeddedServer) -> None:
@@ -185,7 +195,34 @@ def test_each_of_20000_items_gets_one_reply_while_redis_is_killed_twice(
     assert (state.waiting, state.balance) == (0, 0)
 
 
-def test_requests_of_a_redis_that_came_back_empty_end_with_a_reason(tmp_path: Path) -> None:
+def test_map_goes_on_when_a_redis_that_came_back_empty_has_its_queue_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids: list[str] = []
+    with (
+        server_and_worker(tmp_path, append_only=False) as server,
+        scaletest.Client(server.url) as client,
+    ):
+
+        def declare() -> None:
+            eventually(lambda: "queue q is not declared any more" in caplog.text)
+            Queues(connect(server.url)).add("q")
+
+        declarer = threading.Thread(target=declare)
+        for reply in client.map("q", ["0"] * 500, in_flight=48):
+            assert reply.ok
+            ids.append(reply.id)
+            if len(ids) == 100:
+                restart(server)
+                declarer.start()
+        declarer.join()
+    assert len(ids) == len(set(ids)) == 500
+
+
+def test_requests_of_a_redis_that_came_back_empty_end_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.5)
     with EmbeddedServer(tcp=True) as server, scaletest.Client(server.url) as client:
         client.declare("q")
         future = client.submit("q")

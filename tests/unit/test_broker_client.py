@@ -58,8 +58,9 @@ def test_requests_refused_by_a_full_queue_are_submitted_again(
 
 
 def test_what_redis_forgot_of_several_queues_is_submitted_again_once(
-    client: Client, redis: VirtualRedis, queues: Queues
+    client: Client, redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.0)
     for name in ("a", "b", "gone"):
         queues.add(name)
     requests = [Request(client.new_id(), name) for name in ("a", "gone", "b", "a", "q")]
@@ -78,6 +79,35 @@ def test_what_redis_forgot_of_several_queues_is_submitted_again_once(
     assert not client.shaken
     waiting = {name: redis.lrange(f"rq:queue:{name}", 0, -1) for name in names}
     assert [len(waiting[name]) for name in names] == [2, 1, 0, 1]
+
+
+def test_a_queue_that_is_declared_again_gets_what_redis_forgot(
+    client: Client, redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a Redis that forgot two queues and their requests, of which one is declared again
+    queues.add("late")
+    requests = [Request(client.new_id(), name) for name in ("late", "q")]
+    for request in requests:
+        client.submit_one(request)
+    pending = {request.id: request for request in requests}
+    redis.delete(keys.QUEUES, "rq:queue:late", "rq:queue:q", *map(keys.rq_job, pending))
+    queues.add("q")
+    # expect the request of the other to be kept, and a new one to be refused for now
+    assert client.recover(pending, force=True) == 1
+    assert client.shaken
+    assert client.submit([Request(client.new_id(), "late")]) == 0
+    with pytest.raises(UndeclaredQueue):
+        client.submit_one(Request(client.new_id(), "late"))
+    queues.add("late")
+    assert client.recover(pending) == 1
+    assert not client.shaken
+    assert redis.lrange("rq:queue:late", 0, -1) == [requests[0].id.encode()]
+    # and an error when it is not declared for too long
+    queues.remove("late")
+    assert client.submit([Request(client.new_id(), "late")]) == 0
+    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.0)
+    with pytest.raises(UndeclaredQueue):
+        client.submit([Request(client.new_id(), "late")])
 
 
 @pytest.mark.parametrize(
@@ -201,6 +231,21 @@ def test_a_client_looks_for_what_is_lost_after_a_restart_of_redis(
     # expect it to submit the request again where it has cause to look
     assert client.recover({request.id: request}) == int(restarted)
     assert redis.llen("rq:queue:q") == int(restarted)
+
+
+def test_a_client_asks_now_and_then_for_what_redis_forgot_without_a_restart(
+    client: Client, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = {name: Request(name, "q") for name in (client.new_id(), client.new_id())}
+    client.submit([*requests.values()])
+    first = next(iter(requests))
+    redis.delete(keys.rq_job(first))
+    redis.lrem("rq:queue:q", 1, first)
+    assert (client.shaken, client.recover(requests)) == (False, 0)
+    monkeypatch.setattr("scaletest.broker.client.ASK_S", 0.0)
+    assert client.shaken
+    assert client.recover(requests) == 1
+    assert redis.lrange("rq:queue:q", 0, -1) == [name.encode() for name in (*requests,)[::-1]]
 
 
 EVICTING = {"maxmemory_policy": "allkeys-lru", "maxmemory": 1 << 30}
