@@ -61,7 +61,10 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Settings of a stock worker from SCALETEST_WORKER_<OPTION>; COMMAND in shell syntax."""
+        """Settings of a stock worker from SCALETEST_WORKER_<OPTION>; COMMAND in shell syntax.
+
+        WORKLOAD stands before COMMAND, as with --workload. UsageError for an unknown one.
+        """
 
         def text(name: str) -> str:
             return environment.get(VARIABLE_PREFIX + name, "")
@@ -75,8 +78,9 @@ class Settings:
         def flag(name: str) -> bool:
             return text(name).lower() in ("1", "true", "yes", "on")
 
+        workload = (registry.resolved(text("WORKLOAD")),) if text("WORKLOAD") else ()
         return cls(
-            command=tuple(shlex.split(text("COMMAND"))),
+            command=(*workload, *shlex.split(text("COMMAND"))),
             time_limit_s=number("TIME_LIMIT", 0.0, SECONDS),
             devices=DeviceOptions(
                 device_glob=text("DEVICE_GLOB"),
@@ -272,12 +276,15 @@ def _on_device(result: Result, chosen: Chosen) -> Result:
     return replace(result, device=path, device_info=chosen.info())
 
 
-def run_once(settings: Settings) -> SingleRun:
-    """Run the workload once as a worker does, with its standard output on standard error."""
-    arguments: tuple[str, ...] = ()
+def run_once(settings: Settings, arguments: tuple[str, ...] = ()) -> SingleRun:
+    """Run the workload once as a worker does, with its standard output on standard error.
+
+    arguments: those of the request.
+    """
     if settings.command[:1] == ("bench",):
         # the document of a benchmark is never the worker's own
-        settings, arguments = replace(settings, command=("bench",)), settings.command[1:]
+        arguments = (*settings.command[1:], *arguments)
+        settings = replace(settings, command=("bench",))
     own_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     runtime = Runtime(settings, Wake())
     sys.stdout.flush()

@@ -15,12 +15,15 @@ from workers.runtime import Settings, SingleRun, run_once
 FAILED = 5
 
 
-def show(settings: Settings, output: Output) -> int:
-    """Run the workload once as a worker does; print the result. 0, or 5 when it failed."""
+def show(settings: Settings, arguments: tuple[str, ...], output: Output) -> int:
+    """Run the workload once as a worker does; print the result. 0, or 5 when it failed.
+
+    arguments: those of the request.
+    """
     for line in device_warnings("" if settings.no_causes else settings.device_metrics_url):
         echo(f"warning: {line}", err=True)
     adopt_orphans()
-    run = run_once(settings)
+    run = run_once(settings, arguments)
     output.show(run.to_dict(), _lines(run))
     return 0 if run.result.outcome is Outcome.SUCCEEDED else FAILED
 

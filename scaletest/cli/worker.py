@@ -53,6 +53,12 @@ from workers.runtime import Serving, Settings
     is_flag=True,
     help="Run the workload once, without Redis, and say where its time went.",
 )
+@click.option(
+    "--argument",
+    multiple=True,
+    metavar="ARG",
+    help="With --once, give the request this argument; the option may be repeated.",
+)
 @heading("Output")
 @shared.output()
 @heading("Run")
@@ -176,7 +182,12 @@ from workers.runtime import Serving, Settings
 @workloads.command_of_workers("[-- COMMAND ARG...]")
 @shared.grouped
 def command(
-    settings: Settings, serving: Serving, once: bool, list_workloads: bool, output: Output
+    settings: Settings,
+    serving: Serving,
+    once: bool,
+    argument: tuple[str, ...],
+    list_workloads: bool,
+    output: Output,
 ) -> int:
     """Take requests of one queue and run the workload: COMMAND with its arguments, transcode,
     torch, fakedev, sleep, or a class or function of Python.
@@ -202,7 +213,12 @@ def command(
         # sampling and reports take a while to import, and --help needs none of them
         from scaletest.cli import single_run
 
-        return single_run.show(settings, output)
+        return single_run.show(settings, argument, output)
+    if shared.is_typed("argument"):
+        raise UsageError(
+            "--argument is for --once",
+            hint="submit a request to the queue: scaletest queue submit NAME -- ARG...",
+        )
     if shared.is_typed("form") or shared.is_typed("output"):
         raise UsageError(
             "--format and --output are for --once and --list-workloads",

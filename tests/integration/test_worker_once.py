@@ -137,6 +137,26 @@ def test_once_says_that_nothing_was_sampled_with_no_causes() -> None:
     assert done.stdout.splitlines()[-1] == "where the time went is not known: nothing was sampled"
 
 
+def test_once_gives_the_method_run_of_a_class_its_arguments(tmp_path: Path) -> None:
+    file = tmp_path / "scaler.py"
+    file.write_text(
+        "class Scaler:\n"
+        "    def __init__(self, width: int = 320):\n"
+        "        self.width = width\n"
+        "    def run(self, name: str, *, times: int = 1):\n"
+        "        return {'width': self.width, 'name': name, 'times': times}\n"
+    )
+    request = ("--argument", "in.png", "--argument", "--times", "--argument", "3")
+    code, result, stderr = once("--workload", f"{file}:Scaler", *request, "--", "--width", "640")
+    assert code == 0, stderr
+    assert result["figures"] == {"width": 640, "name": "in.png", "times": 3}
+    refused = call("worker", "--argument", "in.png", "--", "true")
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        2,
+        "error: --argument is for --once",
+    )
+
+
 def test_format_is_refused_without_once() -> None:
     done = call("worker", "--format", "json")
     assert done.returncode == 2

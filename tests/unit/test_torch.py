@@ -104,7 +104,7 @@ def test_the_process_stays_and_is_restricted_to_the_workers_device(runtime: Runt
 def test_once_shows_the_outcome_time_and_figures(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("scaletest.cli.single_run.run_once", lambda _: run_once(settings))
+    monkeypatch.setattr("scaletest.cli.single_run.run_once", lambda *_: run_once(settings))
     # which holds for the rest of this process, where tests start workloads side by side
     monkeypatch.setattr("scaletest.cli.single_run.adopt_orphans", lambda: None)
     assert main.run(["worker", "--once", "--", "torch"]) == 0

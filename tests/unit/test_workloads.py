@@ -18,7 +18,7 @@ from scaletest.kinds.fields import fields_of
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import KINDS
 from scaletest.model import Outcome, Reason, Reply
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.system.wake import Wake
 from tests.conftest import eventually, processes_with
 from workers.devices import DeviceOptions
@@ -332,6 +332,13 @@ def test_stock_workers_are_configured_by_variables() -> None:
         program=ProgramOptions(null_input=True),
         device_metrics_url="http://h:9400/metrics",
     )
+    words = {
+        "SCALETEST_WORKER_WORKLOAD": "thumbs.py:Thumbs",
+        "SCALETEST_WORKER_COMMAND": "--width 640",
+    }
+    assert Settings.from_environment(words).command == ("thumbs.py:Thumbs", "--width", "640")
+    with pytest.raises(UsageError, match="there is no workload 'thumb'"):
+        Settings.from_environment({"SCALETEST_WORKER_WORKLOAD": "thumb"})
     with pytest.raises(InvalidValue, match="TIME_LIMIT"):
         Settings.from_environment({"SCALETEST_WORKER_TIME_LIMIT": "soon"})
     with pytest.raises(
