@@ -6,11 +6,13 @@ lines and outputs may hold secrets.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import platform
 import re
 import socket
+import stat
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -36,6 +38,18 @@ def open_private(path: Path, mode: str, **options: Any) -> IO[Any]:
     return os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | _FLAGS[mode[0]], 0o600), mode, **options
     )
+
+
+def open_regular(path: str | Path, mode: str = "r", **options: Any) -> IO[Any]:
+    """Open a regular file for reading as `open` does; OSError for anything else.
+
+    Others may write into a volume: a FIFO would keep us waiting, and /dev/zero never ends.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(handle, mode, **options)
 
 
 def replace_private(path: Path, parts: Iterable[bytes], *, durable: bool = True) -> None:

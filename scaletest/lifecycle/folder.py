@@ -140,7 +140,7 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
 
     def _text(self, name: str) -> str:
         with self.trouble("read"):
-            return (self.path / name).read_text("utf-8", errors="replace")
+            return self.text(name, errors="replace")
 
 
 def new_run() -> str:

@@ -16,10 +16,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from scaletest.archive.environment import fresh_of, make_folder, open_private, replace_private
+from scaletest.archive.environment import (
+    fresh_of,
+    make_folder,
+    open_private,
+    open_regular,
+    replace_private,
+)
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import UNLABELLED, Labels
@@ -37,6 +44,9 @@ PROGRESS = "progress.json"
 LABELS, LABELS_LOCK = "labels.json", ".labels.lock"
 # More than labels need; a larger file is none of ours.
 MOST_LABEL_BYTES = 64 * 1024
+# In a file that is read whole, and in a line of the others: the objects that Python makes of it
+# take up to 25 times as much.
+MOST_CHARACTERS = 16 * 1024**2
 VALIDATION = "validation"
 
 
@@ -189,7 +199,7 @@ class RunFolder:
     def _is_held(self, lock: str) -> bool:
         try:
             # thousands of runs are listed: a Path costs more than the call
-            with open(f"{self.path}/{lock}") as file:  # noqa: PTH123
+            with open_regular(f"{self.path}/{lock}", "rb", buffering=0) as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -256,12 +266,28 @@ class RunFolder:
         """
         with self.trouble("read"):
             try:
-                content = (self.path / name).read_text(encoding="utf-8")
+                content = self.text(name)
             except FileNotFoundError:
                 return {}
-            except UnicodeDecodeError as error:
-                raise InvalidValue(f"{name} of run {self.name} is not text") from error
             return wire.load(content, f"{name} of run {self.name}")
+
+    def text(self, name: str, errors: str = "strict") -> str:
+        """All that a short file holds; InvalidValue for one that is too long or no text, OSError
+        for one that cannot be read. errors: as `open` has them.
+        """
+        try:
+            with open_regular(self.path / name, encoding="utf-8", errors=errors) as file:
+                return self._bounded(name, file.read(MOST_CHARACTERS + 1))
+        except UnicodeDecodeError as error:
+            raise InvalidValue(f"{name} of run {self.name} is not text") from error
+
+    def _bounded(self, name: str, text: str) -> str:
+        if len(text) > MOST_CHARACTERS:
+            raise InvalidValue(
+                f"{name} of run {self.name} is damaged: it has more than {MOST_CHARACTERS}"
+                f" characters{' in a line' if name.endswith('.jsonl') else ''}"
+            )
+        return text
 
     def write(self, name: str, document: Mapping[str, Any]) -> None:
         """Write a file of JSON whole or not at all."""
@@ -278,8 +304,10 @@ class RunFolder:
         """Whole lines; a last one without its end was being written when the run was killed."""
         with self.trouble("read"):
             try:
-                with (self.path / name).open(encoding="utf-8") as file:
-                    yield from (line for line in file if line.endswith("\n") and line.strip())
+                with open_regular(self.path / name, encoding="utf-8") as file:
+                    for line in iter(partial(file.readline, MOST_CHARACTERS + 1), ""):
+                        if self._bounded(name, line).endswith("\n") and line.strip():
+                            yield line
             except FileNotFoundError:
                 return
             except UnicodeDecodeError as error:

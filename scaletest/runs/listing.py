@@ -5,11 +5,12 @@ has changed.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path
 
 from scaletest.model.labels import TAG
@@ -40,21 +41,20 @@ class RunFilter:
     tags: tuple[str, ...] = ()
     name: str = ""
 
-    def wants(self, run: ListedRun) -> bool:
-        """Whether a run is one of them."""
-        return (
-            self.run_type in ("", run.kind)
-            and (not self.verdicts or (run.verdict or "none") in self.verdicts)
-            and set(self.tags) <= set(run.tags)
-            and any(
-                self.name in name or fnmatchcase(name, self.name) for name in (run.run, run.name)
-            )
-        )
-
 
 def chosen(runs: Iterable[ListedRun], wanted: RunFilter, order: str) -> list[ListedRun]:
     """The wanted runs, sorted by one of SORTS; the newest, the worst or the longest stands last."""
-    return sorted(filter(wanted.wants, runs), key=SORTS[order])
+    # fnmatch itself would keep 32,768 patterns, and anybody may ask a page for another one
+    fits = re.compile(translate(wanted.name)).match
+    shown = [
+        run
+        for run in runs
+        if wanted.run_type in ("", run.kind)
+        and (not wanted.verdicts or (run.verdict or "none") in wanted.verdicts)
+        and set(wanted.tags) <= set(run.tags)
+        and any(wanted.name in name or fits(name) for name in (run.run, run.name))
+    ]
+    return sorted(shown, key=SORTS[order])
 
 
 def tags_of(text: str) -> tuple[str, ...]:
@@ -98,20 +98,30 @@ class RunIndex:
         self._known: dict[str, _Known] = {}
         # what lies there and is no run, as it was then
         self._strangers: dict[str, tuple[int, int, int]] = {}
+        # of the last look: its number, and what it found
+        self._number, self._found = 0, (list[ListedRun](), 0)
         self._lock = threading.Lock()
 
     def look(self, patience_s: float) -> tuple[list[ListedRun], int]:
         """All runs, the oldest first, and how many are still to be read: reading ends after that
         time.
         """
+        # all who wait while somebody looks share the next look, which begins after they came
+        needed = self._number + 1
         with self._lock:
-            self._known, unread = self._compared()
-            until = self._clock() + patience_s
-            while unread:
-                self._read(unread.pop())
-                if self._clock() >= until:
-                    break
-            runs = list(map(_now, self._known.values()))
+            if self._number < needed:
+                self._number += 1
+                self._found = self._look(patience_s)
+            return self._found
+
+    def _look(self, patience_s: float) -> tuple[list[ListedRun], int]:
+        self._known, unread = self._compared()
+        until = self._clock() + patience_s
+        while unread:
+            self._read(unread.pop())
+            if self._clock() >= until:
+                break
+        runs = map(_now, self._known.values())
         return sorted(runs, key=lambda run: (run.began or "", run.run)), len(unread)
 
     def fill(self) -> None:

@@ -159,9 +159,11 @@ class ListedRun:
 def listed(folder: RunFolder) -> ListedRun:
     """A stored run for lists; one that is still measured is RUNNING."""
     in_use, labels = folder.in_use, folder.labels
-    run = ListedRun(
-        folder.name, in_use, str(folder.path), labels.name, list(labels.tags), labels.note
+    # a folder's name may hold bytes that are not UTF-8, which neither pages nor JSON can
+    name, path = (
+        text.encode(errors="backslashreplace").decode() for text in (folder.name, str(folder.path))
     )
+    run = ListedRun(name, in_use, path, labels.name, list(labels.tags), labels.note)
     running = str(VerdictKind.RUNNING) if in_use else None
     try:
         with folder.trouble("read"):

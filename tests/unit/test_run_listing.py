@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
 
 import pytest
 
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import Labels
 from scaletest.runs import listing
+from scaletest.runs.folder import (
+    ENVIRONMENT,
+    LABELS,
+    LOCK,
+    PROGRESS,
+    RECORDS,
+    RESULT,
+    SAMPLES,
+    STEPS,
+    RunFolder,
+)
 from scaletest.runs.listing import RunFilter, RunIndex, chosen, tags_of
 from scaletest.runs.places import named
 from scaletest.runs.registry import ListedRun
@@ -108,6 +125,102 @@ def test_who_looks_waits_no_longer_than_asked(tmp_path: Path) -> None:
     assert ([run.run for run in shown], unread) == (["b", "c"], 1)
     index.fill()
     assert [run.run for run in index.look(0.0)[0]] == ["a", "b", "c"]
+
+
+class CountingLock:
+    """A lock that tells how many have come for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.came = threading.Semaphore(0)
+
+    def __enter__(self) -> None:
+        self.came.release()
+        self._lock.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+
+
+def test_all_who_wait_while_somebody_looks_share_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(tmp_path / "runs", "one")
+    index, lock, first_may_end = RunIndex(tmp_path / "runs"), CountingLock(), threading.Event()
+    monkeypatch.setattr(index, "_lock", lock)
+    looks, compared = list[int](), index._compared
+
+    def count_look() -> object:
+        looks.append(1)
+        first_may_end.wait()
+        return compared()
+
+    monkeypatch.setattr(index, "_compared", count_look)
+    found = list[tuple[list[ListedRun], int]]()
+    threads = [threading.Thread(target=lambda: found.append(index.look(60.0))) for _ in range(9)]
+    threads[0].start()
+    lock.came.acquire()
+    for thread in threads[1:]:
+        thread.start()
+        lock.came.acquire()
+    first_may_end.set()
+    for thread in threads:
+        thread.join()
+    assert len(looks) == 2
+    assert [[run.run for run in runs] for runs, _ in found] == [["one"]] * 9
+
+
+def test_patterns_of_names_are_not_kept() -> None:
+    before = fnmatch._compile_pattern.cache_info().currsize  # type: ignore[attr-defined]
+    for number in range(20):
+        assert not chosen(RUNS, RunFilter(name=f"*{number}?[!a]*"), "began")
+    assert fnmatch._compile_pattern.cache_info().currsize == before  # type: ignore[attr-defined]
+
+
+def test_a_name_that_is_not_utf_8_is_listed_as_text(tmp_path: Path) -> None:
+    stored(tmp_path / "runs", os.fsdecode(b"\xff"))
+    (run,), _ = RunIndex(tmp_path / "runs").look(60.0)
+    assert (run.run, run.folder) == (r"\udcff", rf"{tmp_path}/runs/\udcff")
+
+
+def link_to_zero(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, link_to_zero])
+@pytest.mark.parametrize(
+    "name", [ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT, LABELS, LOCK, PROGRESS]
+)
+def test_nothing_but_regular_files_is_opened(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    stored(tmp_path / "runs", "one")
+    path = tmp_path / "runs" / "one" / name
+    path.unlink(missing_ok=True)
+    make(path)
+    (run,), _ = RunIndex(tmp_path / "runs").look(60.0)
+    assert (run.run, run.in_use) == ("one", False)
+    folder = RunFolder(path.parent)
+    for read in (folder.read, lambda name: list(folder.lines(name))):
+        with pytest.raises(UsageError, match="not a regular file"):
+            read(name)
+
+
+def test_a_file_or_a_line_without_end_is_refused(tmp_path: Path) -> None:
+    stored(tmp_path / "runs", "one")
+    folder = RunFolder(tmp_path / "runs" / "one")
+    for name in (RESULT, RECORDS):
+        with (folder.path / name).open("wb") as file:
+            file.truncate(1 << 30)
+    with pytest.raises(InvalidValue, match=r"more than 16777216 characters\n"):
+        folder.read(RESULT)
+    with pytest.raises(InvalidValue, match=r"more than 16777216 characters in a line"):
+        list(folder.lines(RECORDS))
 
 
 def test_damaged_runs_and_strangers_are_no_reason_to_fail(tmp_path: Path) -> None:

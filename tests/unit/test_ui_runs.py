@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -225,6 +226,14 @@ def test_hostile_names_tags_and_notes_are_text(archive: Archive) -> None:
         names = {tag for tag, _ in Page(response.text).tags}
         assert "img" not in names and response.text.count("<script") <= 1
         assert "\x1b" not in response.text
+
+
+def test_a_name_that_is_not_utf_8_is_shown_to_everybody(archive: Archive) -> None:
+    archive.add(os.fsdecode(b"bad\xff"))
+    archive.add("good")
+    for address in ("/runs", "/compare", "/live", "/compare?run=good&run=bad%ff"):
+        page = archive.page(address, 400 if "run=" in address else 200)
+        assert r"bad\udcff" in page.text
 
 
 # -- live
