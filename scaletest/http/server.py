@@ -4,8 +4,8 @@ It accepts no large bodies, and closes connections of peers that send or read to
 connections are taken, a new one replaces the one that has been silent for longest.
 
 A stranger's host name may point at this server's address (DNS rebinding), and then a browser lets
-the stranger's page read the server's pages. So a server answers only under a name that nobody
-outside can register, or that its user has allowed.
+the stranger's page read the server's pages. So a server answers only under a name that neither a
+stranger can register nor a neighbour can announce, or that its user has allowed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from waitress.task import ErrorTask
 from scaletest.model.errors import InvalidValue, UsageError
 
 HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
-# Endings that nobody can register.
-INNER = (".localhost", ".local", ".internal", ".svc")
+# Endings that nobody can register, and that no neighbour on the network can announce by mDNS or
+# DHCP as he can any name in .local or without a dot.
+INNER = (".localhost", ".internal", ".svc", ".svc.cluster.local")
 
 
 def checked_hosts(names: Iterable[str]) -> frozenset[str]:
@@ -46,7 +47,9 @@ def checked_hosts(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Whether a Host header is safe: an IP address, localhost, a known name, or no dot."""
+    """Whether a Host header is safe: an IP address, localhost, this machine, a name of a cluster,
+    or an allowed one.
+    """
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
@@ -55,7 +58,9 @@ def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
         ipaddress.ip_address(name)
         return True
     except ValueError:
-        return "." not in name or name.endswith(INNER) or name in allowed
+        here = socket.gethostname().lower()
+        # HTTP/1.0 has no Host, and no browser sends it
+        return name in ("", "localhost", here, *allowed) or name.endswith(INNER)
 
 
 THREADS = 4

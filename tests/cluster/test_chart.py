@@ -257,11 +257,13 @@ def test_a_client_accepts_the_host_names_of_its_service_and_ingress(helm: str) -
         "args"
     ]
     names = [word.partition("=")[2] for word in arguments if word.startswith("--allow-host=")]
-    assert names == ["trial-scaletest-sleep-client.bench", "bench.example.org", "tls.example.org"]
+    service = "trial-scaletest-sleep-client"
+    assert names == [service, f"{service}.bench", "bench.example.org", "tls.example.org"]
     # the client itself takes them
     checked("", names)
     # and the exporter that of its Service
     exporter = dict(pod_specs(rows))["Deployment/trial-scaletest-exporter"]["containers"][0]
+    assert "--allow-host=trial-scaletest-exporter" in exporter["args"]
     assert "--allow-host=trial-scaletest-exporter.bench" in exporter["args"]
 
 

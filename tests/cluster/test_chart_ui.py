@@ -68,14 +68,14 @@ def test_the_pages_have_no_rights_in_the_cluster(helm: str) -> None:
 
 def test_the_names_of_service_and_ingress_are_allowed_without_a_token(helm: str) -> None:
     names = hosts(rendered(helm, ingress=INGRESS))
-    assert names == [f"{NAME}.bench", "bench.example.org", "tls.example.org"]
+    assert names == [NAME, f"{NAME}.bench", "bench.example.org", "tls.example.org"]
     # the pages themselves take them
     checked("/pages", names)
 
 
 def test_with_a_token_the_name_of_the_ingress_needs_it(helm: str) -> None:
     rows = rendered(helm, ingress=INGRESS, token={"existingSecret": "own", "key": "word"})
-    assert hosts(rows) == [f"{NAME}.bench"]
+    assert hosts(rows) == [NAME, f"{NAME}.bench"]
     assert "--prefix=/pages" in arguments(rows)
     (variable,) = (row for row in pod(rows)["containers"][0]["env"] if "TOKEN" in row["name"])
     assert variable == {

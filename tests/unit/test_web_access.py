@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import socket
 
 import pytest
 
@@ -63,7 +64,9 @@ def test_a_browser_without_fetch_metadata_must_come_from_our_page(
         ("127.0.0.1:9996", True),
         ("[::1]:9996", True),
         ("10.96.0.7", True),
-        ("scaletest-client:9996", True),
+        (f"{socket.gethostname()}:9996", True),
+        ("scaletest-client:9996", False),
+        ("neighbour.local", False),
         ("client.validation.svc:9996", True),
         ("client.validation.svc.cluster.local.", True),
         ("tester.example.com", True),
