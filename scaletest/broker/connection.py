@@ -206,7 +206,8 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
         # an unknown option would raise only when the first connection is made
         pool: Any = client.connection_pool
         pool.connection_class(**pool.connection_kwargs)
-    except (ValueError, TypeError) as error:
+    # redis-py has an error of its own for a wrong ssl_cert_reqs
+    except (ValueError, TypeError, exceptions.RedisError) as error:
         raise InvalidValue(
             f"the Redis URL {masked(url)!r} cannot be read: {_why(url, error)}",
             hint=(
@@ -219,10 +220,13 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
 
 def _why(url: str, error: Exception) -> str:
     """Why a URL cannot be read, without parts of a password that was parsed as something else."""
-    if "@" in url and "@" not in urlsplit(url).netloc:
+    # not by urlsplit, which takes brackets for those of an IPv6 address
+    authority = re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0]
+    login = authority.rpartition("@")[0]
+    if "@" in url and (not login or "[" in login or "]" in login):
         return (
-            "a sign in its user or password must be percent-encoded, as / by %2F, ? by %3F and #"
-            " by %23"
+            "a sign in its user or password must be percent-encoded, as / by %2F, ? by %3F, # by"
+            " %23 and [ by %5B"
         )
     return str(error)
 

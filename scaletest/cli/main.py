@@ -6,6 +6,7 @@ import errno
 import importlib
 import io
 import os
+import resource
 import sys
 import traceback
 from collections.abc import Mapping
@@ -48,6 +49,8 @@ COMMANDS = {
 
 # No bug of ours: there is no room for what we write.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Nor this: a process may open too few files.
+TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 # Nor this: the path that we were given, or the user's own folders, cannot be used.
 CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 
@@ -254,6 +257,11 @@ def _unexpected(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in FULL:
         return _explained(
             UsageError(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
+        )
+    if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return _explained(
+            UsageError(f"too many open files: the limit is {most}", hint="raise it: ulimit -n 1024")
         )
     if isinstance(error, OSError) and error.errno in CLOSED and error.filename:
         return _explained(

@@ -129,6 +129,19 @@ def test_a_folder_without_permission_is_a_usage_error(
     assert "Traceback" not in errors
 
 
+def test_too_few_open_files_are_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: Path, **options: Any) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert run(["runs", "list"]) == 2
+    errors = capsys.readouterr().err
+    assert "error: too many open files: the limit is " in errors and "ulimit -n" in errors
+    assert "Traceback" not in errors
+
+
 def test_a_benchmark_refuses_a_file_as_its_scratch_folder(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

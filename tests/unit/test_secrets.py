@@ -77,12 +77,29 @@ def test_the_url_of_a_service_is_shown_without_login_and_query_values(
 
 @pytest.mark.parametrize(
     "password",
-    ["S3CRET/x", "S3CRET?x", "S3CRET#x", "x/S3CRET", "x?S3CRET", "x#S3CRET", "x:S3CRET/"],
+    [
+        "S3CRET/x",
+        "S3CRET?x",
+        "S3CRET#x",
+        "x/S3CRET",
+        "x?S3CRET",
+        "x#S3CRET",
+        "x:S3CRET/",
+        "x[S3CRET",
+    ],
 )
 def test_the_error_of_an_invalid_url_hides_its_password(password: str) -> None:
     with pytest.raises(InvalidValue, match="percent-encoded") as caught:
         prepare(f"redis://user:{password}@host:6379/0")
     assert SECRET not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "url", ["rediss://h/0?ssl_cert_reqs=some", "sentinel://h/m/0?ssl=true&ssl_cert_reqs=some"]
+)
+def test_a_wrong_ssl_cert_reqs_is_a_wrong_url(url: str) -> None:
+    with pytest.raises(InvalidValue, match=r"cannot be read: .*: some"):
+        prepare(url)
 
 
 def test_workloads_get_no_secrets_of_ours() -> None:
