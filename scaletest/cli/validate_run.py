@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.stopping import (
@@ -21,10 +21,11 @@ from scaletest.cli.output import Output
 from scaletest.cli.watching import watched
 from scaletest.model import Plan
 from scaletest.model.labels import Labels
-from scaletest.runs.registry import report
+from scaletest.runs.registry import report_of
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.launch import doubts, resume, start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
+from scaletest.validation.run_type import RUN_TYPE
 from workers import before_run
 
 # What may stand beside --resume.
@@ -65,7 +66,9 @@ def resumed(run: str, place: ValidationPlace, output: Output, watch: WatchOption
 
 def _show(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
     data = {**result.to_dict(), "folder": str(folder.path)}
-    return stored.deliver_ended(report(folder), output, data)
+    # the result of this process, which has also what found no room on the disk
+    judged = replace(RUN_TYPE.judge(folder), result=result)
+    return stored.deliver_ended(report_of(folder, judged), output, data)
 
 
 def show_plan(plan: Plan, output: Output) -> None:

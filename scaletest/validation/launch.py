@@ -16,7 +16,7 @@ from scaletest.model import Background, Plan
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.verdict import parse_of_steps
-from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.folder import RunFolder
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import stopping
@@ -187,13 +187,10 @@ def _validate(
         if target:
             progress.warn([*doubts_before(plan, devices), *target.warnings])
             backend, load, samples = target.set_up(plan, runner, stack)
-            result = runner.run(backend, load, samples=samples)
-        else:
-            site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
-            progress.warn(doubts_before(plan, devices))
-            result = _run_here(plan, runner, site)
-        folder.write(RESULT, result.to_dict())
-    return result
+            return runner.run(backend, load, samples=samples)
+        site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
+        progress.warn(doubts_before(plan, devices))
+        return _run_here(plan, runner, site)
 
 
 def _look(place: ValidationPlace) -> Callable[[], list[str]]:

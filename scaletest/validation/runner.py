@@ -32,7 +32,7 @@ from scaletest.analysis.stopping import (
 )
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Measurement, Plan, Record, VerdictKind, wire
-from scaletest.model.errors import WaitTimeout
+from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.render.numbers import percent, plural, significant
 from scaletest.runs.folder import RESULT, elapsed_s
 from scaletest.runs.progress import Progress
@@ -169,7 +169,9 @@ class ValidationRunner:
             self._measure_pairs(backend, load)
         finally:
             self._collector.close()
-        return self.result()
+        result = self.result()
+        self._store(lambda: self._folder.write(RESULT, result.to_dict()))
+        return result
 
     def _measure_pairs(self, backend: Backend, load: Load) -> None:
         for number in count():
@@ -277,14 +279,25 @@ class ValidationRunner:
             measurement = replace(measurement, requests=len(rows))
             self._measurements.append(measurement)
             others, self._saved = self._background[self._saved :], len(self._background)
-            self._folder.add(measurement, [*rows, *others])
+            self._store(lambda: self._folder.add(measurement, [*rows, *others]))
         self._collector.collect()
         result = self.result()
-        self._folder.write(RESULT, result.to_dict())
+        self._store(lambda: self._folder.write(RESULT, result.to_dict()))
         for step in result.steps:
             if step.workers == measurement.workers and rows:
                 self._progress.step(_line(self._plan, step, measurement))
         self._progress.step_ended()
+
+    def _store(self, write: Callable[[], None]) -> None:
+        """Write into the run's folder. Where that fails, as on a full disk, the run ends as by a
+        signal, so that what was measured is still judged and shown.
+        """
+        try:
+            write()
+        except UsageError as error:
+            if error.message != self._stopped_by:
+                self._progress.warn([error.message])
+            self.stop(error.message)
 
     def _wait_ready(self, workers: int, backend: Backend) -> None:
         deadline = self._clock() + self._ready_s

@@ -4,6 +4,7 @@ again.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import random
 from collections.abc import Callable
@@ -252,6 +253,31 @@ def test_a_warning_from_before_the_first_load_is_stored_and_kept_on_resume(
     )
     assert again.result().warnings[0] == result["noticed"][0]
     assert RUN_TYPE.judge(folder).result.warnings[0] == result["noticed"][0]
+
+
+def test_a_full_disk_ends_the_run_with_what_was_measured(
+    folder: ValidationFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    def fill_disk() -> None:
+        if (folder.path / "steps.jsonl").exists():
+            monkeypatch.setattr("scaletest.runs.folder.open_private", refuse)
+            monkeypatch.setattr("scaletest.archive.environment.open_private", refuse)
+
+    # given a disk that is full once the first step is stored
+    result = validated(planned(2), folder, Site(shared(0), fill_disk))
+    assert [step["workers"] for step in result["steps"]] == [1, 2]
+    reason = "run run cannot be written: No space left on device"
+    assert result["verdict"]["reason"] == f"interrupted: {reason}"
+    # when there is room again and it goes on, expect a result as if nothing had happened
+    monkeypatch.undo()
+    stored = folder.load()
+    assert [measurement.key for measurement in stored.measurements] == [(1, 0)]
+    result = validated(planned(2), folder, Site(shared(0)), stored)
+    assert result["verdict"]["kind"] == "PASS", result["verdict"]
+    assert measured(folder) == [(1, 0), (2, 0), (2, 1), (1, 1)]
 
 
 def test_an_interrupted_step_is_measured_again(folder: ValidationFolder) -> None:
