@@ -46,8 +46,11 @@ def open_regular(path: str | Path, mode: str = "r", **options: Any) -> IO[Any]:
     Others may write into a volume: a FIFO would keep us waiting, and /dev/zero never ends.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    mode_bits = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode_bits):
         os.close(handle)
+        if stat.S_ISDIR(mode_bits):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return os.fdopen(handle, mode, **options)
 
