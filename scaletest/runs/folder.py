@@ -145,6 +145,20 @@ class RunFolder:
         """The name of its run type."""
         return self.layout.kind or str(self.read(PLAN).get("kind", VALIDATION))
 
+    @property
+    def stored_verdict(self) -> str:
+        """The verdict that it got when it was measured; "" where none is stored."""
+        try:
+            verdict = self.read(RESULT).get("verdict")
+        except (InvalidValue, UsageError):
+            return ""
+        return str(verdict.get("kind") or "") if isinstance(verdict, dict) else ""
+
+    @property
+    def file_bytes(self) -> int:
+        """How much its files hold together."""
+        return sum(map(self.size, self.layout.files))
+
     @contextmanager
     def trouble(self, verb: str) -> Iterator[None]:
         """Files that cannot be used, as a UsageError: a full disk, a folder that is gone or may not

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from scaletest.model.labels import TAG
 from scaletest.model.verdict import VerdictKind
-from scaletest.runs.folder import ENVIRONMENT, LABELS, RESULT, RunFolder
+from scaletest.runs.folder import RunFolder
 from scaletest.runs.places import opened, places
 from scaletest.runs.registry import ListedRun, listed
 
@@ -155,7 +155,7 @@ class RunIndex:
 
 # How long the index reads before others may look, and how long it leaves them the lock, which it
 # would take again at once.
-FILL_S, REST_S = 0.05, 0.01
+FILL_S, REST_S = 0.25, 0.01
 
 
 def _folders(place: Path) -> list[str]:
@@ -168,7 +168,7 @@ def _folders(place: Path) -> list[str]:
 
 
 def _signature(folder: RunFolder) -> Signature:
-    return signature(folder.path, (folder.layout.plan, ENVIRONMENT, RESULT, LABELS))
+    return signature(folder.path, folder.layout.files)
 
 
 def _now(known: _Known) -> ListedRun:

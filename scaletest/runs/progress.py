@@ -11,7 +11,6 @@ from dataclasses import replace
 from threading import Lock
 
 from scaletest.model.checks import cut
-from scaletest.model.errors import ScaletestError
 from scaletest.model.run_progress import (
     LONGEST_LINE,
     MOST_LINES,
@@ -23,7 +22,7 @@ from scaletest.model.run_progress import (
 from scaletest.model.verdict import VerdictKind
 from scaletest.render.numbers import whole_duration
 from scaletest.render.text import clean
-from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress_keeper import ProgressKeeper
 
 # A log that is silent for so long gets a line that says how far the run is.
@@ -160,11 +159,7 @@ class Progress:
         says something.
         """
         assert self._folder is not None  # a run has begun
-        try:
-            verdict = self._folder.read(RESULT).get("verdict")
-        except ScaletestError:
-            return
-        kind = str(verdict.get("kind")) if isinstance(verdict, dict) else ""
+        kind = self._folder.stored_verdict
         if kind == VerdictKind.INVALID and not is_final:
             kind = str(VerdictKind.RUNNING)
         self._change(verdict=cut(kind, 10))

@@ -21,6 +21,8 @@ from scaletest.runs.folder import ENVIRONMENT, PLAN, RESULT, RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
 
 RUNS = "runs"
+# Runs with more in their files are not judged anew for a list, since that takes half a second each.
+MOST_LISTED_BYTES = 8 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,12 @@ def report_of(folder: RunFolder, judged: JudgedRun) -> Report:
     """The report of a run that is judged already."""
     module, _, function = TYPES[type_of(folder).name].report.partition(":")
     unlabelled = cast(Report, getattr(import_module(module), function)(judged))
-    return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels))
+    verdict, before = unlabelled.head.verdict, folder.stored_verdict
+    if verdict.kind is not VerdictKind.RUNNING and before not in ("", str(verdict.kind)):
+        # in the reason, which every format shows beside the verdict
+        mark = f"judged anew: it was {cut(before, 10)} when it was measured"
+        verdict = replace(verdict, reason=f"{verdict.reason} ({mark})")
+    return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels, verdict=verdict))
 
 
 def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> Comparison:
@@ -122,7 +129,8 @@ class ListedRun:
     """A run as lists show it; what cannot be read is None, and `problem` says why.
 
     run: the name of its folder. name, tags, note: its labels. in_use: whether a process measures it
-    or goes on with it now. curve: its main measure, step by step.
+    or goes on with it now. verdict: as its report has it. verdict_before: when it was measured,
+    where that was another one. curve: its main measure, step by step.
     """
 
     run: str
@@ -139,6 +147,7 @@ class ListedRun:
     elapsed_s: float | None = None
     curve: list[float] = field(default_factory=list)
     problem: str = ""
+    verdict_before: str = ""
 
     @property
     def when(self) -> str:
@@ -149,6 +158,11 @@ class ListedRun:
     def judged(self) -> str:
         """Its verdict, or that there is none."""
         return cut(self.verdict or "none", 10)
+
+    @property
+    def change(self) -> str:
+        """What its verdict was when it was measured; "" where it is the same."""
+        return f"was {cut(self.verdict_before, 10)}" if self.verdict_before else ""
 
     @property
     def subject(self) -> str:
@@ -173,8 +187,14 @@ def listed(folder: RunFolder) -> ListedRun:
             curve = own.curve(folder, result)
     except (ScaletestError, OSError) as error:
         return replace(run, verdict=running, problem=str(error))
-    stored = result.get("verdict")
-    kind = stored.get("kind") if isinstance(stored, dict) else None
+    verdict, problem = folder.stored_verdict, ""
+    before = verdict
+    if running is None and folder.file_bytes <= MOST_LISTED_BYTES:
+        try:
+            verdict = str(judge(folder).verdict.kind)
+        except Exception as error:
+            # one run that cannot be judged must not hide the others
+            verdict, problem = "", str(error)
     elapsed_s = result.get("elapsed_s")
     return replace(
         run,
@@ -182,7 +202,9 @@ def listed(folder: RunFolder) -> ListedRun:
         began=str(began or "") or None,
         workload=plan.workload,
         steps=list(plan.steps),
-        verdict=running or str(kind or "") or None,
+        verdict=running or verdict or None,
+        verdict_before=before if running is None and before != verdict else "",
+        problem=problem,
         elapsed_s=elapsed_s if isinstance(elapsed_s, int | float) else None,
         curve=curve,
     )

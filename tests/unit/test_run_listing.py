@@ -14,7 +14,7 @@ import pytest
 
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import Labels
-from scaletest.runs import listing
+from scaletest.runs import listing, registry
 from scaletest.runs.folder import (
     ENVIRONMENT,
     LABELS,
@@ -107,7 +107,7 @@ def test_the_index_reads_again_what_has_changed_and_nothing_else(
     # while it is measured, and when its process was killed, expect what is true now
     with folder.locked():
         assert [run.verdict for run in index.look(60.0)[0]] == ["RUNNING"]
-    assert [run.verdict for run in index.look(60.0)[0]] == [None]
+    assert [run.verdict for run in index.look(60.0)[0]] == ["FAIL"]
 
 
 def test_who_looks_waits_no_longer_than_asked(tmp_path: Path) -> None:
@@ -125,6 +125,19 @@ def test_who_looks_waits_no_longer_than_asked(tmp_path: Path) -> None:
     assert ([run.run for run in shown], unread) == (["b", "c"], 1)
     index.fill()
     assert [run.run for run in index.look(0.0)[0]] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("stored_kind", ["PASS", "FAIL"])
+def test_lists_and_reports_have_one_verdict_and_mark_another_one(
+    tmp_path: Path, stored_kind: str
+) -> None:
+    folder = runs.stored(tmp_path / "one", runs.LIMITED, runs.limited_steps())
+    folder.write(RESULT, {"verdict": {"kind": stored_kind}})
+    shown, verdict = registry.listed(folder), registry.report(folder).head.verdict
+    assert shown.verdict == str(verdict.kind) == "FAIL"
+    changed = stored_kind == "PASS"
+    assert shown.change == ("was PASS" if changed else "")
+    assert ("judged anew: it was PASS when it was measured" in verdict.reason) == changed
 
 
 class CountingLock:
