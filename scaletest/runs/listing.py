@@ -155,7 +155,7 @@ class RunIndex:
 
 # How long the index reads before others may look, and how long it leaves them the lock, which it
 # would take again at once.
-FILL_S, REST_S = 0.25, 0.01
+FILL_S, REST_S = 0.05, 0.01
 
 
 def _folders(place: Path) -> list[str]:

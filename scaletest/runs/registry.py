@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import cast
 
+from scaletest import __version__
 from scaletest.analysis.comparison import Comparison, Side
 from scaletest.analysis.comparison import compare as compare_sides
 from scaletest.model.checks import cut
@@ -183,19 +184,22 @@ def listed(folder: RunFolder) -> ListedRun:
         with folder.trouble("read"):
             own = type_of(folder)
             plan = own.plan(folder.read(folder.layout.plan))
-            began, result = folder.read(ENVIRONMENT).get("began"), folder.read(RESULT)
+            environment, result = folder.read(ENVIRONMENT), folder.read(RESULT)
             curve = own.curve(folder, result)
     except (ScaletestError, OSError) as error:
         return replace(run, verdict=running, problem=str(error))
     verdict, problem = folder.stored_verdict, ""
     before = verdict
-    if running is None and folder.file_bytes <= MOST_LISTED_BYTES:
+    # what this version judged when it was measured it would judge alike, which spares thousands of
+    # runs that are listed
+    stale = environment.get("scaletest", __version__) != __version__ or not before
+    if running is None and stale and folder.file_bytes <= MOST_LISTED_BYTES:
         try:
             verdict = str(judge(folder).verdict.kind)
         except Exception as error:
             # one run that cannot be judged must not hide the others
             verdict, problem = "", str(error)
-    elapsed_s = result.get("elapsed_s")
+    began, elapsed_s = environment.get("began"), result.get("elapsed_s")
     return replace(
         run,
         kind=own.name,

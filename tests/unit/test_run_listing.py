@@ -133,6 +133,7 @@ def test_lists_and_reports_have_one_verdict_and_mark_another_one(
 ) -> None:
     folder = runs.stored(tmp_path / "one", runs.LIMITED, runs.limited_steps())
     folder.write(RESULT, {"verdict": {"kind": stored_kind}})
+    folder.write(ENVIRONMENT, {"scaletest": "0.0.9"})
     shown, verdict = registry.listed(folder), registry.report(folder).head.verdict
     assert shown.verdict == str(verdict.kind) == "FAIL"
     changed = stored_kind == "PASS"

@@ -18,7 +18,6 @@ from scaletest.model.run_progress import RunProgress
 from scaletest.render.contents import Report
 from scaletest.render.encoding import encode, outline
 from scaletest.report.validation.report import validation_report
-from scaletest.runs import listing
 from scaletest.runs.folder import PROGRESS, RESULT, RunFolder
 from scaletest.ui import live, reading, reports
 from scaletest.ui import runs as runs_page
@@ -81,11 +80,6 @@ def test_a_list_is_chosen_sorted_and_cut_into_pages(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs_page, "AT_ONCE", 2)
-    # all have the records of a FAIL, so take the verdicts that are stored with them
-    read = listing.listed
-    monkeypatch.setattr(
-        listing, "listed", lambda folder: replace(read(folder), verdict=folder.stored_verdict)
-    )
     for name, verdict in (("a", "PASS"), ("b", "FAIL"), ("c", "PASS")):
         archive.add(name, verdict={"kind": verdict})
     first = archive.page("/runs?sort=verdict&type=validation")
