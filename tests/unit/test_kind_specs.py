@@ -26,7 +26,8 @@ def test_the_torch_workload_accepts_the_arguments_of_the_kind(model: str, mode: 
     spec = {"model": model, "benchmarkType": mode, "inputBatchSize": 8, "batches": 3}
     torch_benchmark = benchmark.read({"kind": "PyTorch", "spec": spec})
     (task,) = torch_benchmark.kind.tasks(torch_benchmark.spec, ExecutionSite({}))
-    work = torch.from_words(json.loads(task.argv[4]))
+    _, words = json.loads(task.argv[4])
+    work = torch.from_words(words)
     assert (work.model, work.train, work.device, work.batch, work.batches) == (
         model,
         mode == "train",
