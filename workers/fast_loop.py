@@ -220,7 +220,10 @@ class FastLoop:
             )
             done = None
             if isinstance(taken, Taken):
-                if taken.client:
+                if self._stopping.requested:
+                    # told to stop while Redis answered: another worker can begin at once
+                    self._put_back(taken)
+                elif taken.client:
                     done = self._run(taken)
                 elif (job := self._rq_jobs.fetch(taken)) is not None:
                     return job

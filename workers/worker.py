@@ -334,6 +334,7 @@ class Worker(SimpleWorker):
         """
         if self._booting or self._leaving.is_set():  # it is about to end anyway
             self._stopping.request()
+            self._stopping.interrupt.set()  # a workload may take minutes to get ready
             return
         if self._lane is None:
             super()._shutdown()  # type: ignore[no-untyped-call]

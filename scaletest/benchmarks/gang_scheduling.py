@@ -140,7 +140,8 @@ def _wait(container: Document) -> Document:
     file = f"{manifests.FOLDER}/{manifests.MEASURING}"
     return {
         "name": "wait",
-        "command": ["sh", "-c", f"until [ -s {file} ]; do sleep 0.2; done"],
+        # the first process of a container ends at SIGTERM only where it handles it
+        "command": ["sh", "-c", f"trap exit TERM; until [ -s {file} ]; do sleep 0.2; done"],
         "volumeMounts": [
             mount for mount in container["volumeMounts"] if mount["mountPath"] == manifests.FOLDER
         ],

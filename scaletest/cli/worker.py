@@ -6,7 +6,6 @@ With --once it runs one request without Redis, and shows its result and where it
 from __future__ import annotations
 
 import signal
-import sys
 
 import click
 
@@ -15,6 +14,7 @@ from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
+from scaletest.runs.stopping import leave_at_once
 from workers.runtime import Serving, Settings
 
 
@@ -226,7 +226,7 @@ def command(
         )
     # until the worker has its own handlers there is nothing to drain
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(0))
+        signal.signal(number, leave_at_once)
     # imports RQ and redis, which neither --help nor --once needs
     from scaletest.cli.serving import serve_shown
 

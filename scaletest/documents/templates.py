@@ -45,7 +45,8 @@ TESTS = ("defined", "undefined", "none")
 _WHOLE = re.compile(r"\s*\{\{((?!\{\{).)*\}\}\s*", re.DOTALL)
 _MISTAKES = (
     *(TemplateError, TypeError, ValueError, LookupError, AttributeError),
-    *(ArithmeticError, MemoryError, RecursionError),
+    # Python's own of a number that only looks like one, and YAML's of what it cannot write
+    *(ArithmeticError, MemoryError, RecursionError, SyntaxError, yaml.YAMLError),
 )
 
 

@@ -161,7 +161,7 @@ def parse_address(text: str) -> tuple[str, int]:
     """ADDRESS:PORT, [IPV6]:PORT or :PORT (all addresses)."""
     host, separator, port = text.rpartition(":")
     bare_ipv6 = ":" in host and not host.startswith("[")
-    if not separator or bare_ipv6 or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    if not separator or bare_ipv6 or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise InvalidValue(
             f"{text!r} is not an address to listen on",
             hint="write ADDRESS:PORT, as in 127.0.0.1:9996",

@@ -218,8 +218,9 @@ def test_the_image_runs_as_any_numeric_user(podman: Podman) -> None:
 def test_a_worker_and_a_client_and_an_exporter_of_the_image(
     podman: Podman, work: Start, background: Start, server_container: str, queues: Queues
 ) -> None:
-    # given a worker that is the first process of a restricted container
+    # given a worker in a restricted container, whose first process is an init
     worker = work()
+    assert podman("exec", worker, "cat", "/proc/1/comm") == "tini\n"
     inside = [
         f"--network=container:{server_container}",
         "--env=SCALETEST_REDIS_URL=redis://127.0.0.1:6379/0",

@@ -1,16 +1,18 @@
-"""Workers are told to stop while Redis is away: the idle end soon, the others wait, nothing is
-lost.
+"""Workers are told to stop at any moment of their lives: before they serve, while they take a
+request, while Redis is away. The idle end soon, the others wait, nothing is lost.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,32 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.model import Request
-from tests.conftest import Gate, eventually, program, wait_for
+from tests.conftest import Gate, eventually, missing, need, processes_with, program, wait_for
 from workers.worker import Worker, rq_serving
 
 BEATS = 20
 # One try in two seconds while twenty heartbeats fail, five a second; the defect made thousands.
 MANY = 100
+# A process of its own namespace of processes, as the first one of a container: the kernel does
+# nothing there at a signal without a handler.
+FIRST = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+# Stands for a package that the program imports, and takes until nobody writes to it any more.
+SLOW_IMPORT = "open({!r}).read()\nraise SystemExit(9)\n"
+# Stands for one whose import is told to stop in a finaliser, where Python only prints exceptions.
+TOLD_IN_FINALISER = """
+import signal
+class Lock:
+    def __del__(self): signal.raise_signal(signal.SIGTERM)
+Lock()
+raise SystemExit(9)
+"""
+# Takes minutes to get ready.
+SLOW_TO_PREPARE = """
+import time
+class Workload:
+    def __init__(self): time.sleep(600)
+    def run(self): pass
+"""
 Launch = Callable[..., subprocess.Popen[bytes]]
 
 
@@ -94,6 +116,96 @@ def submit(client: Client, *arguments: str) -> str:
 def blocks(redis: Any) -> bool:
     """Whether a worker waits for a request."""
     return any(row["cmd"] == "blmove" and "b" in row["flags"] for row in redis.client_list())
+
+
+def with_package(folder: Path, name: str, source: str) -> dict[str, str]:
+    """Write a package, and return the environment of a program that imports it before any other of
+    that name.
+    """
+    (folder / f"{name}.py").write_text(source)
+    return {**os.environ, "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
+
+
+def test_the_first_process_of_a_container_ends_at_a_signal_while_it_still_imports(
+    tmp_path: Path,
+) -> None:
+    need("unshare")
+    if os.geteuid() != 0:
+        missing("root, who can make a first process")
+    # given a worker that is the first process and imports
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    environment = with_package(tmp_path, "click", SLOW_IMPORT.format(str(pipe)))
+    outer = subprocess.Popen([*FIRST, *program("worker")], env=environment)
+    with pipe.open("w"):  # as soon as it reads
+        (inner,) = processes_with("\0".join(program("worker")[1:]))
+        # when it is told to stop
+        os.kill(inner, signal.SIGTERM)
+        # expect that it does, as anywhere else
+        assert outer.wait(120) == 128 + signal.SIGTERM
+
+
+def test_a_signal_in_a_finaliser_ends_a_worker_that_imports(tmp_path: Path) -> None:
+    environment = with_package(tmp_path, "rq", TOLD_IN_FINALISER)
+    assert subprocess.run(program("worker"), env=environment, check=False).returncode == 0
+
+
+def test_a_worker_whose_workload_still_gets_ready_ends_at_once(
+    start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    slow = tmp_path / f"slow_{os.getpid()}.py"
+    slow.write_text(SLOW_TO_PREPARE)
+    worker = start("--workload", f"{slow}:Workload", wait=False)
+    eventually(lambda: len(processes_with(slow.name)) == 2)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(120) == 0
+    assert processes_with(slow.name) == []
+
+
+def test_a_request_that_comes_with_the_signal_goes_back_at_once(
+    client: Client, start: Callable[..., subprocess.Popen[bytes]], queues: Queues, redis: Any
+) -> None:
+    # given a worker that waits for a request, and gets no processor
+    told = start("--name", "told")
+    eventually(lambda: blocks(redis))
+    told.send_signal(signal.SIGSTOP)
+    # when Redis gives it one, and it is told to stop before it can see that
+    name = submit(client, "0")
+    eventually(lambda: queues.state("q").running == 1)
+    told.send_signal(signal.SIGTERM)
+    told.send_signal(signal.SIGCONT)
+    # expect it not to begin the request, which is nobody's now, and was never tried
+    assert told.wait(120) == 0
+    state = queues.state("q")
+    assert (state.waiting, state.running, state.balance) == (1, 0, 0)
+    start("--name", "other")
+    reply = wait_for(client, 1)[name]
+    assert (reply.worker, reply.attempts) == ("other", 1)
+
+
+def test_no_request_waits_for_the_lease_of_a_worker_that_was_told_to_stop(
+    client: Client, start: Callable[..., subprocess.Popen[bytes]], queues: Queues
+) -> None:
+    # given one worker that stays, and a request for it and each that will not
+    start()
+    chance = random.Random(35)
+    moments_s = [chance.uniform(0.0, 1.0) for _ in range(16)]
+    names = []
+    # when workers begin and are told to stop, at any moment from their start to their work
+    for moment_s in moments_s:
+        names += [submit(client, "0.02") for _ in range(10)]
+        worker = start(wait=False)
+        with suppress(subprocess.TimeoutExpired):
+            worker.wait(moment_s)
+        worker.send_signal(signal.SIGTERM)
+        # expect the end of each: before the worker has a handler the kernel ends it
+        assert worker.wait(120) in (0, -signal.SIGTERM)
+    # expect that nobody had to take a request back after them
+    replies = wait_for(client, len(names))
+    assert {reply.attempts for reply in replies.values()} == {1}
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.waiting, state.balance) == (len(names), 0, 0)
+    assert "requeued" not in state.counters
 
 
 def test_an_idle_worker_ends_without_a_redis_that_hangs(

@@ -54,6 +54,8 @@ def test_templates_use_values_and_nothing_else() -> None:
         ("{{ p.number + 11e999 }}", "a number without end is not allowed", "NAME"),
         ("{{ p.number * 9e18 }}", "the result is too large", "NAME"),
         ("{{ " + "p and " * 300 + "p }}", "more than 20 levels are nested", "NAME"),
+        ("{{ 1e9\uff11 }}", "cannot be filled in", "NAME"),
+        ("{{ p.gone | toyaml }}", "cannot be filled in", "NAME"),
         ("{{ '[1' }}", "makes is not valid YAML", "correct it"),
     ],
 )

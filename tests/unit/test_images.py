@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -17,6 +20,30 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DOCKERFILES = sorted(
     [*(ROOT / "dockerfiles").glob("*Dockerfile"), *(ROOT / "hack/stand-ins").glob("*Dockerfile")]
 )
+
+
+def containers_of(document: Any) -> Iterator[dict[str, Any]]:
+    """All containers in a document of Kubernetes, wherever they stand."""
+    for key, value in document.items() if isinstance(document, dict) else enumerate(document):
+        if key == "containers":
+            yield from value
+        elif isinstance(value, dict | list):
+            yield from containers_of(value)
+
+
+def test_the_first_process_of_every_container_of_the_chart_is_an_init() -> None:
+    assert 'ENTRYPOINT ["tini", "--", "scaletest"]' in text("Dockerfile")
+    rendered = sorted((ROOT / "tests/cluster/golden/chart").glob("*.yaml"))
+    ours = [
+        container
+        for path in rendered
+        for document in yaml.safe_load_all(path.read_text())
+        for container in containers_of(document or {})
+        if container["image"].startswith("scaletest")
+    ]
+    assert len(ours) > len(rendered)
+    # a command would take its place
+    assert not any("command" in container for container in ours)
 
 
 def pins(name: str) -> dict[str, tuple[str, int]]:

@@ -9,6 +9,7 @@ import pytest
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
 from scaletest.kinds import benchmark
+from scaletest.kinds.registry import KINDS
 from tests.unit.fake_cluster import pod_of
 
 
@@ -16,6 +17,15 @@ def test_10_an_image_and_a_pull_policy_that_are_given_are_used() -> None:
     iperf = benchmark.read({"kind": "IPerf", "spec": {"image": "mine", "imagePullPolicy": "Never"}})
     container = pod_of(iperf, "client")["containers"][0]
     assert (container["image"], container["imagePullPolicy"]) == ("mine", "Never")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_first_process_of_every_part_is_the_init_of_its_image(name: str) -> None:
+    planned = benchmark.read({"kind": name})
+    for part in planned.kind.layout(planned.spec):
+        # a command would take its place; the arguments follow it
+        for container in pod_of(planned, part.role)["containers"]:
+            assert "command" not in container and container["args"]
 
 
 @pytest.mark.parametrize(

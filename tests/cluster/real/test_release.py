@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
-from collections import defaultdict
+import sys
+import time
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
+from hack.kubernetes.watch import Watch
+from scaletest.benchmarks import pod_status
 from scaletest.runs.folder import PROGRESS
 from tests.cluster.charts import CHART, MAIN_HELM
 from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
@@ -28,6 +33,8 @@ DEPLOYMENT, CLIENT, EXPORTER = (
 )
 WORKERS = "app.kubernetes.io/component=worker"
 START_S = 180.0
+# How often workers are scaled up and down in the test of signals, in 8 s on average.
+SCALINGS = int(os.environ.get("SCALETEST_TEST_SCALINGS", "5"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +179,51 @@ def test_a_release_runs_shows_its_verdict_and_leaves_its_volume(
     left = {f"{row['kind']}/{row['metadata']['name']}" for row in rows(kinds)}
     left -= {"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"}
     assert left == {"PersistentVolumeClaim/data-bench-redis-0", "Pod/bench-scaletest-test"}
+
+
+@pytest.mark.timeout(3600)
+def test_no_worker_ignores_that_it_is_scaled_down(release: Release) -> None:
+    """At any moment of its life, of which the first seconds are the worst: a pod's first process
+    gets no signal for which it has no handler.
+    """
+    release.scale(1)
+    exit_codes: dict[str, int] = {}
+    seconds: dict[str, float] = {}
+
+    def see(kind: str, pod: dict[str, Any]) -> None:
+        name = pod["metadata"]["name"]
+        for status in pod.get("status", {}).get("containerStatuses", ()):
+            if ended := status["state"].get("terminated"):
+                exit_codes[name] = ended["exitCode"]
+        if kind == "DELETED":
+            told = pod_status.seconds(pod["metadata"]["deletionTimestamp"])
+            told -= pod["metadata"]["deletionGracePeriodSeconds"]
+            seconds[name] = time.time() - told
+
+    path = f"/api/v1/namespaces/{release.namespace}/pods?watch=true"
+    watch = Watch(release.plane, f"{path}&labelSelector={WORKERS.replace('=', '%3D')}", see)
+    chance, in_flight = random.Random(35), release.parallel()
+    try:
+        # given requests all the time
+        release.parallel("&value=8")
+        # when workers come and go
+        for _ in range(SCALINGS):
+            for replicas in (chance.randint(2, 4), 1):
+                release.kubectl("scale", "deployment", DEPLOYMENT, f"--replicas={replicas}")
+                time.sleep(chance.uniform(0.0, 8.0))
+        release.parallel(f"&value={in_flight}")
+        release.scale(1)
+    finally:
+        watch.close()
+    line = ("exec", f"deployment/{CLIENT}", "-c", "client", "--", "scaletest", "queue", "show")
+    shown = json.loads(release.kubectl(*line, "sleep", "-o", "json"))
+    sys.stdout.write(
+        f"pods by exit code: {Counter(exit_codes.values())}; of {len(seconds)} the longest ends took"
+        f" {sorted(seconds.values())[-3:]} s; queue: {shown}\n"
+    )
+    # expect that each worker ended by itself, and that no request waited for a lease
+    assert exit_codes and set(exit_codes.values()) <= {0, 128 + signal.SIGTERM}
+    assert shown["counters"].get("requeued", 0) == 0
 
 
 @pytest.mark.timeout(900)
