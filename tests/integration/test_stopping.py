@@ -23,7 +23,16 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.model import Request
-from tests.conftest import Gate, eventually, missing, need, processes_with, program, wait_for
+from tests.conftest import (
+    Gate,
+    children_of,
+    eventually,
+    missing,
+    need,
+    processes_with,
+    program,
+    wait_for,
+)
 from workers.worker import Worker, rq_serving
 
 BEATS = 20
@@ -107,6 +116,13 @@ def client(own: EmbeddedServer) -> Iterator[Client]:
         yield client
 
 
+@pytest.fixture
+def usual_client(url: str) -> Iterator[Client]:
+    """A client of the server that tests share."""
+    with Client(connect(url)) as client:
+        yield client
+
+
 def submit(client: Client, *arguments: str) -> str:
     request = Request(client.new_id(), "q", arguments)
     client.submit_one(request)
@@ -138,7 +154,7 @@ def test_the_first_process_of_a_container_ends_at_a_signal_while_it_still_import
     environment = with_package(tmp_path, "click", SLOW_IMPORT.format(str(pipe)))
     outer = subprocess.Popen([*FIRST, *program("worker")], env=environment)
     with pipe.open("w"):  # as soon as it reads
-        (inner,) = processes_with("\0".join(program("worker")[1:]))
+        (inner,) = children_of(outer.pid)
         # when it is told to stop
         os.kill(inner, signal.SIGTERM)
         # expect that it does, as anywhere else
@@ -163,14 +179,14 @@ def test_a_worker_whose_workload_still_gets_ready_ends_at_once(
 
 
 def test_a_request_that_comes_with_the_signal_goes_back_at_once(
-    client: Client, start: Callable[..., subprocess.Popen[bytes]], queues: Queues, redis: Any
+    usual_client: Client, start: Callable[..., subprocess.Popen[bytes]], queues: Queues, redis: Any
 ) -> None:
     # given a worker that waits for a request, and gets no processor
     told = start("--name", "told")
     eventually(lambda: blocks(redis))
     told.send_signal(signal.SIGSTOP)
     # when Redis gives it one, and it is told to stop before it can see that
-    name = submit(client, "0")
+    name = submit(usual_client, "0")
     eventually(lambda: queues.state("q").running == 1)
     told.send_signal(signal.SIGTERM)
     told.send_signal(signal.SIGCONT)
@@ -179,12 +195,12 @@ def test_a_request_that_comes_with_the_signal_goes_back_at_once(
     state = queues.state("q")
     assert (state.waiting, state.running, state.balance) == (1, 0, 0)
     start("--name", "other")
-    reply = wait_for(client, 1)[name]
+    reply = wait_for(usual_client, 1)[name]
     assert (reply.worker, reply.attempts) == ("other", 1)
 
 
 def test_no_request_waits_for_the_lease_of_a_worker_that_was_told_to_stop(
-    client: Client, start: Callable[..., subprocess.Popen[bytes]], queues: Queues
+    usual_client: Client, start: Callable[..., subprocess.Popen[bytes]], queues: Queues
 ) -> None:
     # given one worker that stays, and a request for it and each that will not
     start()
@@ -193,7 +209,7 @@ def test_no_request_waits_for_the_lease_of_a_worker_that_was_told_to_stop(
     names = []
     # when workers begin and are told to stop, at any moment from their start to their work
     for moment_s in moments_s:
-        names += [submit(client, "0.02") for _ in range(10)]
+        names += [submit(usual_client, "0.02") for _ in range(10)]
         worker = start(wait=False)
         with suppress(subprocess.TimeoutExpired):
             worker.wait(moment_s)
@@ -201,7 +217,7 @@ def test_no_request_waits_for_the_lease_of_a_worker_that_was_told_to_stop(
         # expect the end of each: before the worker has a handler the kernel ends it
         assert worker.wait(120) in (0, -signal.SIGTERM)
     # expect that nobody had to take a request back after them
-    replies = wait_for(client, len(names))
+    replies = wait_for(usual_client, len(names))
     assert {reply.attempts for reply in replies.values()} == {1}
     state = queues.state("q")
     assert (state.counters["succeeded"], state.waiting, state.balance) == (len(names), 0, 0)

@@ -218,7 +218,7 @@ def test_no_worker_ignores_that_it_is_scaled_down(release: Release) -> None:
     line = ("exec", f"deployment/{CLIENT}", "-c", "client", "--", "scaletest", "queue", "show")
     shown = json.loads(release.kubectl(*line, "sleep", "-o", "json"))
     sys.stdout.write(
-        f"pods by exit code: {Counter(exit_codes.values())}; of {len(seconds)} the longest ends took"
+        f"by exit code: {Counter(exit_codes.values())}; of {len(seconds)} the longest ends took"
         f" {sorted(seconds.values())[-3:]} s; queue: {shown}\n"
     )
     # expect that each worker ended by itself, and that no request waited for a lease
