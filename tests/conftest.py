@@ -27,6 +27,7 @@ from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
 from scaletest.model.errors import NoServer, ScaletestError
+from scaletest.system import proc
 from scaletest.system.children import python_module
 from scaletest.system.wake import Wake
 
@@ -343,6 +344,12 @@ class Gate:
         self.command = ("flock", "--shared", self.path, "true")
         self._file = path.open("w")
         fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    @property
+    def reached(self) -> bool:
+        """Whether a program waits at it, and not only a worker that has it on its command line."""
+        pids = processes_with("\0".join(self.command))
+        return any(proc.text_of(f"/proc/{pid}/comm").strip() == "flock" for pid in pids)
 
     def open(self) -> None:
         """Let everything through that waits or will come."""

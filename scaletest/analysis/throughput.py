@@ -338,9 +338,9 @@ def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) 
     1 / sqrt(all n): a part of it is added, since too low a correlation makes intervals too narrow
     while too high a one only costs time.
 
-    A series of n shows no correlation that lasts longer than itself, (1 + r) / (1 - r) > n: beyond
-    that the corrected bias leaves less than one degree of freedom, and intervals wider than any
-    throughput.
+    A short series of n shows no correlation that lasts longer than itself, (1 + r) / (1 - r) > n:
+    beyond that the corrected bias leaves less than one degree of freedom, and intervals wider than
+    any throughput.
     """
     products, squares = 0.0, 0.0
     for own in deviations:
@@ -351,7 +351,7 @@ def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) 
     raw = products / squares
     counts = [len(own) for own in deviations]
     length = statistics.fmean(counts)
-    most = min(MOST_CORRELATION, (length - 1) / (length + 1))
+    most = MOST_CORRELATION if length >= FEW_CYCLES else (length - 1) / (length + 1)
     unbiased = raw + (1 + 3 * raw) / length
     error = 1.0 / math.sqrt(sum(counts))
     if cautious:

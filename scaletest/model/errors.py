@@ -132,7 +132,10 @@ class NoServer(Unreachable):
 def nearest(name: object, known: Iterable[str]) -> str:
     """The known name most like this one; "" when none is like it."""
     names = {option.lower(): option for option in known}
-    near = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=NEAR)
+    asked = str(name).lower()
+    near = difflib.get_close_matches(asked, names, n=1, cutoff=NEAR)
+    # or else a part of one, as p99 of run.p99
+    near = near or [like for like in difflib.get_close_matches(asked, names) if asked in like]
     return names[near[0]] if near else ""
 
 

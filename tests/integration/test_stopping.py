@@ -321,7 +321,7 @@ def test_a_worker_that_finishes_a_request_does_not_flood_a_missing_redis_with_re
     redis = connect(own.url)
     worker = launch("first", "--", *gate.command)
     name = submit(client)
-    eventually(lambda: Queues(redis).state("q").running == 1)
+    eventually(lambda: gate.reached)
     # when Redis goes and the worker is told to stop
     own.process.kill()
     own.process.wait()

@@ -118,7 +118,7 @@ def test_a_worker_drains_on_a_signal(
     # given one running and one waiting request
     worker = start("--", *gate.command)
     running, waiting = submit(client), submit(client)
-    eventually(lambda: queues.state("q").running == 1)
+    eventually(lambda: gate.reached)
     # when the worker gets the signal, and then the running one ends
     worker.send_signal(number)
     gate.open()
@@ -135,7 +135,7 @@ def test_a_draining_worker_keeps_its_lease(
 ) -> None:
     draining = start(*STEADY, "--name", "draining", "--", *gate.command)
     name = submit(client)
-    eventually(lambda: queues.state("q").running == 1)
+    eventually(lambda: gate.reached)
     start(*STEADY, "--name", "other")
     draining.send_signal(signal.SIGTERM)
     # when the lease that it had at the signal is long over, and the other one has looked for dead
