@@ -295,8 +295,9 @@ def test_a_worker_that_is_deleted_breaks_no_request(release: Release, force: boo
 @pytest.mark.parametrize(
     ("moment", "signals"),
     [
-        ("1 worker: getting ready", [signal.SIGINT]),
-        ("1 worker: getting ready", [signal.SIGTERM, signal.SIGTERM]),
+        # fewer workers are ready too soon to be seen
+        ("2 workers: getting ready", [signal.SIGINT]),
+        ("2 workers: getting ready", [signal.SIGTERM, signal.SIGTERM]),
         ("1 worker: measuring", [signal.SIGTERM]),
         ("2 workers: getting ready", [signal.SIGINT, signal.SIGINT]),
         ("2 workers: measuring", [signal.SIGINT, signal.SIGINT]),
