@@ -14,6 +14,7 @@ from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
+from scaletest.runs.stopping import leave_at_once
 from workers.runtime import Serving, Settings
 
 
@@ -224,8 +225,6 @@ def command(
             hint="add one of them; a worker that serves a queue prints no result",
         )
     # until the worker has its own handlers there is nothing to drain
-    from scaletest.runs.stopping import leave_at_once
-
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, leave_at_once)
     # imports RQ and redis, which neither --help nor --once needs
