@@ -5,7 +5,10 @@ With --once it runs one request without Redis, and shows its result and where it
 
 from __future__ import annotations
 
+import os
 import signal
+from contextlib import suppress
+from types import FrameType
 
 import click
 
@@ -14,7 +17,6 @@ from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
-from scaletest.runs.stopping import leave_at_once
 from workers.runtime import Serving, Settings
 
 
@@ -226,9 +228,22 @@ def command(
         )
     # until the worker has its own handlers there is nothing to drain
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, leave_at_once)
+        signal.signal(number, _leave_at_once)
     # imports RQ and redis, which neither --help nor --once needs
     from scaletest.cli.serving import serve_shown
 
     serve_shown(serving, settings)
     return 0
+
+
+def _leave_at_once(number: int, frame: FrameType | None) -> None:
+    """End with 0 at a signal, as its handler in a process that holds nothing yet.
+
+    SystemExit could get lost: Python only prints what is raised in a finaliser, and every import
+    runs one.
+    """
+    # the live row stands already, and hides the cursor
+    with suppress(OSError):
+        if os.isatty(2):
+            os.write(2, b"\n\x1b[?25h")
+    os._exit(0)

@@ -37,18 +37,6 @@ class StopRequest:
         self.wake.set()
 
 
-def leave_at_once(number: int, frame: FrameType | None) -> None:
-    """End with 0 at a signal, as its handler in a process that holds nothing yet.
-
-    SystemExit could get lost: Python only prints what is raised in a finaliser, and every import
-    runs one.
-    """
-    with suppress(OSError):
-        if os.isatty(2):
-            os.write(2, BELOW_ROWS.encode())
-    os._exit(0)
-
-
 def _say(line: str) -> None:
     """To standard error, past all buffers, since a signal may come while one of them is written."""
     with suppress(OSError):
