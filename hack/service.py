@@ -1,13 +1,13 @@
 """A service with a known capacity: a fixed number of slots and a service time.
 
-For tests and bars, on loopback.
+For tests, on loopback.
 
-python -m hack.service [--slots 8] [--seconds 0.01] [--room N] [--fail STATUS] [--port 0] [--log]
+python -m hack.service [--slots 8] [--seconds 0.01] [--fail STATUS] [--port 0] [--log]
 
 Each request takes the slot that is free first, for exactly its service time. Slots are computed in
-virtual time, so the capacity is slots / seconds even when this process wakes up late. Requests
-beyond `room` waiting ones are refused with 503. The header Server-Time of the answer has the
-seconds that the request waited and was served; --log also prints them. The service prints its port.
+virtual time, so the capacity is slots / seconds even when this process wakes up late. The header
+Server-Time of the answer has the seconds that the request waited and was served; --log also prints
+them. The service prints its port.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import heapq
-import random
 import sys
 from collections.abc import Callable
 
@@ -23,31 +22,17 @@ from scaletest.load.http import new_loop
 
 
 class Slots:
-    """Slots in virtual time. room: how many requests may wait; -1 for no limit."""
+    """Slots in virtual time."""
 
-    def __init__(
-        self, count: int, seconds: float, room: int, spread: float, chance: random.Random
-    ) -> None:
+    def __init__(self, count: int, seconds: float) -> None:
         self._free = [0.0] * count
-        self._starts: list[float] = []
-        self._seconds, self._room, self._spread, self._chance = seconds, room, spread, chance
+        self._seconds = seconds
 
-    def take(self, now: float) -> float | None:
-        """Take a slot and return when the request ends; None when no more requests may wait."""
-        while self._starts and self._starts[0] <= now:
-            heapq.heappop(self._starts)
-        if self._room >= 0 and len(self._starts) > self._room:
-            return None
-        start = max(now, heapq.heappop(self._free))
-        if start > now:
-            heapq.heappush(self._starts, start)
-        factor = (
-            self._chance.lognormvariate(-(self._spread**2) / 2, self._spread)
-            if self._spread
-            else 1.0
-        )
-        heapq.heappush(self._free, start + self._seconds * factor)
-        return start + self._seconds * factor
+    def take(self, now: float) -> float:
+        """Take the slot that is free first, and return when the request ends."""
+        ends = max(now, heapq.heappop(self._free)) + self._seconds
+        heapq.heappush(self._free, ends)
+        return ends
 
 
 class HttpConnection(asyncio.Protocol):
@@ -84,10 +69,7 @@ class HttpConnection(asyncio.Protocol):
             return
         now = self._loop.time()
         ends = self._slots.take(now)
-        if ends is None:
-            self._answer(503, 0.0)
-        else:
-            self._loop.call_at(ends, self._answer, 200, ends - now)
+        self._loop.call_at(ends, self._answer, 200, ends - now)
 
     def _answer(self, status: int, took_s: float) -> None:
         if self._log:
@@ -114,18 +96,13 @@ def main() -> None:
     )
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.01)
-    parser.add_argument("--room", type=int, default=-1)
-    parser.add_argument("--spread", type=float, default=0.0)
     parser.add_argument("--fail", type=int, default=0)
     parser.add_argument("--token", default="")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--log", action="store_true")
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    slots = Slots(
-        options.slots, options.seconds, options.room, options.spread, random.Random(options.seed)
-    )
+    slots = Slots(options.slots, options.seconds)
 
     def accept() -> HttpConnection:
         return HttpConnection(slots, options.fail, options.token, options.log)

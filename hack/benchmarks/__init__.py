@@ -1,4 +1,4 @@
-"""Speed, always as ratios of things that alternate in one run, with their spread.
+"""The programs of hack/bench and hack/bars: speed, as ratios of things that alternate in one run.
 
-Tests never time; this does.
+Tests never time; these do.
 """

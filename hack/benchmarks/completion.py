@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from hack.benchmarks.saturation import report
+from hack.benchmarks.lines import report
 from scaletest.broker import EmbeddedServer, Queues, connect
 from scaletest.runs.places import default_root
 

@@ -16,19 +16,19 @@ import argparse
 import os
 import socket
 import statistics
+import subprocess
 import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from hack.benchmarks.ended_rows import fill_ended
-from hack.benchmarks.http_peers import crawl, running
-from hack.benchmarks.saturation import report
+from hack.benchmarks.lines import report
 from scaletest.broker import EmbeddedServer, Queues, connect, keys
 from scaletest.broker.samples import encode
 from scaletest.model import NodeSample
@@ -51,13 +51,29 @@ def main() -> int:
         names = [f"queue-{number:03}" for number in range(QUEUES)]
         fill(redis, names)
         for _ in range(options.rounds):
-            with running(server.url, "ui") as (process, (host, port)):
+            with running_ui(server.url) as (process, (host, port)):
                 began_s = processor_s(process.pid)
                 figures = measured(redis, host, port, names, options.pages)
                 used_s = processor_s(process.pid) - began_s
             figures["processor_s"] = round(used_s / (3 * options.pages + options.pages // 3), 3)
             code = max(code, report("ui-queues", is_met(figures), **figures))
     return code
+
+
+@contextmanager
+def running_ui(url: str) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
+    """Start the UI; yields the process and its address."""
+    line = [sys.executable, "-m", "scaletest", "ui", "--redis-url", url, "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        host, port = (
+            process.stderr.readline().split()[-1].removeprefix("http://").rstrip("/").split(":")
+        )
+        yield process, (host, int(port))
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
 
 
 def fill(redis: Any, names: Sequence[str]) -> None:
@@ -142,6 +158,15 @@ def slow_peers(host: str, port: int) -> Iterator[None]:
         peer.join()
     for connection in silent:
         connection.close()
+
+
+def crawl(address: tuple[str, int], stop: threading.Event) -> None:
+    """Send a request byte by byte, again and again."""
+    while not stop.is_set():
+        with suppress(OSError), socket.create_connection(address, timeout=10) as peer:
+            peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ")
+            while not stop.wait(1.0):
+                peer.sendall(b"y")
 
 
 def processor_s(pid: int) -> float:

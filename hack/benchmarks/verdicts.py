@@ -4,10 +4,13 @@ Each run measures steps of 1, 2 and 4 workers on a virtual clock, in the order a
 validation would. Between steps the true throughput grows by the ratio under test. Prints one line
 of JSON a cell; tests call `study`.
 
-python -m hack.benchmarks.verdicts coverage and verdicts, a step of 100 requests a part python -m
-hack.benchmarks.verdicts --workloads wrong verdicts by workload and disturbance, default options
-python -m hack.benchmarks.verdicts --workloads --max-step 100000 the same with as much time as it
-takes
+hack/bars verdicts
+
+measures coverage and verdicts with steps of 100 requests a part;
+
+hack/bars verdicts --workloads [--max-step 100000]
+
+wrong verdicts by workload and disturbance, with default options or as much time as it takes.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from typing import Any
 
@@ -31,8 +30,8 @@ READY = ("wait", "--for=create", "serviceaccount/default", "--timeout=60s")
 class Release:
     """A release as a context manager.
 
-    example: one of the chart's examples. settings: as for --set. history: seconds since the release
-    began, and the number of workers wanted from then on.
+    example: one of the chart's examples. settings: as for --set. history: the numbers of workers
+    that were wanted, one after the other.
     """
 
     def __init__(self, plane: ControlPlane, names: Names, example: str, *settings: str) -> None:
@@ -42,9 +41,8 @@ class Release:
         self.pods = Pods(plane, names, self.namespace)
         box = plane.node.box
         self._network = box.network() if box.running() else []
-        self.history: list[tuple[float, int]] = []
+        self.history: list[int] = []
         self._seen = threading.Event()
-        self._began = time.monotonic()
 
     def __enter__(self) -> Release:
         self._plane.kubectl("create", "namespace", self.namespace)
@@ -70,14 +68,10 @@ class Release:
             self.pods.__exit__()
             self._plane.kubectl("delete", "namespace", self.namespace, "--wait=false")
 
-    def age_s(self) -> float:
-        """Return the seconds since the release began, as in `history`."""
-        return round(time.monotonic() - self._began, 1)
-
     @property
     def wanted(self) -> int:
         """The number of workers that are wanted now."""
-        return self.history[-1][1]
+        return self.history[-1]
 
     def redis_url(self, role: str) -> str:
         """Return the URL of the release's Redis for one of its users.
@@ -124,24 +118,10 @@ class Release:
             )
         return dict(json.loads(done.stdout))
 
-    def events(self, *kinds: str) -> list[dict[str, Any]]:
-        """List the events of autoscalers of these kinds, in order of time."""
-        events = [
-            event
-            for event in self.pods.get("events")["items"]
-            if event["involvedObject"]["kind"] in kinds
-        ]
-        events.sort(key=lambda event: event.get("firstTimestamp") or event["eventTime"])
-        return [
-            {
-                "at": event.get("firstTimestamp") or event["eventTime"],
-                "count": event.get("count") or 1,
-                "object": event["involvedObject"]["kind"],
-                "reason": event["reason"],
-                "message": event.get("message") or event.get("note", ""),
-            }
-            for event in events
-        ]
+    def reasons(self, *kinds: str) -> set[str]:
+        """Return the reasons of the events of autoscalers of these kinds."""
+        events = self.pods.get("events")["items"]
+        return {event["reason"] for event in events if event["involvedObject"]["kind"] in kinds}
 
     def _scaletest(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         line = [*self._network, sys.executable, "-m", "scaletest", *arguments]
@@ -149,8 +129,8 @@ class Release:
 
     def _see(self, kind: str, deployment: dict[str, Any]) -> None:
         wanted = int(deployment["spec"].get("replicas", 1))
-        if kind != "DELETED" and (not self.history or self.history[-1][1] != wanted):
-            self.history.append((self.age_s(), wanted))
+        if kind != "DELETED" and (not self.history or self.history[-1] != wanted):
+            self.history.append(wanted)
             self._seen.set()
 
     def _helm(self, *arguments: str) -> None:

@@ -63,11 +63,9 @@ def test_an_hpa_scales_between_one_and_eight(
         # expect all of them done by up to eight workers, and one left
         assert (statistics["succeeded"], statistics["failed"]) == (200, 0)
         eventually(lambda: release.wanted == 1)
-        wanted = [workers for _, workers in release.history]
+        wanted = release.history
         assert (wanted[0], max(wanted), min(wanted), wanted[-1]) == (1, 8, 1, 1)
-        assert "SuccessfulRescale" in {
-            row["reason"] for row in release.events("HorizontalPodAutoscaler")
-        }
+        assert "SuccessfulRescale" in release.reasons("HorizontalPodAutoscaler")
         # and that a validation is refused: nobody can pause an HPA
         line = program(
             "validate", "--deployment", DEPLOYMENT, "-n", release.namespace, "--pause-autoscalers"

@@ -69,14 +69,12 @@ def test_a_burst_scales_from_zero_and_back(
         # expect all of them done, by more and more workers, and none left afterwards
         assert (statistics["succeeded"], statistics["failed"]) == (200, 0)
         eventually(lambda: release.wanted == 0)
-        wanted = [workers for _, workers in release.history[earlier:]]
+        wanted = release.history[earlier:]
         assert wanted[0] == 1
         assert 4 <= max(wanted) <= 8
         assert wanted[-1] == 0
         # and that KEDA and its HPA say so
-        reasons = {
-            row["reason"] for row in release.events("ScaledObject", "HorizontalPodAutoscaler")
-        }
+        reasons = release.reasons("ScaledObject", "HorizontalPodAutoscaler")
         assert {
             "KEDAScaleTargetActivated",
             "KEDAScaleTargetDeactivated",

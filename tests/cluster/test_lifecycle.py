@@ -1,6 +1,4 @@
-"""Lifecycles on a real control plane, small: kwok's pods start and end at once. The bars are in
-hack/benchmarks.
-"""
+"""Lifecycles on a real control plane, small: kwok's pods start and end at once."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from tests.cluster.lifecycles import Run, run_json, step
 from tests.conftest import eventually, program
 from tests.integration.test_ui_runs import eventually_shown, page
 
-RECORDER = Path(__file__).parents[2] / "hack" / "benchmarks" / "lifecycle_recorder.py"
+RECORDER = Path(__file__).parent / "lifecycle_recorder.py"
 
 
 def test_jobs_are_measured_until_they_finish(lifecycle: Run, tmp_path: Path) -> None:
@@ -595,7 +593,7 @@ def test_stamps_agree_with_an_independent_recorder(
         run_json(lifecycle, "-n", "20", "-p", "5", "--interval", "1")
         recorder.stdin.close()
         witnessed = {(uid, name) for uid, name, _ in map(json.loads, recorder.stdout)}
-    # expect that each of us saw what the other saw; how far apart is for the bar to say
+    # expect that each of us saw what the other saw, whenever that was
     rows = [
         json.loads(row) for row in (tmp_path / "out" / "records.jsonl").read_text().splitlines()
     ]

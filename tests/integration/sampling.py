@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -10,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hack.benchmarks.causes_injectors import Injected
 from scaletest.model import Activity, Outcome, State
 from scaletest.system.sampler import RequestSampler
 from scaletest.system.wake import Wake
+from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
 from workers.workloads.command import Program
 from workers.workloads.making import ProgramOptions
@@ -43,6 +46,23 @@ def activity_of(result: Result) -> Activity:
     assert result.outcome is Outcome.SUCCEEDED, result.error
     assert result.activity is not None
     return result.activity
+
+
+def sampled_apart(injected: Injected) -> Activity:
+    """The activity of an injected bottleneck's command, run by a process of its own, which may have
+    to join a control group.
+    """
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_run_once, (injected,))
+
+
+def _run_once(injected: Injected) -> Activity:
+    if injected.join:
+        Path(injected.join).write_text(str(os.getpid()), encoding="ascii")
+    runtime = Runtime(Settings(command=injected.command), Wake())
+    result, _ = runtime.run((), 0.0)
+    runtime.close()
+    return activity_of(result)
 
 
 def longest(activity: Activity) -> State:

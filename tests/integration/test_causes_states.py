@@ -15,7 +15,6 @@ import pytest
 from hack.benchmarks import causes_injectors as injectors
 from hack.benchmarks.causes_injectors import Unsuitable
 from hack.benchmarks.causes_programs import python
-from hack.benchmarks.causes_workers import measure
 from scaletest.model import State
 from scaletest.system.blocking import Blocking, Doing
 from scaletest.system.devices.clients import Clients
@@ -29,6 +28,7 @@ from tests.integration.sampling import (
     objects,
     programs,
     sampled,
+    sampled_apart,
 )
 from workers.workloads.command import Program
 from workers.workloads.making import ProgramOptions
@@ -171,20 +171,18 @@ def test_a_character_device_of_no_known_kind_is_a_device(wake: Wake) -> None:
 def test_a_slow_disk_is_named_by_the_file(tmp_path: Path) -> None:
     try:
         with injectors.disk(tmp_path, bytes_per_s=2 << 20) as injected:
-            (activity,) = measure(injected, 1, 0.01)
+            activity = sampled_apart(injected)
     except Unsuitable as error:
         pytest.skip(str(error))
-    assert activity is not None
     assert objects(activity, State.DISK) == {injected.object}
 
 
 def test_a_cpu_limit_is_told_from_too_few_cores(tmp_path: Path) -> None:
     try:
         with injectors.quota(tmp_path, cores=0.05) as injected:
-            (activity,) = measure(injected, 1, 0.01)
+            activity = sampled_apart(injected)
     except Unsuitable as error:
         pytest.skip(str(error))
-    assert activity is not None
     assert activity.throttled_s > 0 and activity.seconds[State.THROTTLED] > 0
 
 

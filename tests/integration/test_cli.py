@@ -34,8 +34,7 @@ def validate(tmp_path: Path, *arguments: str, **options: Any) -> tuple[int, dict
 
 
 def test_a_run_measures_each_step_and_keeps_every_record(tmp_path: Path) -> None:
-    # two sleepers do at least what one does; how much more a busy machine lets them do is
-    # hack/bars' to say
+    # two sleepers do at least what one does; how much more they do depends on the machine
     options = (
         "--limit",
         "2",

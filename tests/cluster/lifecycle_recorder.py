@@ -20,7 +20,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 CONDITIONS = {"PodScheduled": "scheduled", "Ready": "ready"}
-MILESTONES = ("created", *CONDITIONS.values(), "finished")
 
 
 def main(kubeconfig: str, namespace: str) -> None:
@@ -36,7 +35,8 @@ def main(kubeconfig: str, namespace: str) -> None:
     )
     answer = line.getresponse()
     assert answer.status == 200, answer.read()
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     stamps: dict[tuple[str, str], float] = {}
     threading.Thread(target=end, args=(stamps,), daemon=True).start()
     while event := answer.readline():
@@ -62,7 +62,7 @@ def end(stamps: dict[tuple[str, str], float]) -> None:
     """Wait until standard input is closed, then print the stamps and end."""
     sys.stdin.read()
     for key, at_s in stamps.copy().items():
-        print(json.dumps([*key, at_s]))
+        sys.stdout.write(json.dumps([*key, at_s]) + "\n")
     sys.stdout.flush()
     os._exit(0)
 
