@@ -19,7 +19,6 @@ import yaml
 import scaletest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted([*(ROOT / "scaletest").rglob("*.py"), *(ROOT / "workers").rglob("*.py")])
 
 
 GLOSSARY = re.findall(
@@ -205,8 +204,7 @@ def test_the_cost_of_every_script_call_is_documented() -> None:
     documented = {
         name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])
     }
-    assert len(scripts) > 15
-    assert documented == scripts
+    assert documented == scripts != set()
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -218,8 +216,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         for imported in graph.find_modules_directly_imported_by(module)
         if graph.find_shortest_chain(imported, module)
     ]
-    assert len(graph.modules) > 200
-    assert circles == []
+    assert graph.modules and circles == []
 
 
 def test_links_in_the_documentation_lead_somewhere() -> None:
