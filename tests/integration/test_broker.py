@@ -12,7 +12,7 @@ from rq.job import Job
 from rq.results import Result
 from rq.serializers import JSONSerializer
 
-from scaletest.broker import Client, Queues, connect, jobs, keys
+from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.fast_lane import NothingTaken, Taken
 from scaletest.broker.jobs import stored
 from scaletest.broker.scripts import script
@@ -22,28 +22,6 @@ from tests.conftest import wait_for
 from tests.integration.lanes import done, lane_of
 
 real = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-
-
-def test_a_request_is_submitted_run_and_answered(
-    client: Client, redis: Any, queues: Queues
-) -> None:
-    # given a request
-    request = Request(client.new_id(), "q", ("a", "b"), 2.5)
-    client.submit_one(request)
-    assert queues.state("q").waiting == 1
-    # when a worker takes and finishes it
-    lane = lane_of(redis)
-    taken = lane.cycle(None)
-    assert isinstance(taken, Taken)
-    assert jobs.decode(taken.data) == (("a", "b"), 2.5)
-    assert queues.state("q").running == 1
-    assert lane.cycle(done(taken)) is None
-    # expect its reply, balanced books and no key of its own
-    assert wait_for(client, 1)[request.id].outcome is Outcome.SUCCEEDED
-    state = queues.state("q")
-    assert (state.waiting, state.running, state.balance) == (0, 0, 0)
-    assert not redis.keys("rq:job:*")
-    lane.close()
 
 
 def test_a_kept_result_that_cannot_be_read_is_a_failed_one(client: Client, redis: Any) -> None:
@@ -63,51 +41,6 @@ def test_large_submissions_keep_their_order(client: Client, redis: Any) -> None:
     assert [name.decode() for name in redis.lrange("rq:queue:q", 0, -1)] == [
         request.id for request in requests
     ]
-
-
-def test_a_repeated_submission_is_answered_and_not_done_again(client: Client, redis: Any) -> None:
-    names = [
-        keys.QUEUES,
-        keys.RQ_QUEUES,
-        keys.rq_queue("q"),
-        keys.counters("q"),
-        keys.client("c"),
-        keys.slots("q"),
-    ]
-    values: list[Any] = [
-        "q",
-        "c",
-        "n:1",
-        1000000,
-        1,
-        500,
-        "c-1",
-        jobs.encode(Request("c-1", "q")),
-        60,
-    ]
-    first = script("submit")(redis, names, values)
-    assert script("submit")(redis, names, values) == first == [1, 0]
-    assert redis.llen("rq:queue:q") == 1
-
-
-def test_a_repeated_cycle_is_answered_and_not_done_again(
-    client: Client, redis: Any, queues: Queues
-) -> None:
-    # given two requests, one of them taken
-    client.submit([Request(client.new_id(), "q"), Request(client.new_id(), "q")])
-    lane = lane_of(redis)
-    first = lane.cycle(None)
-    # when the call that finishes it and takes the next is sent twice
-    second = lane.cycle(done(first))
-    lane._number -= 1
-    again = lane.cycle(done(first))
-    # expect the same answer, one reply, one running
-    assert again == second
-    assert len(wait_for(client, 1)) == 1
-    assert client.replies(0.05) == []
-    state = queues.state("q")
-    assert (state.running, state.counters["succeeded"], state.balance) == (1, 1, 0)
-    lane.close()
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -231,10 +164,6 @@ def test_a_client_whose_replies_were_dropped_notices(client: Client, redis: Any)
     client._beat()
     client.replies(0.01)
     assert client.recover({request.id: request}) == 1
-
-
-def queue_url(redis: Any) -> str:
-    return "unix://" + redis.connection_pool.connection_kwargs["path"]
 
 
 def test_scripts_are_loaded_again_after_a_script_flush(client: Client, redis: Any) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.devices import DeviceLeases, Slot
-from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat, Watcher, reap
 from scaletest.model import Outcome, Request
 from tests.conftest import wait_for
@@ -76,22 +75,6 @@ def test_no_lease_ends_because_the_clock_was_set_or_redis_was_away(
     next_s = reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s
     assert next_s is not None
     assert next_s <= LEASE_INTERVALS * SHORT_S
-
-
-@pytest.mark.parametrize("seconds", STEPS)
-def test_a_clients_requests_are_served_whatever_the_clock_does(
-    client: Client, redis: Any, queues: Queues, seconds: float
-) -> None:
-    lane = lane_of(redis)
-    request = Request(client.new_id(), "q")
-    client.submit_one(request)
-    set_clock(redis, seconds)
-    lane_of(redis)  # somebody beats
-    taken = lane.cycle(None)
-    assert isinstance(taken, Taken)
-    lane.cycle(done(taken))
-    assert wait_for(client, 1)[request.id].ok
-    lane.close()
 
 
 @pytest.mark.parametrize("seconds", [0.0, *STEPS])

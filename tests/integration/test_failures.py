@@ -62,12 +62,6 @@ def test_every_way_to_fail_is_kept_and_success_is_not(
     assert set(by_id(redis)) == set(rows)
 
 
-def test_no_key_is_there_while_nothing_failed(client: Client, start: Any, redis: Any) -> None:
-    start(*SHELL)
-    ids_of(client, *[("true", 0.0)] * 5)
-    assert not redis.exists(keys.failures("q"))
-
-
 def test_a_request_that_its_workers_lose_is_kept_with_their_node(
     client: Client, start: Any, redis: Any
 ) -> None:

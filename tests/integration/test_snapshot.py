@@ -19,7 +19,6 @@ from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
 from scaletest.model.errors import Unreachable
 from scaletest.model.histogram import bucket
-from tests.conftest import eventually, wait_for
 from tests.integration.lanes import lane_of
 
 
@@ -214,29 +213,3 @@ def test_the_number_of_commands_does_not_grow_with_the_waiting_requests(
     few = commands_of_a_snapshot(redis)
     client.submit([Request(client.new_id(), "q") for _ in range(5000)])
     assert commands_of_a_snapshot(redis) == few
-
-
-def test_a_watcher_puts_back_the_request_of_the_last_killed_worker(
-    client: Client, start: Any, queues: Queues, redis: Any, url: str
-) -> None:
-    # given the only worker, killed while it runs a request
-    worker = start("--heartbeat", "0.2", "--", "sleep", "60")
-    client.submit_one(Request(client.new_id(), "q"))
-    eventually(lambda: queues.state("q").running == 1)
-    worker.kill()
-    worker.wait()
-    # when only a watcher is there
-    watcher = Watcher(connect(url), 0.2, 3)
-
-    def tick() -> bool:
-        watcher.tick()
-        return queues.state("q").waiting == 1
-
-    eventually(tick)
-    # expect the request back in its queue, and the dead worker forgotten
-    state = queues.state("q")
-    assert (state.running, state.counters["requeued"], state.balance) == (0, 1, 0)
-    eventually(lambda: watcher.tick() == (0, 0) and not redis.exists(keys.workers("q")))
-    # and a worker that comes does it
-    start("--name", "next", "--", "true")
-    assert len(wait_for(client, 1)) == 1
