@@ -535,12 +535,6 @@ options = group(
     # what is kept and shown
     heading("Output"),
     click.option(
-        "--sql",
-        default="",
-        metavar="FILE|URL",
-        help="Also write the samples to this SQLite file, or to PostgreSQL at this address.",
-    ),
-    click.option(
         "--original-csv",
         default="",
         metavar="DIR",

@@ -71,7 +71,7 @@ class AgentOptions:
 
 @dataclass(frozen=True, slots=True)
 class SaturationOptions:
-    """What a saturation loads and from where, and where its samples go."""
+    """What a saturation loads and from where, and where its run is kept."""
 
     url: str
     cluster: ServiceOptions
@@ -80,7 +80,6 @@ class SaturationOptions:
     http: HttpOptions
     agents: AgentOptions
     tuning: TuneOptions
-    sql: str
     original_csv: str
     run_dir: str
     labels: Labels
