@@ -229,14 +229,6 @@ options = group(
         help="Send this name as User-Agent, and show it in the results.",
     ),
     click.option(
-        "--http2",
-        is_flag=True,
-        help=(
-            "Speak HTTP/2, through httpx; one process then sends about a sixth of what"
-            " HTTP/1.1 allows."
-        ),
-    ),
-    click.option(
         "--timeout",
         "timeout_s",
         type=DURATION,

@@ -34,7 +34,6 @@ class HttpOptions:
     headers: tuple[str, ...]
     token_file: str
     ca_file: str
-    http2: bool
     server_header: str
     pod_header: str
 

@@ -180,7 +180,6 @@ def call(
         plan.timeout_s,
         plan.retries,
         plan.max_in_flight,
-        http.http2,
         http.server_header,
         http.pod_header,
         http.ca_file,
@@ -235,7 +234,6 @@ def _queue_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
         ("payload-provider", http.payload_provider),
         ("header", http.headers),
         ("token-file", http.token_file),
-        ("http2", http.http2),
         ("retries", plan.retries),
     ):
         if value:
