@@ -466,16 +466,6 @@ options = group(
         metavar="IMAGE",
         help="Run the agents as a Job of this image in the cluster; they need --redis-url.",
     ),
-    click.option(
-        "--agent-cpu",
-        default="1",
-        show_default=True,
-        metavar="CPU",
-        help=(
-            "Ask for this much CPU for each agent of the Job, as in 500m; with too little,"
-            " agents send late."
-        ),
-    ),
     click.option("--agent", default="", hidden=True),
     # tuning
     heading("Tuning"),
