@@ -68,12 +68,12 @@ ensure_environment() {
 # Debian packages for tests, by a program that each has. redis-server, openssl: TLS, Sentinel, a replica (beside the
 # server of the wheel). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
 # curl: the calls of scripts. npm: the pages' charts, and axe-core. ffmpeg, onevpl-tools: transcodes. buildah,
-# debootstrap, podman, runc: images (crun does not support mixed cgroup versions). postgresql: the database of samples.
+# debootstrap, podman, runc: images (crun does not support mixed cgroup versions).
 # iproute2 up to ssh: benchmarks. zsh, fish: completion. groff, mandoc: the manual page. cc: a clock for Redis that can be set.
 declare -A test_packages=(
   [redis-server]=redis-server [openssl]=openssl [promtool]=prometheus [chromium]=chromium
   [chromedriver]=chromium-driver [curl]=curl [npm]=npm [ffmpeg]=ffmpeg [sample_multi_transcode]=onevpl-tools
-  [buildah]=buildah [debootstrap]=debootstrap [podman]=podman [runc]=runc [initdb]=postgresql
+  [buildah]=buildah [debootstrap]=debootstrap [podman]=podman [runc]=runc
   [ip]=iproute2 [iperf]=iperf [iperf3]=iperf3 [fio]=fio [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [ib_read_bw]=perftest [ssh]=openssh-client
   [zsh]=zsh [fish]=fish [groff]=groff-base [mandoc]=mandoc [cc]="gcc libc6-dev"
 )
@@ -87,8 +87,7 @@ missing_test_packages() {
     if [ "$name" = node ]; then
       (cd "$root" && python3 -m hack.kubernetes missing) || return
     elif ! command -v "$name" >/dev/null 2>&1; then
-      # Debian does not install the server's programs into a folder of PATH
-      [ "$name" = initdb ] && compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo "${test_packages[$name]}"
+      echo "${test_packages[$name]}"
     fi
   done
 }

@@ -23,7 +23,6 @@ import pytest
 
 from hack.weekly import PARTS
 from scaletest import broker
-from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
 from scaletest.model.errors import NoServer, ScaletestError
@@ -437,10 +436,3 @@ __all__ = [
     "program",
     "wait_for",
 ]
-
-
-def asked(sink: SqlSink, title: str) -> list[Any]:
-    """The rows of one of QUERIES."""
-    cursor = sink._connection.cursor()
-    cursor.execute(QUERIES[title])
-    return list(cursor.fetchall())

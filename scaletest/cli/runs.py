@@ -17,14 +17,11 @@ from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.saturation import KIND
 from scaletest.render.contents import Table, aligned
-from scaletest.render.numbers import plural
 from scaletest.runs import registry, transfer
 from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, chosen
 from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import TYPES, ListedRun
-from scaletest.saturation.folder import SaturationFolder, filled, public
 
 
 class RunsGroup(HeadedGroup):
@@ -33,7 +30,7 @@ class RunsGroup(HeadedGroup):
     headings: ClassVar = {
         "Look": ("list", "show"),
         "Label": ("name", "tag", "note"),
-        "Share": ("export", "import", "sql"),
+        "Share": ("export", "import"),
         "Delete": ("delete",),
     }
 
@@ -230,29 +227,6 @@ def import_run(file: Path, name: str, max_size: float) -> None:
     most = checks.number(max_size, "the largest size in bytes", maximum=1e15)
     folder = transfer.import_run(file, default_root(os.environ), name, int(most))
     echo(f"{folder.name}: imported into {folder.path}")
-
-
-@command.command()
-@stored.run_argument()
-@click.argument("where", metavar="FILE|URL")
-def sql(run: str, where: str) -> None:
-    """Write the samples of a saturation run to a database, as saturate --sql does: SQLite, or
-    PostgreSQL by URL.
-
-    \b
-    scaletest runs sql LAST samples.sqlite
-    scaletest runs sql LAST postgresql://127.0.0.1/scaletest
-
-    Steps that are there already are left as they are.
-    """
-    folder = SaturationFolder(stored.find(run).path)
-    if folder.kind != KIND:
-        raise UsageError(
-            f"run {folder.name} is a {folder.kind} run: only a saturation has samples to write",
-            hint=f"to get its steps as a table: scaletest report {folder.name} -o steps.csv",
-        )
-    count = filled(folder, where)
-    echo(f"{folder.name}: {plural(count, 'step')} written to {public(where)}")
 
 
 @command.command()

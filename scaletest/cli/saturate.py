@@ -18,8 +18,8 @@ from scaletest.saturation.options import PlanOptions, SaturationOptions
     "saturate",
     cls=HeadedCommand,
     epilog=(
-        "Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID, 7 also when the database of --sql"
-        " lacks steps at the end. Ctrl-C once ends the step and prints what was found."
+        "Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID. Ctrl-C once ends the step and prints"
+        " what was found."
     ),
 )
 @first(

@@ -229,14 +229,6 @@ options = group(
         help="Send this name as User-Agent, and show it in the results.",
     ),
     click.option(
-        "--http2",
-        is_flag=True,
-        help=(
-            "Speak HTTP/2, through httpx; one process then sends about a sixth of what"
-            " HTTP/1.1 allows."
-        ),
-    ),
-    click.option(
         "--timeout",
         "timeout_s",
         type=DURATION,
@@ -474,16 +466,6 @@ options = group(
         metavar="IMAGE",
         help="Run the agents as a Job of this image in the cluster; they need --redis-url.",
     ),
-    click.option(
-        "--agent-cpu",
-        default="1",
-        show_default=True,
-        metavar="CPU",
-        help=(
-            "Ask for this much CPU for each agent of the Job, as in 500m; with too little,"
-            " agents send late."
-        ),
-    ),
     click.option("--agent", default="", hidden=True),
     # tuning
     heading("Tuning"),
@@ -534,12 +516,6 @@ options = group(
     ),
     # what is kept and shown
     heading("Output"),
-    click.option(
-        "--sql",
-        default="",
-        metavar="FILE|URL",
-        help="Also write the samples to this SQLite file, or to PostgreSQL at this address.",
-    ),
     click.option(
         "--original-csv",
         default="",

@@ -11,6 +11,8 @@ from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
 DEADLINE_S = 86_400
+# There is no limit beside them: an agent that is held back sends late.
+REQUESTS = {"cpu": "500m", "memory": "256Mi"}
 
 
 class AgentJob:
@@ -26,11 +28,10 @@ class AgentJob:
         image: str,
         agents: int,
         redis_url: str,
-        cpu: str = "1",
     ) -> None:
         self.name = f"scaletest-agents-{rendezvous}"
         self._rendezvous, self._agents, self._url = rendezvous, agents, redis_url
-        self._image, self._cpu = image, cpu
+        self._image = image
         self._namespace = cluster.namespace
         self._raw = Raw(cluster)
         self._documents = Documents(cluster)
@@ -84,7 +85,7 @@ class AgentJob:
             "image": self._image,
             "args": ["saturate", "--agent", self._rendezvous],
             "env": [url, {"name": "HOME", "value": "/tmp"}],
-            "resources": {"requests": {"cpu": self._cpu, "memory": "256Mi"}},
+            "resources": {"requests": REQUESTS},
             "securityContext": safe,
         }
         spread = {

@@ -11,8 +11,8 @@ three CSV files, appended as it does.
     defaultProvider.endpointUrl, fileInput, recordCount       url, payload, count
     recordProvider.local.localFile, recordCount               payload_provider file:, count
 
-Keys (endpointKey, storageKey, connectionString) are secrets and stay out of files: --token-file and
---sql replace them.
+Keys (endpointKey, storageKey, connectionString) are secrets and stay out of files: --token-file
+replaces the first, and nothing here needs the others.
 
 Columns of history.csv, timing.csv and scaling.csv are the same. A thread of that tool sends its
 records one after another: here that is one place among the requests in flight, so MaxRecords and
@@ -102,7 +102,7 @@ def settings(data: Mapping[str, Any]) -> dict[str, Any]:
     if any(_table(data, "eventHubConfiguration").values()):
         raise UsageError(
             "an event hub is not used here",
-            hint="leave it empty: agents merge by themselves, --sql keeps the records",
+            hint="leave it empty: agents merge by themselves, and the run keeps their records",
         )
     return {
         **values,

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from scaletest.load.http_call import HttpCall, Sender, sender
+from scaletest.load.http_call import HttpCall, Sender, open_sender
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
 from scaletest.model.saturation import UNSENT, Attempt
@@ -67,7 +67,7 @@ class HttpLoad:
         self._payloads = payloads
         self._agent = agent
         self._runner = asyncio.Runner(loop_factory=new_loop)
-        self._sender = self._runner.run(sender(call))
+        self._sender = self._runner.run(open_sender(call))
 
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]

@@ -1,9 +1,7 @@
-"""One HTTP call, the meaning of its response, and its senders over HTTP/1.1 and HTTP/2.
+"""One HTTP call, the meaning of its response, and what sends it.
 
-aiohttp sends HTTP/1.1 and httpx HTTP/2, both with reused connections. Each is imported only when it
-is used. Errors become constants of model.saturation, so that no other module knows a library. httpx
-needs six times as much CPU per request as aiohttp; docs/how-to/saturate.md says what one process
-reaches.
+aiohttp sends it over HTTP/1.1 with reused connections, and is imported only then. Its errors become
+constants of model.saturation, so that no other module knows the library.
 """
 
 from __future__ import annotations
@@ -11,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from scaletest.model import saturation
 from scaletest.model.errors import UsageError
@@ -51,7 +49,10 @@ CAUSES: Mapping[str, tuple[str, str]] = {
         "nothing listens at this address",
         "start the service, or check host and port of --url",
     ),
-    "reset": ("the service closed the connection", "read its log; it may need TLS or HTTP/2"),
+    "reset": (
+        "the service closed the connection",
+        "read its log; it may need TLS, or speak HTTP/2 only",
+    ),
     "timed out": (
         "no response came in time",
         "check that the host is reachable, or give a longer --timeout",
@@ -61,7 +62,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
         "the certificate or the TLS handshake failed",
         "give --ca-file FILE, or check https in --url",
     ),
-    "no HTTP": ("the response is not HTTP of this version", "check the port of --url, and --http2"),
+    "no HTTP": ("the response is not HTTP/1.1", "check the port of --url"),
 }
 
 
@@ -80,7 +81,6 @@ class HttpCall:
     timeout_s: float = 30.0
     retries: int = 0
     connections: int = 1000
-    http2: bool = False
     server_header: str = ""
     pod_header: str = ""
     ca_file: str = ""
@@ -93,26 +93,6 @@ class HttpResponse(NamedTuple):
     size: int = 0
     server_s: float | None = None
     pod: str = ""
-
-
-class Sender(Protocol):
-    """An HTTP library with its connections."""
-
-    async def send(self, body: bytes | None) -> HttpResponse:
-        """Send one request and read the response to its end; never raises for a failing service."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-
-
-def read_response(
-    call: HttpCall, status: int, size: int, headers: Mapping[str, str]
-) -> HttpResponse:
-    """The outcome of a response: 2xx is success; a redirect is not, it names another service."""
-    outcome = saturation.OK if 200 <= status < 300 else str(status)
-    server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
-    # no header is called ""
-    return HttpResponse(outcome, size, server_s, headers.get(call.pod_header, ""))
 
 
 def server_time(text: str) -> float | None:
@@ -136,11 +116,6 @@ _BY_NUMBER: Mapping[int | None, str] = {
 }
 
 
-async def sender(call: HttpCall) -> Sender:
-    """The sender for this call, in the running event loop. UsageError without its library."""
-    return _Http2(call) if call.http2 else _Http1(call)
-
-
 def context(call: HttpCall) -> ssl.SSLContext:
     """TLS context with the machine's authorities or the call's; UsageError if unreadable."""
     try:
@@ -151,7 +126,9 @@ def context(call: HttpCall) -> ssl.SSLContext:
         ) from error
 
 
-class _Http1:
+class Sender:
+    """aiohttp with its connections, which belong to the event loop that runs now."""
+
     def __init__(self, call: HttpCall) -> None:
         import aiohttp
 
@@ -171,17 +148,25 @@ class _Http1:
         self._session._retry_connection = False
 
     async def send(self, body: bytes | None) -> HttpResponse:
-        """As Sender says."""
+        """Send one request and read the response to its end; never raises for a failing service."""
+        call = self._call
         try:
             async with self._session.request(
-                self._call.method, self._call.url, data=body, allow_redirects=False
+                call.method, call.url, data=body, allow_redirects=False
             ) as response:
-                size = await _size(response.content.iter_any())
-                return read_response(self._call, response.status, size, response.headers)
+                size = 0
+                async for block in response.content.iter_any():
+                    size += len(block)  # nothing is kept, because it may be large
         except TimeoutError:
             return HttpResponse(saturation.TIMED_OUT)
         except (self._aiohttp.ClientError, OSError) as error:
             return HttpResponse(self._word(error))
+        # 2xx is success; a redirect is not, it names another service
+        outcome = saturation.OK if 200 <= response.status < 300 else str(response.status)
+        headers = response.headers
+        server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
+        # no header is called ""
+        return HttpResponse(outcome, size, server_s, headers.get(call.pod_header, ""))
 
     def _word(self, error: BaseException) -> str:
         client = self._aiohttp
@@ -196,78 +181,14 @@ class _Http1:
         return next(fitting, "") or _of_socket(error)
 
     async def close(self) -> None:
-        """As Sender says."""
+        """Close the connections."""
         await self._session.close()
         await asyncio.sleep(0)
 
 
-class _Http2:
-    def __init__(self, call: HttpCall) -> None:
-        try:
-            import h2  # noqa: F401
-            import httpx
-        except ImportError as error:
-            raise UsageError(
-                "--http2 needs httpx and h2, which are not installed",
-                hint="install them: pip install 'scaletest[http2]'",
-            ) from error
-        self._httpx: Any = httpx
-        self._call = call
-        limits = httpx.Limits(
-            max_connections=call.connections, max_keepalive_connections=call.connections
-        )
-        # without TLS the version cannot be negotiated, so it must be known before
-        self._client = httpx.AsyncClient(
-            http2=True,
-            http1=call.url.startswith("https:"),
-            verify=context(call),
-            timeout=None,
-            limits=limits,
-            headers=dict(call.headers),
-            trust_env=False,
-        )
-
-    async def send(self, body: bytes | None) -> HttpResponse:
-        """As Sender says."""
-        try:
-            async with (
-                asyncio.timeout(self._call.timeout_s),
-                self._client.stream(self._call.method, self._call.url, content=body) as response,
-            ):
-                if response.http_version != "HTTP/2":
-                    return HttpResponse(saturation.PROTOCOL)
-                size = await _size(response.aiter_raw())
-                return read_response(self._call, response.status_code, size, response.headers)
-        except TimeoutError:
-            return HttpResponse(saturation.TIMED_OUT)
-        except (self._httpx.HTTPError, OSError) as error:
-            return HttpResponse(self._word(error))
-
-    def _word(self, error: BaseException) -> str:
-        if isinstance(error, self._httpx.TimeoutException):
-            return saturation.TIMED_OUT
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, ssl.SSLError):
-                return saturation.TLS
-            if isinstance(cause, OSError):
-                return _of_socket(cause)
-            cause = cause.__cause__ or cause.__context__
-        if isinstance(error, self._httpx.RemoteProtocolError):
-            return saturation.PROTOCOL
-        return saturation.RESET
-
-    async def close(self) -> None:
-        """As Sender says."""
-        await self._client.aclose()
-
-
-async def _size(blocks: AsyncIterator[bytes]) -> int:
-    """Read a response to its end; its size in bytes. Nothing is kept, because it may be large."""
-    size = 0
-    async for block in blocks:
-        size += len(block)
-    return size
+async def open_sender(call: HttpCall) -> Sender:
+    """Make the sender for this call in the running event loop."""
+    return Sender(call)
 
 
 def _of_socket(error: BaseException) -> str:

@@ -10,7 +10,7 @@
     +-- WaitTimeout           6   something that was waited for did not happen in time
     +-- NotPassed             3   the verdict of a run is FAIL; 4 where there is none
     +-- AgentLost             4   a load agent ended early, so the measurement is INVALID
-    +-- Unreachable           7   Redis, Kubernetes or a database cannot be reached, or refuses
+    +-- Unreachable           7   Redis or Kubernetes cannot be reached, or refuses
                                   access
         +-- NoServer          7   this machine has no Redis server to embed
 

@@ -29,7 +29,7 @@ _DAY = Annotated[float, Meta(ge=0, le=86400, extra={"unit": "s"})]
 _SOME_OF_DAY = Annotated[float, Meta(gt=0, le=86400, extra={"unit": "s"})]
 _FIGURE = Annotated[float, Meta(ge=0, le=1e12, extra={"unit": "s"})]
 _LATENCIES = dict.fromkeys(QUANTILES, Measurable("s"))
-# Times that dates can tell, and numbers that databases take.
+# Times that dates can tell, and numbers of 64 bits.
 _MOST_S, _MOST = 1e11, 2**63 - 1
 _StepSeconds = Annotated[float, Meta(ge=-_MOST_S, le=_MOST_S)]
 _StoredCount = Annotated[int, Meta(ge=-_MOST, le=_MOST)]

@@ -65,9 +65,9 @@ _USER = re.compile(r"//[^@/]*@")
 _QUERY = re.compile(r"([?&]([^=&#\s]+)=)[^&]*")
 _SECRET_PARAMETER = re.compile(r"(?i)(password|passwd|pwd|username|secret|token)$")
 # scaletest's own variables (SCALETEST_REDIS_URL, SCALETEST_WORKER_REDIS_URL, SCALETEST_CLIENT_TOKEN
-# ...), and those with the passwords of the chart and of --sql. docs/how-to/workers.md lists them.
+# ...), and the one with the password of the chart. docs/how-to/workers.md lists them.
 _SECRET_VARIABLE = re.compile(
-    r"SCALETEST_REDIS.*|SCALETEST_(.*_)?(REDIS_URL|TOKEN|SQL|HEADERS?)|REDIS_PASSWORD|PGPASSWORD"
+    r"SCALETEST_REDIS.*|SCALETEST_(.*_)?(REDIS_URL|TOKEN|HEADERS?)|REDIS_PASSWORD"
 )
 
 

@@ -14,7 +14,7 @@ from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
 from scaletest.analysis.saturation.pods import PodTimes, from_headers
 from scaletest.analysis.saturation.step import Assessed, failed_pods, level_text
-from scaletest.archive.sql import Answer, answers
+from scaletest.archive.queries import Answer, answers
 from scaletest.model import VerdictKind
 from scaletest.model.measurement import MachineUse
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan

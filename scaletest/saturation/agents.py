@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -70,8 +70,8 @@ class AgentsLoad:
                     f"{self._rendezvous.joined()} of {self._agents} agents came within"
                     f" {patience_s:.0f} s",
                     hint=(
-                        "can they reach the Redis of --redis-url? Have pods room (--agent-cpu)?"
-                        " Look at their logs"
+                        "can they reach the Redis of --redis-url? Is there room for the pods of"
+                        " a Job? Look at their logs"
                     ),
                 )
             self._sleep(LOOK_S)
@@ -192,25 +192,49 @@ def merged(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class HttpWork:
-    """What each agent does to a service; to a queue it does what QueueLoad's arguments say."""
+    """What this process, or each agent, does to a service."""
 
     call: HttpCall
     bodies: list[bytes | None]
 
+    def make_load(self, redis_url: str, agent: str = "") -> LevelLoad:
+        """Make the load that does it. UsageError when it may not open so many connections."""
+        # as many sockets as requests are in flight, and some for everything else
+        sockets = self.call.connections + 64
+        if raise_open_files(sockets) < sockets:
+            raise UsageError(
+                f"this process may not open {self.call.connections} connections",
+                hint="raise ulimit -n, or give --max-in-flight",
+            )
+        return HttpLoad(self.call, Payloads(self.bodies), agent=agent)
 
-def http_work(call: HttpCall, payloads: Payloads, agents: int) -> dict[str, Any]:
-    """What each of so many agents does to a service: the same, with its part of the connections."""
-    part = replace(call, connections=max(1, -(-call.connections // agents)))
-    return dict(msgspec.to_builtins(HttpWork(part, payloads.bodies)))
+
+@dataclass(frozen=True, slots=True)
+class QueueWork:
+    """What this process, or each agent, does to a queue."""
+
+    queue: str
+    arguments: tuple[str, ...]
+    time_limit_s: float
+    maximum: int
+
+    def make_load(self, redis_url: str, agent: str = "") -> LevelLoad:
+        """Make the load that does it, with a client of its own in each step."""
+
+        def client() -> Client:
+            return Client(connect(redis_url), patience_s=60.0)
+
+        return QueueLoad(
+            client,
+            self.queue,
+            arguments=self.arguments,
+            time_limit_s=self.time_limit_s,
+            maximum=self.maximum,
+            agent=agent,
+        )
 
 
-def queue_load(url: str, wanted: dict[str, Any], agent: str = "") -> LevelLoad:
-    """The load of a queue, with a client of its own in each step."""
-
-    def client() -> Client:
-        return Client(connect(url), patience_s=60.0)
-
-    return QueueLoad(client, agent=agent, **{**wanted, "arguments": tuple(wanted["arguments"])})
+Work = HttpWork | QueueWork
 
 
 def serve(
@@ -285,17 +309,20 @@ def _follow(
     )
 
 
-def start_agents(
-    options: AgentOptions, plan: SaturationPlan, work: dict[str, Any], stack: ExitStack
+def start_load(
+    options: AgentOptions, plan: SaturationPlan, work: Work, stack: ExitStack
 ) -> LevelLoad:
-    """The agents as one load. work: what each of them does. They end with the stack, even when we
-    are killed.
+    """Make the load of this process, or start agents and take them as one.
+
+    Agents end with the stack, even when we are killed.
     """
+    if plan.agents == 1 and not options.agent_jobs:
+        return work.make_load(options.redis_url)
     url = options.redis_url or stack.enter_context(EmbeddedServer()).url
     redis = stack.enter_context(closing(connect(url)))
     rendezvous = stack.enter_context(closing(Rendezvous(redis, uuid.uuid4().hex[:12])))
-    rendezvous.open(work)
-    start = _job if options.agent_jobs else _processes
+    rendezvous.open(msgspec.to_builtins(work))
+    start = _start_job if options.agent_jobs else _start_processes
     check = start(options, plan.agents, rendezvous.name, url, stack)
     load = AgentsLoad(rendezvous, plan.agents, check)
     load.wait(options.ready_timeout)
@@ -306,11 +333,8 @@ def be_agent(redis_url: str, name: str) -> None:
     """Be an agent of the rendezvous of that name until its coordinator needs it no more."""
 
     def make(wanted: dict[str, Any], agent: str) -> LevelLoad:
-        if "queue" in wanted:
-            return queue_load(redis_url, wanted, agent)
-        work = msgspec.convert(wanted, HttpWork)
-        raise_open_files(work.call.connections + 64)
-        return HttpLoad(work.call, Payloads(work.bodies), agent=agent)
+        kind: type[Work] = QueueWork if "queue" in wanted else HttpWork
+        return msgspec.convert(wanted, kind).make_load(redis_url, agent)
 
     if not redis_url:
         raise UsageError(
@@ -320,7 +344,7 @@ def be_agent(redis_url: str, name: str) -> None:
         serve(Rendezvous(redis, name), make)
 
 
-def _processes(
+def _start_processes(
     options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
 ) -> Callable[[], None]:
     """Agents on this machine. Gives what raises when one of them ended by itself."""
@@ -353,12 +377,12 @@ def _end_of(code: int) -> str:
     return f"an agent ended by itself with exit code {code}; its error stands above"
 
 
-def _job(
+def _start_job(
     options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
 ) -> Callable[[], None]:
     """Agents as the pods of a Job, which is deleted with the stack."""
     cluster = connection.connect(options.namespace, options.context)
-    job = AgentJob(cluster, name, options.agent_jobs, count, url, options.agent_cpu)
+    job = AgentJob(cluster, name, options.agent_jobs, count, url)
     stack.callback(job.delete)
     job.create()
     return job.check

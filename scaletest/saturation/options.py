@@ -34,7 +34,6 @@ class HttpOptions:
     headers: tuple[str, ...]
     token_file: str
     ca_file: str
-    http2: bool
     server_header: str
     pod_header: str
 
@@ -53,25 +52,20 @@ class TuneOptions:
 class AgentOptions:
     """Where load agents run, whose number is the plan's: on this machine, or in the pods of a Job.
 
-    agent_jobs: the Job's image. agent_cpu: what each of its pods asks for. redis_url: where they
-    meet; "" starts a Redis for them. ready_timeout: so many seconds may they take to come.
+    agent_jobs: the Job's image. redis_url: where they meet; "" starts a Redis for them.
+    ready_timeout: so many seconds may they take to come.
     """
 
     agent_jobs: str
-    agent_cpu: str
     redis_url: str
     ready_timeout: float
     namespace: str
     context: str
 
-    def needed(self, plan: SaturationPlan) -> bool:
-        """Whether the plan is carried out by agents, and not by this process."""
-        return plan.agents > 1 or bool(self.agent_jobs)
-
 
 @dataclass(frozen=True, slots=True)
 class SaturationOptions:
-    """What a saturation loads and from where, and where its samples go."""
+    """What a saturation loads and from where, and where its run is kept."""
 
     url: str
     cluster: ServiceOptions
@@ -80,7 +74,6 @@ class SaturationOptions:
     http: HttpOptions
     agents: AgentOptions
     tuning: TuneOptions
-    sql: str
     original_csv: str
     run_dir: str
     labels: Labels

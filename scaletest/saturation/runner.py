@@ -1,5 +1,5 @@
-"""A saturation run: its target, folder and database, and every step that the course asks for, from
-the probe to the operating point.
+"""A saturation run: its target, its folder, and every step that the course asks for, from the probe
+to the operating point.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
 from scaletest.analysis.saturation.search import Probe
@@ -40,7 +39,7 @@ from scaletest.runs.folder import RESULT
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
-from scaletest.saturation.folder import Database, SaturationFolder
+from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.loads import Watched
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.target import Target, find_target
@@ -52,26 +51,19 @@ LEAST_BEHIND = 100.0
 BEHIND_S, BEHIND_USUAL = 1.0, 5.0
 
 
-class StepStore(Protocol):
-    """Stores the samples of steps."""
-
-    def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
-        """Keep a step and its samples."""
-
-
 class Runner:
     """Measures a plan with a load. A request to stop ends it after what is in flight; what was
     measured is judged all the same.
 
-    So it is when a load agent or Redis is lost, as INVALID: `lost` is why. between: called after
-    each step.
+    So it is when a load agent or Redis is lost, as INVALID: `lost` is why. store: keeps a step and
+    its samples. between: called after each step.
     """
 
     def __init__(
         self,
         plan: SaturationPlan,
         load: LevelLoad,
-        stores: Sequence[StepStore],
+        store: Callable[[SaturationStep, Sequence[Attempt]], None],
         progress: Progress,
         stop: StopRequest | None = None,
         *,
@@ -79,7 +71,7 @@ class Runner:
         sleep: Callable[[float], None] = time.sleep,
         between: Callable[[Assessed], None] = lambda step: None,
     ) -> None:
-        self._plan, self._load, self._stores, self._progress = plan, load, stores, progress
+        self._plan, self._load, self._store, self._progress = plan, load, store, progress
         self._clock, self._sleep, self._between = clock, sleep, between
         self._chance = random.Random(plan.seed)
         self._stop = stop or StopRequest()
@@ -100,8 +92,7 @@ class Runner:
                 break
             if self._stop.asked():
                 break  # a step that was cut short must not be taken for a whole one
-            for store in self._stores:
-                store.store(step, samples)
+            self._store(step, samples)
             course.tell(assess(self._plan, step, samples))
             assessed = course.steps[-1]  # as it is with all that was sent at its level
             self._progress.step(line(self._plan, assessed))
@@ -215,10 +206,6 @@ def saturate(
         if options.original_csv:
             article.prepare(Path(options.original_csv))
         path, stop = new_path(os.environ, options.run_dir), StopRequest()
-        database = before.enter_context(
-            closing(Database(options.sql, plan, path.name, progress.message))
-        )
-        database.open()
         folder = begun(path, plan, options.labels, before)
         before.enter_context(progress.of_run(folder, plan.target))
         unwind = bool(options.cluster.service or options.agents.agent_jobs)
@@ -227,13 +214,12 @@ def saturate(
                 progress.message(each)
             causes = not (options.no_causes or options.agents.agent_jobs)
             _, code = measure(
-                plan, target, (folder, database), progress, stop, stack, target.shown, causes=causes
+                plan, target, folder, progress, stop, stack, target.shown, causes=causes
             )
-        lacking = database.finish(folder, str(path) if options.run_dir else path.name)
         if options.original_csv:
             stored = folder.load()
             article.append(Path(options.original_csv), stored.steps, stored.samples)
-        return folder, lacking or code
+        return folder, code
 
 
 def begun(path: Path, plan: SaturationPlan, labels: Labels, stack: ExitStack) -> SaturationFolder:
@@ -248,7 +234,7 @@ def begun(path: Path, plan: SaturationPlan, labels: Labels, stack: ExitStack) ->
 def measure(
     plan: SaturationPlan,
     target: Target,
-    stores: tuple[SaturationFolder, Database],
+    folder: SaturationFolder,
     progress: Progress,
     stop: StopRequest,
     stack: ExitStack,
@@ -270,7 +256,7 @@ def measure(
         runner = Runner(
             plan,
             load,
-            stores,
+            folder.store,
             progress,
             stop,
             between=lambda step: lines.extend(target.after(step)),
@@ -284,7 +270,7 @@ def measure(
         result = conclude(SaturationSequence(plan), lost=error.message)  # before the first step
     warned = replace(result, warnings=(*noticed, *result.warnings))
     extra = {"lines": lines, **({"replicas": target.replicas} if target.replicas else {})}
-    stores[0].write(
+    folder.write(
         RESULT,
         {**warned.to_dict(), "noticed": noticed, **({"extra": extra} if lines else {})},
     )

@@ -16,7 +16,6 @@ from scaletest.cluster import connection, tuning
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.service import AutoscalerHold, Service
-from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder
 from scaletest.load.payloads import Payloads, file, provided
@@ -25,10 +24,9 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.saturation import Mode, Phase, SaturationPlan
 from scaletest.model.texts import masked
 from scaletest.render.numbers import plural
-from scaletest.saturation.agents import http_work, queue_load, start_agents
+from scaletest.saturation.agents import HttpWork, QueueWork, start_load
 from scaletest.saturation.options import HttpOptions, PlanOptions, SaturationOptions
 from scaletest.saturation.pods import WatchedPods
-from scaletest.system.control_groups import raise_open_files
 from scaletest.system.sockets import is_here, servers
 
 logger = logging.getLogger("scaletest.saturation")
@@ -131,6 +129,11 @@ def find_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
     )
 
 
+def _in_flight_of_each(plan: SaturationPlan) -> int:
+    """How many requests each agent may have in flight, so that all together have the maximum."""
+    return -(-plan.max_in_flight // plan.agents)
+
+
 # -- HTTP
 # --------------------------------------------------------------------------------------------------
 
@@ -144,17 +147,8 @@ def over_http(
     """A target that is reached by this call, from this process or from agents."""
 
     def make(stack: ExitStack) -> LevelLoad:
-        if options.agents.needed(plan):
-            work = http_work(http_call, payloads(options.http), plan.agents)
-            return start_agents(options.agents, plan, work, stack)
-        # as many sockets as requests are in flight, and some for everything else
-        sockets = http_call.connections + 64
-        if raise_open_files(sockets) < sockets:
-            raise UsageError(
-                f"this process may not open {http_call.connections} connections",
-                hint="raise ulimit -n, or give --max-in-flight",
-            )
-        return HttpLoad(http_call, payloads(options.http))
+        work = HttpWork(http_call, payloads(options.http).bodies)
+        return start_load(options.agents, plan, work, stack)
 
     return Target(shown, make)
 
@@ -179,8 +173,7 @@ def call(
         headers,
         plan.timeout_s,
         plan.retries,
-        plan.max_in_flight,
-        http.http2,
+        _in_flight_of_each(plan),
         http.server_header,
         http.pod_header,
         http.ca_file,
@@ -235,7 +228,6 @@ def _queue_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
         ("payload-provider", http.payload_provider),
         ("header", http.headers),
         ("token-file", http.token_file),
-        ("http2", http.http2),
         ("retries", plan.retries),
     ):
         if value:
@@ -250,19 +242,11 @@ def _queue_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
             hint=f"start one: scaletest worker --queue {options.queue}",
         )
     waiting = f", {plural(state.waiting, 'request')} in it already" if state.waiting else ""
-    work = {
-        "queue": options.queue,
-        "arguments": list(options.arguments),
-        "time_limit_s": plan.timeout_s,
-        "maximum": -(-plan.max_in_flight // plan.agents),
-    }
-
-    def make(stack: ExitStack) -> LevelLoad:
-        if options.agents.needed(plan):
-            return start_agents(options.agents, plan, work, stack)
-        return queue_load(redis_url, work)
-
-    return Target((f"queue {state.name}: {plural(state.workers, 'worker')}{waiting}",), make)
+    work = QueueWork(options.queue, options.arguments, plan.timeout_s, _in_flight_of_each(plan))
+    return Target(
+        (f"queue {state.name}: {plural(state.workers, 'worker')}{waiting}",),
+        lambda stack: start_load(options.agents, plan, work, stack),
+    )
 
 
 # -- Services

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from scaletest.analysis.saturation.pods import TriedSetting, settings
@@ -19,7 +19,6 @@ from scaletest.model.saturation import SaturationPlan
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
-from scaletest.saturation.folder import Database
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.runner import begun, measure
 from scaletest.saturation.target import enter, find_target, scalers, tuned_deployment
@@ -73,8 +72,6 @@ def tune(
         _check_amounts(setting)
         # whether it can be done at all, before anything is
         changed({}, setting, variable, argument)
-    with closing(Database(options.sql, plan, "", progress.message)) as database:
-        database.open()
     progress.message(note)
     trial = _Trial(plan, options, tuning, hold, progress)
     with stopping(trial.stop, unwind=True) as stack:
@@ -86,7 +83,7 @@ def tune(
             if not trial.stop.asked()
         ]
     is_measured = any(row.per_s is not None for row in tried)
-    return tried, trial.lacking or (0 if is_measured and not trial.stop.asked() else 4)
+    return tried, 0 if is_measured and not trial.stop.asked() else 4
 
 
 def restore(options: SaturationOptions, say: Callable[[str], None]) -> int:
@@ -127,9 +124,7 @@ def _check_amounts(setting: dict[str, str]) -> None:
 
 
 class _Trial:
-    """Tries settings, one after the other. lacking: the exit code of a database that lacks steps,
-    else 0.
-    """
+    """Tries settings, one after the other."""
 
     def __init__(
         self,
@@ -144,7 +139,6 @@ class _Trial:
         service = replace(options.cluster, pause_autoscalers=True)
         self._options = replace(options, cluster=service)
         self.stop = StopRequest()
-        self.lacking = 0
 
     def measured(self, setting: dict[str, str], labels: Labels) -> TriedSetting:
         """Apply a setting, and measure it; `trouble` says why there are no figures. labels: what
@@ -170,21 +164,16 @@ class _Trial:
                 target = replace(find_target(self._options, self._plan), enter=lambda stack: None)
                 folder = begun(new_path(os.environ), self._plan, labels, stack)
                 stack.enter_context(self._progress.of_run(folder, self._plan.target))
-                database = Database(
-                    self._options.sql, self._plan, folder.name, self._progress.message
-                )
-                stack.callback(database.close)
                 result, _ = measure(
                     self._plan,
                     target,
-                    (folder, database),
+                    folder,
                     self._progress,
                     self.stop,
                     stack,
                     [f"setting: {name}"],
                     causes=False,
                 )
-                self.lacking = database.finish(folder, folder.name) or self.lacking
         except ScaletestError as error:
             return replace(base, trouble=error.message)
         used = sampler.mean("memory")

@@ -1,11 +1,12 @@
-"""A service of known capacity, and what a run on a busy machine may say."""
+"""Services to load, and what a run on a busy machine may say."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,31 @@ def running(*arguments: str) -> Iterator[str]:
     finally:
         process.kill()
         process.communicate()
+
+
+class Door(ThreadingHTTPServer):
+    """A service whose answers wait for what `act` does at each call."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act = act
+        super().__init__(("127.0.0.1", 0), Knock)
+
+
+class Knock(BaseHTTPRequestHandler):
+    """One request of a load, on a connection that is kept."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """Answer."""
+        assert isinstance(self.server, Door)
+        self.server.act()
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing."""
 
 
 def check_verdict(code: int, result: dict[str, Any]) -> None:

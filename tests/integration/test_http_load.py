@@ -4,19 +4,17 @@ called.
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 import tracemalloc
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from scaletest.load.http import HttpLoad
-from scaletest.load.http_call import CAUSES, HttpCall, HttpResponse, sender
+from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.pace import constant
 from scaletest.load.payloads import Payloads
@@ -155,31 +153,6 @@ def test_large_answers_are_measured_and_not_stored() -> None:
     assert peak < len(BLOCK) * BLOCKS / 4
 
 
-def test_large_answers_over_http2_are_measured_and_not_stored() -> None:
-    import httpx
-
-    class Blocks(httpx.AsyncByteStream):
-        async def __aiter__(self) -> Any:
-            for _ in range(BLOCKS):
-                yield bytes(2**20)
-
-    def handle(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, stream=Blocks(), extensions={"http_version": b"HTTP/2"})
-
-    async def ask() -> HttpResponse:
-        asked: Any = await sender(HttpCall("http://service/", http2=True))
-        await asked.close()
-        asked._client = httpx.AsyncClient(transport=httpx.MockTransport(handle))
-        try:
-            return await asked.send(None)
-        finally:
-            await asked.close()
-
-    answered, peak = peak_of(lambda: asyncio.run(ask()))
-    assert (answered.outcome, answered.size) == (OK, BLOCKS * 2**20)
-    assert peak < BLOCKS * 2**20 / 4
-
-
 def test_a_request_that_cannot_be_made_ends_the_load() -> None:
     # given a method that the library refuses: without an error the step would have no sample, and
     # say that all is well
@@ -191,18 +164,3 @@ def test_a_request_that_cannot_be_made_ends_the_load() -> None:
         ):
             with pytest.raises(ValueError, match="GE T"):
                 loaded(HttpCall(url, "GE T"), order)
-
-
-def test_http2_is_spoken_with_one_connection(tmp_path: Path) -> None:
-    from tests.integration.http2 import serving
-
-    with ExitStack() as stack:
-        url, counts = stack.enter_context(serving())
-        measured = loaded(HttpCall(url, http2=True), LoadOrder(1.0, parallel=8, count=40))
-        assert [sample.outcome for sample in measured.samples] == [OK] * 40
-        assert counts == {"connections": 1, "requests": 40}
-    with running() as plain:
-        measured = loaded(
-            HttpCall(plain, http2=True, timeout_s=1.0), LoadOrder(1.0, parallel=1, count=1)
-        )
-        assert measured.samples[0].outcome != OK

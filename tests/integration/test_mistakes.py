@@ -134,12 +134,6 @@ TYPED = [
         "error: scaletest report has no option --run",
         "write scaletest report [OPTIONS] RUN",
     ),
-    Typed(
-        "runs sql STORED samples.db",
-        2,
-        "error: run ",
-        "to get its steps as a table: scaletest report",
-    ),
     Typed("report nosuch", 2, "error: there is no run 'nosuch'", "see: scaletest runs list"),
     Typed(
         "report STORED -o /nonexistent/x.html",

@@ -6,17 +6,15 @@ import csv
 import json
 import os
 import signal
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scaletest.archive.sql import QUERIES, SqlSink
+from scaletest.archive.queries import QUERIES
 from scaletest.saturation.folder import SaturationFolder
-from tests.conftest import asked, call, call_here, eventually, program
+from tests.conftest import call, call_here, eventually, program
 from tests.integration.services import check_verdict, running
 
 
@@ -54,8 +52,6 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
                 "json",
             ),
             *(
-                "--sql",
-                str(tmp_path / "s.db"),
                 "--original-csv",
                 str(tmp_path / "csv"),
                 "--header",
@@ -82,13 +78,10 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     assert judged["saturation_per_s"] == result["saturation_per_s"]
     assert judged["verdict"] == result["verdict"]
     assert [query["title"] for query in judged["queries"]] == list(QUERIES)
+    messages = sum(step.requests for step in folder.load().steps)
+    assert judged["queries"][0]["rows"] == [[messages]]
     assert "closed load on http" in shown("runs", "list")
     check_files(tmp_path, folder)
-    sink = SqlSink(str(tmp_path / "s.db"), "again", "me")
-    assert {
-        query["title"]: [tuple(row) for row in query["rows"]] for query in judged["queries"]
-    } == {title: asked(sink, title) for title in QUERIES}
-    sink.close()
     sized = json.loads(
         shown("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "--format", "json")
     )
@@ -104,7 +97,7 @@ def check_capacity(result: dict[str, Any]) -> None:
 
 
 def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
-    """The three files of the original tool, and the database."""
+    """The three files of the original tool."""
     stored = folder.load()
     texts = {
         name: (tmp_path / "csv" / f"{name}.csv").read_text()
@@ -125,13 +118,6 @@ def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
     ]
     assert len(files["timing"]) == 1 + sum(step.requests for step in stored.steps)
     assert files["scaling"][0] == ["Time", "Scale"]
-    with closing(sqlite3.connect(tmp_path / "s.db")) as database:
-        (count,) = database.execute("SELECT COUNT(*) FROM scaletest_samples").fetchone()
-    assert count == len(files["timing"]) - 1
-    sink = SqlSink(str(tmp_path / "s.db"), "again", "me")
-    assert all(asked(sink, title) is not None for title in QUERIES)
-    assert asked(sink, "clients")[0][5] + asked(sink, "clients")[0][6] == count
-    sink.close()
 
 
 @pytest.mark.parametrize(

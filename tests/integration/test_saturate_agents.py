@@ -17,7 +17,7 @@ import pytest
 
 from scaletest.saturation.folder import SaturationFolder
 from tests.conftest import call, eventually, program
-from tests.integration.services import check_verdict, running
+from tests.integration.services import Door, check_verdict, running
 
 
 @pytest.mark.parametrize("killed", [1, 2])
@@ -64,7 +64,6 @@ def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Pat
 def test_measured_steps_are_kept_when_redis_ends_during_a_run(tmp_path: Path) -> None:
     # given a Redis of the agents that ends with the first request after the probe's step is on disk
     from scaletest.broker import EmbeddedServer
-    from tests.integration.test_sql import Door
 
     server, lock, ended, steps = (
         EmbeddedServer(),

@@ -15,7 +15,7 @@ from hack import newcomer
 from hack.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines, shell_blocks
 from scaletest.cli.main import cli
 
-LANGUAGES = {"sh", "text", "yaml", "toml", "dockerfile", "python", "json", "html"}
+LANGUAGES = {"sh", "sql", "text", "yaml", "toml", "dockerfile", "python", "json", "html"}
 OTHER_PAGES = [path for path in (ROOT / "docs").rglob("*.md") if path not in PAGES]
 ALL_PAGES = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted(OTHER_PAGES)]
 PROGRAMS = r"(?:\./)?(?:scaletest|hack/\w+|helm|kubectl|docker|podman|pip|curl|kind|rq)"

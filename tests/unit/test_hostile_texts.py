@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scaletest.archive.sql import rows
+from scaletest.archive.queries import answers
 from scaletest.broker import Queues, keys
 from scaletest.cli.main import run
 from scaletest.kinds.benchmark import BenchmarkResult
@@ -247,4 +247,5 @@ def test_values_that_nobody_measured_are_refused_when_they_are_read() -> None:
         BenchmarkResult.from_dict({"name": "n", "phase": "Completed", "headlines": {"x": "fast"}})
     step = SaturationStep(0, "ramp", "open", 1.0, 1.0, 1, began="yesterday")
     sample = Attempt(0, 1, True, 0.0, 0.0, 0.0, 0.1, "ok")
-    assert rows("run", "client", step, [sample])[0][6] == pytest.approx(0.1)
+    clients = answers("client", [step], {0: [sample]})[3]
+    assert clients.rows[0][1] == pytest.approx(0.1)

@@ -1,14 +1,18 @@
-"""SQL queries of a saturation run."""
+"""The result queries over a saturation's samples: those of the report, and those of the guide."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import duckdb
 import pytest
 
-from scaletest.archive.sql import answers
-from scaletest.model.saturation import OK, Attempt
-from tests.unit.simulated import step
+from hack.guides import ROOT, blocks
+from scaletest.archive.queries import answers
+from scaletest.model.saturation import OK, Attempt, SaturationPlan
+from scaletest.saturation.folder import SaturationFolder
+from tests.unit.simulated import Simulated, step, stored
 
 
 def test_the_five_queries_tell_the_seconds_of_different_steps_apart() -> None:
@@ -43,3 +47,30 @@ def test_the_five_queries_tell_the_seconds_of_different_steps_apart() -> None:
         pytest.approx(60.4),
     )
     assert messages.rows == [("me-1", 1), ("me-2", 3)]
+
+
+def test_duckdb_answers_as_the_report_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given a run of eleven agents whose service refuses on overload
+    plan = SaturationPlan("simulated", step_s=2.0, warm_s=0.5, client_name="vm")
+    folder = SaturationFolder.create(tmp_path / "run")
+    folder.begin(plan, {})
+    steps, samples = stored(plan, Simulated(slots=2, room=8), 1)
+    for each in steps:
+        of_agents = [
+            sample._replace(agent=str(sample.request % 11)) for sample in samples[each.number]
+        ]
+        folder.store(each, of_agents)
+    # when the queries of the guide are asked in its folder
+    monkeypatch.chdir(folder.path)
+    guide = blocks(ROOT / "docs/how-to/runs.md")
+    view, queries = (block.text for block in guide if block.language == "sql")
+    run = folder.load()
+    expected = answers("vm", run.steps, run.samples)
+    assert len(expected[1].rows) == len(expected[3].rows) == 11
+    with duckdb.connect() as database:
+        database.execute(view)
+        found = [database.sql(query) for query in queries.split(";") if query.strip()]
+        # expect what the report answers
+        assert [tuple(answer.columns) for answer in found] == [row.columns for row in expected]
+        for answer, row in zip(found, expected, strict=True):
+            assert answer.fetchall() == [pytest.approx(cells) for cells in row.rows], row.title

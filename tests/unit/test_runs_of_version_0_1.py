@@ -71,7 +71,7 @@ JUDGED = {"verdict", "thresholds"}
 # A warning that spoke of one step in the plural.
 REWORDED = re.compile(r"^1 steps had")
 # run or type -> keys of the first level that changed on purpose
-QUERIES = {"queries": "they are those of --sql, with seconds since 1970"}
+QUERIES = {"queries": "they count seconds since 1970"}
 CHANGED = {
     "validation-refuted-interrupted": dict.fromkeys(
         ("steps", "scaling", "serial_fraction"),
@@ -375,13 +375,6 @@ def test_the_lifecycle_is_compared_with_itself(say: Say, name: str, data_home: P
     phases = {row["measure"].partition(".")[0]: row["change"] for row in candidate["measures"]}
     assert phases.keys() >= {row["step"] for row in result_of(say, name)["steps"]}
     assert set(phases.values()) <= UNCHANGED
-
-
-def test_a_saturation_gives_its_samples_to_a_database(say: Say, tmp_path: Path) -> None:
-    done = say("runs", "sql", "saturation-open", str(tmp_path / "samples.db"))
-    assert done.returncode == 0, done.stderr
-    steps = len(result_of(say, "saturation-open")["steps"])
-    assert f": {steps} steps written" in done.stdout
 
 
 @pytest.mark.parametrize("name", DAMAGED)

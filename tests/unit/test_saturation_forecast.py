@@ -66,7 +66,15 @@ def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
     def sleep(seconds: float) -> None:
         load.now_s += seconds
 
-    result = Runner(plan, load, [], silent, clock=lambda: load.now_s, sleep=sleep).run()
+    runner = Runner(
+        plan,
+        load,
+        lambda step, samples: None,
+        silent,
+        clock=lambda: load.now_s,
+        sleep=sleep,
+    )
+    result = runner.run()
     expected = forecast(plan)
     assert expected.usual_s is not None and expected.longest_s is not None
     assert expected.usual_s == pytest.approx(result.elapsed_s, rel=0.2)

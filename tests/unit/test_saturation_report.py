@@ -17,7 +17,7 @@ import pytest
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.saturation.evaluation import evaluate
 from scaletest.archive.environment import environment
-from scaletest.archive.sql import QUERIES
+from scaletest.archive.queries import QUERIES
 from scaletest.cli import main
 from scaletest.model import VerdictKind
 from scaletest.model.errors import UsageError
@@ -29,7 +29,7 @@ from scaletest.report.formats import png
 from scaletest.report.saturation import COLUMNS, saturation_report
 from scaletest.report.saturation_figures import charts, levels_of, state
 from scaletest.runs import registry
-from scaletest.saturation.folder import SaturationFolder, filled
+from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.run_type import SaturationRun
 from tests.conftest import missing
 from tests.unit.golden_files import golden
@@ -76,15 +76,6 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
             folder.store(step, samples[step.number])
         folder.forget_empty()
         assert folder.path.exists() is bool(count)
-
-
-def test_a_run_without_a_step_has_nothing_for_a_database(tmp_path: Path) -> None:
-    folder = SaturationFolder.create(tmp_path / "run")
-    folder.begin(SaturationPlan("http://h/"), environment([]))
-    with pytest.raises(UsageError, match="none of its steps is complete") as refused:
-        filled(folder, str(tmp_path / "samples.db"))
-    assert "scaletest saturate" in refused.value.hint
-    assert not (tmp_path / "samples.db").exists()
 
 
 def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:

@@ -79,8 +79,6 @@ class Model:
             "2",
             "--agent-jobs",
             IMAGE,
-            "--agent-cpu",
-            "100m",
             "--redis-url",
             REDIS_URL,
         ]
