@@ -148,10 +148,10 @@ class PlayOptions:
         times = _trace(self.trace) if self.trace else None
         return self.load.arrivals(random.Random(self.seed), recorded, times)
 
-    def simulation(self, chosen: Sequence[Rule], form: str, *, quiet: bool) -> Simulation:
-        """These rules, played against the same requests. form, quiet: of the progress."""
+    def simulation(self, chosen: Sequence[Rule], form: str) -> Simulation:
+        """These rules, played against the same requests. form: of the progress."""
         rules, arrivals = list(map(self.load.within, chosen)), self.arrivals()
-        with self.player(arrivals, len(rules), form, quiet=quiet) as play:
+        with self.player(arrivals, len(rules), form) as play:
             results = list(map(play, rules))
         graces = map(self.load.setting.grace_of, rules)
         played = list(map(PlayedRule, rules, results, graces))
@@ -160,15 +160,15 @@ class PlayOptions:
 
     @contextmanager
     def player(
-        self, arrivals: Arrivals, count: int, form: str, *, quiet: bool
+        self, arrivals: Arrivals, count: int, form: str
     ) -> Iterator[Callable[[Rule], SimulationResult]]:
         """A function that plays these requests against one of `count` rules, and shows how far it
-        is. form, quiet: see `progress_views.shown`.
+        is. form: see `progress_views.shown`.
         """
         done, began_s = itertools.count(1), time.monotonic()
         title = f"{plural(count, 'rule')} against {plural(len(arrivals.arrivals), 'request')}"
         with (
-            shown(form, quiet=quiet) as progress,
+            shown(form) as progress,
             progress.of_work("simulation", title),
         ):
 
@@ -231,7 +231,6 @@ class PlayOptions:
 @heading("Output")
 @shared.output("text", "json", "yaml", "html", "md", "csv", "png")
 @shared.progress
-@shared.no_color
 @shared.grouped
 def simulate_rules(
     workload: PlayOptions,
@@ -239,7 +238,6 @@ def simulate_rules(
     html: Path | None,
     output: Output,
     progress: str,
-    quiet: bool,
 ) -> None:
     """Play one workload against several rules, side by side, and name the best of them. HTML has
     its settings, the reasons and charts over time.
@@ -249,7 +247,7 @@ def simulate_rules(
     scaletest autoscale simulate --rule demand:down_window=60,target=2 \\
       --rule desired:window=300 --output rules.html
     """
-    played = workload.simulation(list(map(parse, rules)), progress, quiet=quiet)
+    played = workload.simulation(list(map(parse, rules)), progress)
     report = simulation_report(played)
     if html:
         write(formats.render(report, "html"), html)
@@ -277,14 +275,12 @@ def simulate_rules(
 @heading("Output")
 @shared.output()
 @shared.progress
-@shared.no_color
 @shared.grouped
 def recommend_rule(
     workload: PlayOptions,
     wait_target_s: float,
     output: Output,
     progress: str,
-    quiet: bool,
 ) -> int:
     """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
     YAML for the chart.
@@ -300,7 +296,7 @@ def recommend_rule(
     checks.seconds(wait_target_s, "wait target", zero=False)
     arrivals, load = workload.arrivals(), workload.load
     rules = list(candidates(load.max_workers, load.min_workers, wait_target_s))
-    with workload.player(arrivals, len(rules), progress, quiet=quiet) as play:
+    with workload.player(arrivals, len(rules), progress) as play:
         best, choices = recommend(rules, play, wait_target_s)
     values = to_values(best.rule)
     if not output.is_data:

@@ -151,7 +151,7 @@ def run(
     """
     if resume:
         own = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
-        allowed = {"resume", "output", "form", "no_color", *(field.name for field in own)}
+        allowed = {"resume", "output", "form", *(field.name for field in own)}
         shared.refuse_beside("--resume", allowed=allowed)
     # without a queue it names a default that nobody chose
     with watched(watch, place.redis_url if place.queue else "") as progress:

@@ -332,27 +332,12 @@ def _form_of(file: str, forms: Sequence[str], usual: str) -> str:
     return form
 
 
-def _without_colour(_context: click.Context, _option: click.Parameter, is_colourless: bool) -> None:
-    if is_colourless:
-        # who draws reads it there, as programs do that are started
-        os.environ["NO_COLOR"] = "1"
-
-
-no_color: Decorator = click.option(
-    "--no-color",
-    is_flag=True,
-    expose_value=False,
-    callback=_without_colour,
-    help="Show no colours on a terminal, as with the variable NO_COLOR.",
-)
-
-
 def report_output(*, letter: bool = True, bare_forms: bool = True) -> Decorator:
-    """-o/--output and --format of a command that writes a report, and --no-color."""
+    """-o/--output and --format of a command that writes a report."""
     first = ("text", "json", "yaml")
     others = [name for name in formats.names() if name not in first]
     options = output(*first, *others, letter=letter, bare_forms=bare_forms)
-    return group(heading("Output"), options, no_color)
+    return group(heading("Output"), options)
 
 
 def _check_place(file: str, option: str) -> None:
@@ -396,12 +381,11 @@ labels = group(
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a run is watched. progress: auto, plain or json. quiet: show no progress. ui: whether a
-    page is served, at ui_listen.
+    """How a run is watched. progress: auto, plain, json or none. ui: whether a page is served, at
+    ui_listen.
     """
 
     progress: str
-    quiet: bool
     ui: bool
     ui_listen: str
 
@@ -411,15 +395,14 @@ progress = group(
     heading("Output"),
     click.option(
         "--progress",
-        type=click.Choice(["auto", "plain", "json"]),
+        type=click.Choice(["auto", "plain", "json", "none"]),
         default="auto",
         show_default=True,
         help=(
             "Show progress live on a terminal and as plain lines elsewhere (auto), always as plain"
-            " lines, or as JSON lines for programs."
+            " lines, as JSON lines for programs, or not at all."
         ),
     ),
-    click.option("--quiet", is_flag=True, help="Show no progress, only the result and errors."),
 )
 
 # The fields of WatchOptions.

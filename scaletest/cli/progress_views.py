@@ -27,7 +27,7 @@ from scaletest.render.text import one_line
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress, nothing, time_left
 
-AUTO, PLAIN, JSON = "auto", "plain", "json"
+AUTO, PLAIN, JSON, NONE = "auto", "plain", "json", "none"
 GAP = "  "
 # Characters of a bar: where there is less room than the first, there is none.
 LEAST_BAR, WIDEST_BAR = 8, 30
@@ -44,19 +44,18 @@ SO_FAR: Mapping[str, str] = {
 def shown(
     form: str = AUTO,
     *,
-    quiet: bool = False,
     steps: bool = True,
     redis_url: str = "",
     begun: Callable[[RunFolder], str] = nothing,
 ) -> Iterator[Progress]:
     """The progress of the runs of a command, shown in that form until the command has ended.
 
-    quiet: show nothing. steps: whether steps leave lines, or else only a terminal shows anything.
+    steps: whether steps leave lines, or else only a terminal shows anything.
     redis_url, begun: see Progress.
     """
     console = Console(stderr=True, highlight=False)
     is_live = form == AUTO and console.is_terminal and not console.is_dumb_terminal
-    if is_live and not quiet:
+    if is_live:
         lasting = LASTING if steps else ()
 
         def let_stay(change: ProgressChange, state: RunProgress, message: str) -> None:
@@ -68,7 +67,7 @@ def shown(
             yield progress
         return
     line = json_line if form == JSON else plain_line
-    if quiet or not steps:
+    if form == NONE or not steps:
         line = no_line
     yield Progress(Lines(line), redis_url=redis_url, begun=begun)
 

@@ -29,7 +29,7 @@ from scaletest.validation.run_type import RUN_TYPE
 from workers import before_run
 
 # What may stand beside --resume.
-AGAIN = {"output", "form", "no_color", "resume"} | {
+AGAIN = {"output", "form", "resume"} | {
     field.name
     for field in (*fields(ValidationPlace), *fields(DeploymentOptions), *fields(WatchOptions))
 }

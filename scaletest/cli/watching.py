@@ -18,7 +18,7 @@ import click
 
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import echo
-from scaletest.cli.progress_views import shown
+from scaletest.cli.progress_views import NONE, shown
 from scaletest.http.server import bind, url_of
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
@@ -114,17 +114,17 @@ def watched(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
     redis_url: where the progress is published; "" for nowhere.
     """
     if not watch.ui:
-        with shown(watch.progress, quiet=watch.quiet, redis_url=redis_url) as progress:
+        with shown(watch.progress, redis_url=redis_url) as progress:
             yield progress
         return
     page = RunPage(watch.ui_listen, redis_url)
 
     def begun(folder: RunFolder) -> str:
         line = page.begun(folder)
-        if watch.quiet:
+        if watch.progress == NONE:
             echo(line, err=True)
         return line
 
     click.get_current_context().call_on_close(page.close)
-    with shown(watch.progress, quiet=watch.quiet, redis_url=redis_url, begun=begun) as progress:
+    with shown(watch.progress, redis_url=redis_url, begun=begun) as progress:
         yield progress

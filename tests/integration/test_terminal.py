@@ -142,7 +142,7 @@ def test_events_are_json_and_the_result_is_apart(tmp_path: Path) -> None:
 
 
 def test_a_quiet_run_says_its_result_only(tmp_path: Path) -> None:
-    done = call(*SHORT, "--run-dir", str(tmp_path / "run"), "--quiet")
+    done = call(*SHORT, "--run-dir", str(tmp_path / "run"), "--progress", "none")
     assert (done.stderr, "saved in" in done.stdout) == ("", True)
 
 

@@ -220,7 +220,7 @@ def test_a_log_of_a_simulation_tells_how_much_is_played(form: str) -> None:
 
     line = ["simulate", "--rule", "waiting", "--rule", "demand", "--progress", form]
     assert CliRunner().invoke(command, line).stderr == LOG
-    assert CliRunner().invoke(command, [*line, "--quiet"]).stderr == ""
+    assert CliRunner().invoke(command, [*line, "--progress", "none"]).stderr == ""
 
 
 def test_programs_get_an_event_a_rule_of_both_commands() -> None:

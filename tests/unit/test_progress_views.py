@@ -268,8 +268,7 @@ def test_a_terminal_that_goes_away_ends_no_run() -> None:
     [
         ({}, ["run r: validation of t"]),
         ({"form": "plain"}, ["run r: validation of t"]),
-        ({"quiet": True}, []),
-        ({"form": "json", "quiet": True}, []),
+        ({"form": "none"}, []),
         ({"steps": False}, []),
     ],
 )
