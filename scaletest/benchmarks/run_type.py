@@ -47,7 +47,7 @@ class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
     plan_type = BenchmarkPlan
     readers: ClassVar = {RECORDS: _read_ended}
     expected = "benchmarks"
-    remedy = "see: scaletest bench list"
+    remedy = "see: scaletest runs list --type benchmark"
 
     @property
     def logs(self) -> Path:

@@ -1,4 +1,4 @@
-"""scaletest bench: run benchmarks and sweeps, list, show, explain and compare them.
+"""scaletest bench: run benchmarks and sweeps, and explain their kinds.
 
 The commands are imported when they are called: `bench --help` needs none of them.
 """
@@ -19,14 +19,11 @@ class BenchGroup(LazyGroup):
         "run": ("bench_run", "Run benchmarks: those of a FILE, or a KIND with its defaults."),
         "execute": ("bench_run", ""),
         "part": ("bench_run", ""),
-        "list": ("bench_stored", "List the runs of benchmarks of this user, the oldest first."),
-        "show": ("bench_stored", "Show a run of benchmarks."),
         "explain": (
-            "bench_stored",
+            "bench_explain",
             "Explain a KIND: fields, numbers, an example; without KIND: list them.",
         ),
         "convert": ("bench_convert", "Convert kube-perftest's YAML to ours."),
-        "compare": ("bench_stored", "Compare runs at every permutation that they have."),
     }
 
 
@@ -38,5 +35,5 @@ def command() -> None:
     \b
     scaletest bench run IPerf --set streams=2
     scaletest bench run sweep.yaml
-    scaletest bench compare before-the-fix LAST
+    scaletest compare before-the-fix LAST
     """

@@ -149,7 +149,7 @@ def read(
     if not store.exists and (store.path / "plan.json").is_file():
         raise UsageError(
             f"{store.path} is a run of another kind",
-            hint="see: scaletest report, scaletest bench show",
+            hint="see: scaletest report",
         )
     workloads, submissions = store.workloads(), store.submissions()
     plan = store.plan() if store.exists else None

@@ -339,7 +339,7 @@ def test_the_command_line_has_the_operator_measure_a_sweep(
     # both
     assert run("candidate", "bandwidth>=6Gbit/s").returncode == 3
     compared = scaletest(
-        "bench", "compare", str(tmp_path / "base"), str(tmp_path / "candidate"), "-o", "json"
+        "compare", str(tmp_path / "base"), str(tmp_path / "candidate"), "--format", "json"
     )
     (candidate,) = json.loads(compared.stdout)["candidates"]
     row = next(row for row in candidate["measures"] if row["measure"] == "bandwidth")

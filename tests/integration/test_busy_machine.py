@@ -57,7 +57,7 @@ def test_a_benchmark_says_that_the_machine_was_busy(tmp_path: Path) -> None:
     done = call(*line, "--format", "json")
     assert f"warning: {BUSY}" in done.stderr
     assert [note for note in json.loads(done.stdout)["notes"] if note.startswith(BUSY)]
-    assert f"note: {BUSY}" in call("bench", "show", str(tmp_path / "run")).stdout
+    assert f"note: {BUSY}" in call("report", str(tmp_path / "run")).stdout
 
 
 @pytest.mark.usefixtures("busy")

@@ -104,7 +104,7 @@ def test_its_workload_and_kind_appear_everywhere(
     )
     assert "throughput" in call("bench", "explain", "Compression")
     call("bench", "run", "Compression", "--set", "mebibytes=2", "--set", "level=1")
-    assert "Compression" in call("bench", "list")
+    assert "Compression" in call("runs", "list")
     assert "throughput" in call("report", "LAST")
 
 

@@ -415,10 +415,7 @@ def test_a_paused_run_is_stored_and_listed(
     line = ["bench", "run", "IPerf", "--repetitions", "3", "--random-order", "--seed", "2"]
     assert cli([*line, "--paused"]) == 4
     # expect
-    assert cli(["bench", "list", "--format", "json"]) == 0
-    out = capsys.readouterr().out
-    row = json.loads(out[out.index("[\n") :])[0]
-    assert (row["count"], row["succeeded"], row["failed"]) == (3, 0, 0)
+    capsys.readouterr()
     assert cli(["runs", "list", "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)[0]
     assert (row["problem"], row["workload"]) == ("", "IPerf: 1 x 3")
@@ -430,7 +427,7 @@ def test_a_paused_run_is_stored_and_listed(
     assert cli(["runs", "export", "LAST", str(tmp_path / "run.tar.gz")]) == 0
     assert cli(["runs", "import", str(tmp_path / "run.tar.gz"), "--name", "again"]) == 0
     capsys.readouterr()
-    assert cli(["bench", "show", "again", "-t", "json"]) == 0
+    assert cli(["report", "again", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["kind"] == "INVALID"
 
 

@@ -192,7 +192,7 @@ def test_a_run_of_version_0_1_may_be_named_by_its_folder(
 
 def test_old_spellings_are_hidden_and_stand_beside_the_new_ones() -> None:
     old = {"--type": "--format", "--run-dir": "--run"}
-    pairs = {("report", "--type"), ("bench show", "--type"), ("lifecycle report", "--type")}
+    pairs = {("report", "--type"), ("lifecycle report", "--type")}
     pairs |= {("autoscale simulate", "--run-dir"), ("autoscale recommend", "--run-dir")}
     hidden = {
         (name, long_name(option))

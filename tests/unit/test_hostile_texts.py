@@ -230,7 +230,7 @@ def test_a_foreign_run_sends_no_escape_codes_to_the_terminal(
     lines += [
         ["report", "theirs", "-t", form] for form in ("text", "md", "csv", "junit", "html", "json")
     ]
-    lines += [["bench", "list"], ["bench", "show", "theirs"], ["compare", "theirs", "theirs"]]
+    lines += [["compare", "theirs", "theirs"]]
     texts = []
     for line in lines:
         done = program(*line)

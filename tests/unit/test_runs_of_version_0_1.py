@@ -277,7 +277,7 @@ def test_the_run_is_reported_in_every_form(say: Say, name: str, form: str) -> No
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", runs("benchmark"))
 def test_the_benchmark_is_reported_by_its_own_command(say: Say, name: str, form: str) -> None:
-    done = say("bench", "show", name, "-t", form)
+    done = say("report", name, "-t", form)
     assert (done.returncode, done.stdout) == (0, say("report", name, "-t", form).stdout)
 
 
@@ -362,7 +362,7 @@ def test_every_step_is_compared(say: Say, name: str) -> None:
 
 @pytest.mark.parametrize("name", runs("benchmark"))
 def test_the_benchmark_is_compared_with_itself(say: Say, name: str) -> None:
-    rows = deciding(compared(say, name, "bench", "compare"))
+    rows = deciding(compared(say, name, "compare"))
     measured = [row for row in result_of(say, name)["permutations"] if row["succeeded"]]
     assert len({json.dumps(row["where"]) for row in rows}) == len(measured)
     assert {row["change"] for row in rows} <= UNCHANGED

@@ -97,7 +97,7 @@ def test_a_format_that_a_command_lacks_leaves_it_its_own(
 ) -> None:
     written(file, "format: text\n")
     assert run(["config", "schema", "record"]) == 0
-    assert run(["bench", "list"]) == 0
+    assert run(["runs", "list"]) == 0
     assert '"$schema"' in capsys.readouterr().out
 
 
@@ -137,7 +137,7 @@ def test_a_mistake_is_told_with_its_line_by_every_command(
     text: str, message: str, hint: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written(file, text)
-    for arguments in (["autoscale", "rules"], ["bench", "list"], ["runs", "list"]):
+    for arguments in (["autoscale", "rules"], ["runs", "list"]):
         assert run(arguments) == 2
         first, second = capsys.readouterr().err.splitlines()
         assert message in first and str(file) in first

@@ -1,8 +1,7 @@
-"""scaletest bench list, show, explain and compare: kinds, and runs that are stored."""
+"""scaletest bench explain: the kinds of benchmarks, their fields and their numbers."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any
@@ -10,20 +9,14 @@ from typing import Any
 import click
 import yaml
 
-from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder
-from scaletest.benchmarks.runner import counts
-from scaletest.cli import bench_names, stored
+from scaletest.cli import bench_names
 from scaletest.cli import options as shared
-from scaletest.cli.compare import compare_options, compared
 from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.output import Output, echo
 from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
-from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.plugins.registry import BUILT_IN
-from scaletest.runs.folder import RunFolder
-from scaletest.runs.registry import report, type_of
 
 
 def kinds() -> tuple[list[dict[str, str]], str]:
@@ -126,72 +119,6 @@ _SHARED = chain(*(fields.fields_of(spec) for spec in (PairSpec, CrowdSpec, MpiSp
 _COMMON = {field.name for field in _SHARED} - {"transport"}
 
 
-@click.command("list", cls=HeadedCommand)
-@shared.output()
-def list_runs(output: Output) -> None:
-    """List the runs of benchmarks of this user, the oldest first.
-
-    \b
-    scaletest bench list
-    """
-    of_benchmarks = []
-    for folder in stored.known():
-        # nobody can tell the type of a run whose plan is damaged
-        with contextlib.suppress(UsageError):
-            if type_of(folder) is RUN_TYPE:
-                of_benchmarks.append(folder)
-    rows = list(map(_row, of_benchmarks))
-    lines = []
-    for row in rows:
-        state = f"{row.get('succeeded', 0)}/{row.get('count', 0)} measured"
-        if row.get("running"):
-            state = "running"
-        failed = f", {row['failed']} failed" if row.get("failed") else ""
-        label = row["name"] or row.get("problem")
-        lines.append(f"{row['run']}  {label}  {row['what'] or ''}  {state}{failed}")
-    output.show(rows, lines)
-
-
-def _row(folder: RunFolder) -> dict[str, object]:
-    """A run for the list; what cannot be read is null, and `problem` says why."""
-    row: dict[str, object] = {
-        "run": folder.name,
-        "began": folder.began,
-        "name": None,
-        "what": None,
-    }
-    try:
-        stored_run = BenchmarkFolder(folder.path).load()
-        succeeded, failed = counts(stored_run.plan, stored_run.ended)
-    except ScaletestError as error:
-        return {**row, "problem": str(error)}
-    return {
-        **row,
-        "name": stored_run.plan.name,
-        "what": stored_run.plan.described,
-        "count": stored_run.plan.counted,
-        "succeeded": succeeded,
-        "failed": failed,
-        "running": folder.in_use,
-    }
-
-
-@click.command(cls=HeadedCommand)
-@stored.run_argument()
-@shared.old_type
-@shared.report_output(bare_forms=False)
-def show(run: str, output: Output) -> None:
-    """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark.
-
-    \b
-    scaletest bench show LAST
-    scaletest bench show LAST -o report.html
-    """
-    folder = _find(run)
-    stored.spared(folder, output.path)
-    stored.deliver(report(folder), output)
-
-
 @click.command(cls=HeadedCommand)
 @click.argument("kind", required=False, shell_complete=bench_names.kinds)
 @shared.output()
@@ -205,32 +132,3 @@ def explain(kind: str | None, output: Output) -> None:
     """
     data, text = explained(kind) if kind else kinds()
     output.show(data, [text])
-
-
-@click.command(cls=HeadedCommand)
-@stored.run_argument("base")
-@stored.run_argument("candidates", -1, "RUN...")
-@compare_options
-def compare(
-    base: str, candidates: tuple[str, ...], tolerance: float, force: bool, output: Output
-) -> int:
-    """Compare runs of benchmarks at every permutation that they have, as scaletest compare does.
-
-    \b
-    scaletest bench compare before-the-fix LAST
-    scaletest bench compare before-the-fix LAST --tolerance 10% -o compare.html
-
-    A number is worse when it differs beyond chance and by more than the tolerance; two repetitions
-    are needed on both sides, three or more are better.
-
-    Exit code 0 PASS: none is worse. 3 FAIL: one is. 4 INVALID: undecided.
-    """
-    return compared(list(map(_find, (base, *candidates))), tolerance, force, output)
-
-
-def _find(name: str) -> RunFolder:
-    """The run of benchmarks of that name."""
-    folder = stored.find(name)
-    if type_of(folder) is not RUN_TYPE:
-        raise UsageError(f"{folder.path} holds no benchmarks", hint="see: scaletest bench list")
-    return folder
