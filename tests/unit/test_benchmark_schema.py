@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.cli.bench_stored import explained
+from scaletest.cli.bench_explain import explained
 from scaletest.cli.main import run as cli
 from scaletest.kinds import document_schemas
 from scaletest.kinds.registry import KINDS

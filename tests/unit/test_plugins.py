@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.cli import bench_stored
+from scaletest.cli import bench_explain
 from scaletest.kinds import fio, registry
 from scaletest.kinds.kind import Kind
 from scaletest.load.payloads import provided
@@ -67,7 +67,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "entry_points.txt").write_text(entry_points)
     monkeypatch.syspath_prepend(tmp_path)
     kinds = Registry("scaletest.kinds", Kind, registry.BUILT_IN, taken=[registry.SET])
-    for module in (registry, bench_stored):
+    for module in (registry, bench_explain):
         monkeypatch.setattr(module, "KINDS", kinds)
     monkeypatch.setattr(formats, "_PLUGINS", Plugins("scaletest.reports", formats.names()))
 
