@@ -127,11 +127,18 @@ class Server:
 
     def close(self) -> None:
         """Stop and close all connections."""
-        # in the server's own thread, which goes through its map of connections
-        self._server.trigger.pull_trigger(
-            lambda: wasyncore.close_all(self._sockets, ignore_all=True)
-        )
+        left: dict[int, Any] = {}
+
+        def leave() -> None:
+            left.update(self._sockets)
+            self._sockets.clear()
+
+        # The server's own thread goes through its map of connections, and ends when that is empty.
+        # It closes none: a reply that ends just now may wake it first, and the trigger that is
+        # pulled here would be closed already.
+        self._server.trigger.pull_trigger(leave)
         self._thread.join()
+        wasyncore.close_all(left, ignore_all=True)
         self._server.task_dispatcher.shutdown()
 
 

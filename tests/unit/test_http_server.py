@@ -18,6 +18,7 @@ from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.pages.security import HttpCounts
 from scaletest.web.app import make_app
+from tests.conftest import eventually
 from tests.unit.fakes import FakeClient
 
 PIECES = [
@@ -130,6 +131,23 @@ def test_a_request_that_never_gets_whole_is_dropped(monkeypatch: pytest.MonkeyPa
                 answer = b""
         assert answer == b""
     server.close()
+
+
+def test_a_server_is_closed_while_a_reply_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(lambda *_: [], "127.0.0.1:0")
+    trigger = server._server.trigger
+    pull = trigger._physical_pull
+
+    def pull_late() -> None:
+        # given a reply that wakes the server's thread before whoever closes it does
+        pull()
+        eventually(lambda: not trigger.thunks)
+        pull()
+
+    monkeypatch.setattr(trigger, "_physical_pull", pull_late)
+    server.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((server.host, int(server.port)))
 
 
 def test_a_peer_that_does_not_read_is_dropped_and_its_thread_set_free(
