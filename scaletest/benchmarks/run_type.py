@@ -51,7 +51,7 @@ class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
 
     @property
     def logs(self) -> Path:
-        """Where the tools' own output lies, a folder for each benchmark. It is not exported."""
+        """Where the tools' own output lies, a folder for each benchmark."""
         return self.path / LOGS
 
     def store(self, ended: BenchmarkResult) -> None:

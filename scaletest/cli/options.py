@@ -25,7 +25,7 @@ from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
-from scaletest.model.texts import BYTES, PER_SECOND, SECONDS, in_base_units
+from scaletest.model.texts import PER_SECOND, SECONDS, in_base_units
 from scaletest.report import formats
 from scaletest.report.suffixes import form_of
 
@@ -75,7 +75,6 @@ DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=60.0
 RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
 # For what was a minute once, without a unit.
 RATE_WITH_UNIT = Quantity("rate with its unit", PER_SECOND, "2/s or 120/min")
-SIZE = Quantity("size", BYTES, "500MB or 2GiB", "MB", plausible=0.0)
 
 
 def duration(*names: str, default: str | None = None, help: str) -> Callable[[F], F]:

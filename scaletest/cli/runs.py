@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import ClassVar
 
 import click
@@ -13,12 +12,11 @@ import click
 from scaletest.cli import options, stored
 from scaletest.cli.headings import HeadedGroup, heading
 from scaletest.cli.output import Output, echo
-from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.render.contents import Table, aligned
-from scaletest.runs import registry, transfer
+from scaletest.runs import registry
 from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, chosen
 from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import TYPES, ListedRun
@@ -30,7 +28,6 @@ class RunsGroup(HeadedGroup):
     headings: ClassVar = {
         "Look": ("list", "show"),
         "Label": ("name", "tag", "note"),
-        "Share": ("export", "import"),
         "Delete": ("delete",),
     }
 
@@ -180,53 +177,6 @@ def note(run: str, text: str) -> None:
     folder = stored.find(run)
     folder.relabel(lambda labels: replace(labels, note=text.strip()))
     echo(f"{folder.name}: {'noted' if text else 'has no note now'}")
-
-
-@command.command()
-@stored.run_argument()
-@click.argument("file", type=click.Path(path_type=Path))
-def export(run: str, file: Path) -> None:
-    """Write a run into one file, FILE.tar.gz: plan, environment, records and result, without logs.
-
-    \b
-    scaletest runs export LAST run.tar.gz
-
-    The same run gives the same bytes.
-    """
-    folder = stored.find(run)
-    transfer.export(folder, file)
-    echo(f"{folder.name}: written to {file}")
-
-
-@command.command("import")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--name",
-    default="",
-    metavar="NEW",
-    help="Call the run by this name here. [default: the name that it had]",
-)
-@click.option(
-    "--max-size",
-    type=options.SIZE,
-    default="2048MB",
-    show_default=True,
-    metavar="SIZE",
-    help=(
-        "Refuse a file that unpacks to more than this; a line or a JSON file in it may"
-        " have 1/128 of it, and 16 MiB in any case."
-    ),
-)
-def import_run(file: Path, name: str, max_size: float) -> None:
-    """Take a run from a file that export wrote. The file is not trusted: only a run's own files are
-    read.
-
-    \b
-    scaletest runs import run.tar.gz --name theirs
-    """
-    most = checks.number(max_size, "the largest size in bytes", maximum=1e15)
-    folder = transfer.import_run(file, default_root(os.environ), name, int(most))
-    echo(f"{folder.name}: imported into {folder.path}")
 
 
 @command.command()

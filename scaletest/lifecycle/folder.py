@@ -125,19 +125,6 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
         self.replace_whole(name, [whole])
         return self.path / name
 
-    def check(self) -> None:
-        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a
-        workload of it.
-        """
-        super().check()
-        workloads: dict[str, LifecycleObject] = {}
-        for line in self.lines(RECORDS):
-            read_line(line, workloads)
-            # a workload's pods follow its own line
-            name, workload = workloads.popitem()
-            workload.pods.clear()
-            workloads = {name: workload}
-
     def _text(self, name: str) -> str:
         with self.trouble("read"):
             return self.text(name, errors="replace")

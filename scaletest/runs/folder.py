@@ -56,8 +56,8 @@ class Layout:
 
     plan: tells its folder from others. files: what makes it up. Steps come before records: of a run
     that is still measured, whoever copies the files in this order has the records of every step
-    that is listed. locks: of its writers. derived: made of these files at any time, so they are not
-    exported, but deleted with them. kind: "" where the plan says it.
+    that is listed. locks: of its writers. derived: deleted with them.
+    kind: "" where the plan says it.
     """
 
     plan: str = PLAN
@@ -398,19 +398,6 @@ class TypedFolder(RunFolder, Generic[PlanT]):
         if len({step.key for step in steps}) < len(steps):
             raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
         return steps
-
-    def check(self) -> None:
-        """UsageError or InvalidValue unless the whole run can be read. Never holds more than its
-        steps and a line of it.
-        """
-        self.plan()
-        for name in self.layout.files:
-            if name in self.readers:
-                rows = self.steps() if name == STEPS else self.rows(name)
-                for _ in rows:
-                    pass
-            elif name.endswith(".json") and name != LABELS:
-                self.read(name)
 
 
 def elapsed_s(result: Mapping[str, Any]) -> float:

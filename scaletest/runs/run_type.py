@@ -66,9 +66,6 @@ class RunType(Protocol):
     def plan(self, document: dict[str, Any]) -> AnyPlan:
         """Read and check a plan; InvalidValue names the field."""
 
-    def check(self, folder: RunFolder) -> None:
-        """UsageError or InvalidValue unless the whole run can be read, in bounded memory."""
-
     def judge(self, folder: RunFolder) -> JudgedRun:
         """The run in a folder: the same folder gives the same verdict anywhere. UsageError when it
         cannot be read.
@@ -134,7 +131,3 @@ class FolderType:
     def plan(self, document: dict[str, Any]) -> AnyPlan:
         """Read and check a plan; InvalidValue names the field."""
         return cast(AnyPlan, self.folder.plan_type.from_dict(document))
-
-    def check(self, folder: RunFolder) -> None:
-        """UsageError or InvalidValue unless the whole run can be read, in bounded memory."""
-        self.folder(folder.path, self.layout).check()

@@ -235,10 +235,10 @@ TYPED = [
         "the newest runs stand last: scaletest runs list | tail",
     ),
     Typed(
-        "runs export LAST",
+        "runs note LAST",
         2,
-        "error: FILE is missing",
-        "write scaletest runs export [OPTIONS] RUN FILE",
+        "error: TEXT is missing",
+        "write scaletest runs note [OPTIONS] RUN TEXT",
     ),
 ]
 

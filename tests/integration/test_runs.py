@@ -145,37 +145,28 @@ def test_runs_show_prints_summary_and_environment(home: Home) -> None:
     assert home("runs", "show", "nothing")[0] == 2
 
 
-def test_a_run_is_exported_imported_and_deleted(home: Home, tmp_path: Path) -> None:
-    file = tmp_path / "x.tar.gz"
-    assert home("runs", "export", "base", str(file))[:2] == (
-        0,
-        f"2026-01-01-base: written to {file}\n",
-    )
-    assert home("runs", "export", "base", str(file))[0] == 2
+def test_a_copied_run_is_shown_compared_and_deleted(home: Home, tmp_path: Path) -> None:
+    # given a run of somebody else, by tar
     other = Home(tmp_path / "other")
-    assert other("runs", "import", str(file))[0] == 0
-    assert other("runs", "import", str(file))[0] == 2
-    assert other("runs", "import", str(file), "--name", "again", "--max-size", "0.001")[0] == 2
-    assert other("runs", "import", str(file), "--name", "again")[0] == 0
+    file = tmp_path / "run.tar"
+    other.runs.mkdir(parents=True)
+    subprocess.run(["tar", "-C", home.runs, "-cf", file, "2026-01-01-base"], check=True)
+    subprocess.run(["tar", "-C", other.runs, "-xf", file], check=True)
+    # expect that it says the same as where it was measured
     ours, theirs = (
-        json.loads(user("runs", "show", name, "--format", "json")[1])
-        for user, name in ((home, "base"), (other, "again"))
+        json.loads(user("runs", "show", "base", "--format", "json")[1]) for user in (home, other)
     )
     assert (ours.pop("folder"), theirs.pop("folder")) == (
         str(home.runs / "2026-01-01-base"),
-        str(other.runs / "again"),
+        str(other.runs / "2026-01-01-base"),
     )
     assert ours == theirs
-    assert other("compare", "again", "LAST")[0] == 0
+    assert home("compare", str(other.runs / "2026-01-01-base"), "base")[0] == 0
     # nobody is there to be asked
-    code, _, err = other("runs", "delete", "again")
-    assert (code, "--yes" in err, str(other.runs / "again") in err) == (2, True, True)
-    assert (
-        other("runs", "delete", "again", "base", "again", "--yes")[1]
-        == "again: deleted\n2026-01-01-base: deleted\n"
-    )
+    code, _, err = other("runs", "delete", "base")
+    assert (code, "--yes" in err, str(other.runs / "2026-01-01-base") in err) == (2, True, True)
+    assert other("runs", "delete", "base", "base", "--yes")[1] == "2026-01-01-base: deleted\n"
     assert list(other.runs.iterdir()) == []
-    assert other("runs", "import", str(tmp_path / "nothing"))[0] == 2
 
 
 @pytest.mark.parametrize(("answer", "left"), [(b"n\n", 2), (b"y\n", 1)])

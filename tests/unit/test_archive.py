@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
-import os
 import random
 import shutil
 import tarfile
-import weakref
-from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from scaletest.analysis.evaluation import evaluate
-from scaletest.analysis.steps import summarise
 from scaletest.archive.environment import environment
-from scaletest.model import NodeSample, Plan, Record
-from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
+from scaletest.model import NodeSample, Plan
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import Labels
-from scaletest.runs.folder import COMMON, ENVIRONMENT, RECORDS, RESULT, STEPS, RunFolder
+from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS, RunFolder
 from scaletest.runs.places import find, runs
-from scaletest.runs.transfer import export, import_run
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from tests.unit.made import measured
 
@@ -66,54 +56,8 @@ def sample(at_s: float) -> NodeSample:
     )
 
 
-@pytest.fixture(scope="module")
-def packed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A run as a file."""
-    place = tmp_path_factory.mktemp("packed")
-    export(make(place / "first", count=5), place / "run.tar.gz")
-    return (place / "run.tar.gz").read_bytes()
-
-
-def members(data: bytes) -> Members:
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        return [(member, (tar.extractfile(member) or io.BytesIO()).read()) for member in tar]
-
-
-def archive(rows: Members) -> bytes:
-    raw = io.BytesIO()
-    with tarfile.open(fileobj=raw, mode="w:gz") as tar:
-        for member, data in rows:
-            tar.addfile(member, io.BytesIO(data))
-    return raw.getvalue()
-
-
-class Watched(Record):
-    """A record that can be looked at from afar."""
-
-    __slots__ = ("__weakref__",)
-
-
 def loaded(folder: RunFolder) -> StoredValidation:
     return ValidationFolder(folder.path).load()
-
-
-def taken(data: bytes, root: Path, name: str = "", **limits: int) -> RunFolder:
-    (root / "given").write_bytes(data)
-    return import_run(root / "given", root / "runs", name, **limits)
-
-
-def left(root: Path) -> list[str]:
-    """Everything below the runs of `root`, hidden or not."""
-    return sorted(str(path.relative_to(root / "runs")) for path in (root / "runs").rglob("*"))
-
-
-def test_a_run_comes_back_whole(tmp_path: Path) -> None:
-    folder = make(tmp_path / "2026-a", count=5, repeats=2)
-    export(folder, tmp_path / "x.tar.gz")
-    again = import_run(tmp_path / "x.tar.gz", tmp_path / "runs")
-    assert again.name == "2026-a"
-    assert loaded(again) == folder.load()
-    assert left(tmp_path) == ["2026-a", *(f"2026-a/{name}" for name in sorted(COMMON.files))]
 
 
 def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path) -> None:
@@ -139,237 +83,7 @@ def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path)
     folder.forget_unfinished(damaged)
     assert folder.load().samples == damaged.samples and not folder.load().damaged
     (folder.path / "samples.jsonl").unlink()
-    folder.check()
     assert folder.load().samples == []
-
-
-def test_the_same_run_gives_the_same_bytes_without_logs(tmp_path: Path) -> None:
-    folder = make(tmp_path / "run", count=5)
-    export(folder, tmp_path / "a.tar.gz")
-    # given other times, modes and files that are not the run's
-    folder.log.write_text("a password")
-    (folder.path / "notes").write_text("mine")
-    for path in folder.path.iterdir():
-        os.utime(path, (1, 1))
-        path.chmod(0o600)
-    export(folder, tmp_path / "b.tar.gz")
-    assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
-    names = [member.name for member, _ in members((tmp_path / "a.tar.gz").read_bytes())]
-    assert names == [f"run/{name}" for name in COMMON.files]
-
-
-def test_an_import_overwrites_no_existing_run(tmp_path: Path, packed: bytes) -> None:
-    folder = taken(packed, tmp_path)
-    (tmp_path / "there").write_text("mine")
-    with pytest.raises(UsageError, match="there already"):
-        export(folder, tmp_path / "there")
-    assert (tmp_path / "there").read_text() == "mine"
-    with pytest.raises(UsageError, match="there is a run first already") as caught:
-        taken(packed, tmp_path)
-    assert "--name" in caught.value.hint
-    assert loaded(taken(packed, tmp_path, "second")) == loaded(folder)
-    with pytest.raises(UsageError, match="cannot be written"):
-        export(folder, tmp_path / "nowhere" / "x")
-
-
-def plain(name: str, data: bytes = b"{}", **changed: Any) -> Callable[[Members], Members]:
-    """One more member."""
-    member = tarfile.TarInfo(name)
-    member.size = len(data)
-    for field, value in changed.items():
-        setattr(member, field, value)
-    return lambda rows: [*rows, (member, data)]
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (plain("../plan.json"), "no file of a run"),
-        (plain("first/../../plan.json"), "no file of a run"),
-        (plain("/plan.json"), "no file of a run"),
-        (plain("first/sub/plan.json"), "no file of a run"),
-        (plain("first/.lock"), "no file of a run"),
-        (plain("first/x\x1b[31m"), "no file of a run"),
-        (plain("first/plan.json"), "second plan.json"),
-        (plain("other/plan.json"), "second plan.json"),
-        (plain("first", b"", type=tarfile.DIRTYPE), "no file of a run"),
-        (
-            plain("first/plan.json", b"", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
-            "no file of a run",
-        ),
-        (
-            plain("first/plan.json", b"", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
-            "no file of a run",
-        ),
-        (plain("first/plan.json", b"", type=tarfile.FIFOTYPE), "no file of a run"),
-        (plain("first/plan.json", b"", type=tarfile.CHRTYPE), "no file of a run"),
-        (plain("first/plan.json", b"", type=tarfile.GNUTYPE_SPARSE), "no file of a run"),
-        (
-            plain("first/plan.json", b"0\n".ljust(512, b"\0"), pax_headers=SPARSE),
-            "no file of a run",
-        ),
-        (lambda rows: rows[1:], "holds no run"),
-        (lambda rows: [], "cannot be the name"),
-        (
-            lambda rows: [
-                (member, data.replace(b"limit", b"LIMIT" * 99)[: member.size])
-                for member, data in rows
-            ],
-            "that can be read",
-        ),
-        (
-            lambda rows: [(member, data[:-9] + b"\xff" * 9) for member, data in rows],
-            "that can be read",
-        ),
-    ],
-)
-def test_an_archive_that_holds_no_run_is_refused_and_leaves_no_folder(
-    tmp_path: Path, packed: bytes, change: Callable[[Members], Members], problem: str
-) -> None:
-    with pytest.raises(UsageError, match=problem):
-        taken(archive(change(members(packed))), tmp_path)
-    assert left(tmp_path) == []
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["given", "runs"]
-
-
-@pytest.mark.parametrize(
-    ("name", "unit"),
-    [
-        ("plan.json", "plan.json in"),
-        ("environment.json", "environment.json in"),
-        ("result.json", "result.json in"),
-        ("steps.jsonl", "steps.jsonl in"),
-        ("records.jsonl", "a line of records.jsonl in"),
-    ],
-)
-def test_the_bytes_read_in_one_call_are_bounded(
-    tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch, name: str, unit: str
-) -> None:
-    monkeypatch.setattr("scaletest.runs.transfer._MOST_AT_ONCE", 100_000)
-    rows = [(member, data) for member, data in members(packed) if not member.name.endswith(name)]
-    bomb = plain(f"first/{name}", b'{"a":"' + b" " * 150_000 + b'"}\n')
-    with pytest.raises(
-        UsageError, match=f"{unit} the archive has more than 100000 bytes"
-    ) as caught:
-        taken(archive(bomb(rows)), tmp_path, most_bytes=1_000_000)
-    assert "--max-size" in caught.value.hint
-    assert left(tmp_path) == []
-    # who raises the limit may have more
-    if name == "plan.json":
-        assert taken(archive(bomb(rows)), tmp_path, most_bytes=128 * 200_000)
-
-
-def test_many_short_lines_are_not_refused_as_one_long_line(
-    tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("scaletest.runs.transfer._MOST_AT_ONCE", 100_000)
-    rows = [
-        (member, data)
-        for member, data in members(packed)
-        if not member.name.endswith("records.jsonl")
-    ]
-    assert taken(
-        archive(plain("first/records.jsonl", b"\n" * 150_000)(rows)), tmp_path, most_bytes=1_000_000
-    )
-
-
-def test_an_import_keeps_at_most_one_record_in_memory(tmp_path: Path) -> None:
-    folder = make(tmp_path / "run", count=50)
-    export(folder, tmp_path / "x.tar.gz")
-    alive, most, read = 0, 0, Record.from_json
-
-    def gone() -> None:
-        nonlocal alive
-        alive -= 1
-
-    def counted(line: str) -> Record:
-        nonlocal alive, most
-        record = read(line)
-        watched = Watched(**{field.name: getattr(record, field.name) for field in fields(Record)})
-        weakref.finalize(watched, gone)
-        alive, most = alive + 1, max(most, alive + 1)
-        return watched
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(ValidationFolder.readers, "records.jsonl", counted)
-        import_run(tmp_path / "x.tar.gz", tmp_path / "runs")
-        assert most == 2  # the last one, while the next is read
-        most = 0
-        folder.load()
-        assert most >= 50
-
-
-@pytest.mark.parametrize("name", ["", "..", ".hidden", "a/b", "LAST", "a b", "x" * 129, "-x", "ä"])
-def test_bad_names_are_refused(tmp_path: Path, packed: bytes, name: str) -> None:
-    rows = members(packed)
-    for member, _ in rows:
-        member.name = f"{name}/{member.name.split('/')[1]}" if name else member.name.split("/")[1]
-    with pytest.raises(UsageError):
-        taken(archive(rows), tmp_path)
-    assert left(tmp_path) == []
-
-
-def test_a_file_that_unpacks_to_much_is_refused_early(tmp_path: Path, packed: bytes) -> None:
-    size = sum(member.size for member, _ in members(packed))
-    assert loaded(taken(packed, tmp_path, "fits", most_bytes=size))
-    with pytest.raises(UsageError, match="unpacks to more than") as caught:
-        taken(packed, tmp_path, "other", most_bytes=size - 1)
-    assert "--max-size" in caught.value.hint
-
-
-def test_a_huge_header_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    # given an extended header of 64 MB, which the reader of tar files would hold in memory
-    raw = io.BytesIO()
-    with gzip.GzipFile(fileobj=raw, mode="wb") as out:
-        header = tarfile.TarInfo("x")
-        header.type, header.size = tarfile.XHDTYPE, 64 * 1024**2
-        out.write(header.tobuf(tarfile.USTAR_FORMAT))
-        out.write(bytes(header.size))
-    with pytest.raises(UsageError, match="header of it is too long"):
-        taken(raw.getvalue(), tmp_path)
-
-
-def test_an_import_refuses_many_bytes_after_the_end_of_the_archive(
-    tmp_path: Path, packed: bytes
-) -> None:
-    with pytest.raises(UsageError, match="header of it is too long"):
-        taken(gzip.compress(gzip.decompress(packed) + bytes(64 * 1024**2)), tmp_path)
-    assert left(tmp_path) == []
-
-
-def test_a_cut_file_is_refused_wherever_it_is_cut(tmp_path: Path, packed: bytes) -> None:
-    for length in range(0, len(packed), max(1, len(packed) // 60)):
-        with pytest.raises(UsageError):
-            taken(packed[:length], tmp_path)
-    assert left(tmp_path) == []
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_broken_bytes_are_an_error_for_users_and_never_another(
-    tmp_path: Path, packed: bytes, data: st.DataObject
-) -> None:
-    # given damage within the tar, which no checksum of gzip shows
-    tar = bytearray(gzip.decompress(packed))
-    for _ in range(data.draw(st.integers(1, 4))):
-        tar[data.draw(st.integers(0, min(len(tar) - 1, 20_000)))] = data.draw(st.integers(0, 255))
-    try:
-        folder = taken(gzip.compress(bytes(tar), 1), tmp_path)
-    except ScaletestError as error:
-        assert error.exit_code == 2
-    else:
-        assert folder.path.parent == tmp_path / "runs"
-        stored = loaded(folder)
-        assert summarise(stored.plan, stored.measurements, stored.records) is not None
-        assert folder.remove()
-    assert left(tmp_path) == []
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=200) | st.binary(max_size=2000).map(gzip.compress))
-def test_any_bytes_are_an_error_for_users(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(UsageError):
-        taken(data, tmp_path)
 
 
 def test_a_run_is_found_by_name_end_of_name_path_and_as_last(tmp_path: Path) -> None:

@@ -41,8 +41,6 @@ BAD = [
     (("report", LONG), "there is no run"),
     (("runs", "show", LONG), "there is no run"),
     (("compare", LONG, LONG), "there is no run"),
-    (("runs", "import", "empty", "--max-size", "nan"), "--max-size: 'nan' is no size"),
-    (("runs", "import", "empty", "--max-size", "0MB"), "the largest size in bytes is 0.0"),
     (("bench", "run", "deep.yaml"), "deep.yaml is not valid YAML"),
     (("bench", "run", "IPerf", "--set", "streams=" + "[" * 5000), "is not valid YAML"),
     (
@@ -60,7 +58,6 @@ BAD = [
     (("autoscale", "simulate", "--run", "nope"), "there is no run 'nope'"),
     (("cluster", "deletion-cost", "--rate", "0"), "rate is 0.0"),
     (("lifecycle", "compare", LONG, LONG), "File name too long"),
-    (("runs", "import", "nope"), "nope cannot be imported"),
     (("saturate", "--url", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
     (("saturate", "-f", "broken", "--dry-run"), "broken is not valid YAML"),
 ]
@@ -100,14 +97,6 @@ def test_an_invalid_kubeconfig_is_reported_as_no_cluster(
     errors = capsys.readouterr().err
     assert "the kubeconfig cannot be read" in errors
     assert "Traceback" not in errors
-
-
-def test_a_run_is_not_exported_to_an_empty_file_name(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make("pass", home)
-    assert run(["runs", "export", "pass", ""]) == 2
-    assert "is no file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from scaletest.cli.main import run
-from scaletest.cli.options import DURATION, RATE, RATE_WITH_UNIT, SIZE, Quantity
+from scaletest.cli.options import DURATION, RATE, RATE_WITH_UNIT, Quantity
 from scaletest.model.errors import UsageError
 from tests.unit.runs import make
 from tests.unit.test_cli_options import COMMANDS
@@ -94,8 +94,6 @@ def test_rates_and_sizes_have_units() -> None:
     rates = [option for _, option in options() if option.metavar == "RATE"]
     assert len(rates) >= 6
     assert all(option.type in (RATE, RATE_WITH_UNIT) for option in rates)
-    sizes = [option for _, option in options() if option.metavar == "SIZE"]
-    assert [option.type for option in sizes] == [SIZE]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +105,6 @@ def test_rates_and_sizes_have_units() -> None:
         (RATE, "20", 20.0),
         (RATE, "600/min", 10.0),
         (RATE_WITH_UNIT, "120/min", 2.0),
-        (SIZE, "2GiB", 2.0**31),
-        (SIZE, "500MB", 5e8),
     ],
 )
 def test_quantities_are_read_in_base_units(
@@ -130,20 +126,12 @@ def test_quantities_are_read_in_base_units(
         (DURATION, "inf"),
         (RATE, "20s"),
         (RATE_WITH_UNIT, "60"),
-        (SIZE, "2Gi"),
     ],
 )
 def test_what_is_no_quantity_is_refused_with_an_example(quantity: Quantity, text: str) -> None:
     with pytest.raises(UsageError, match=f"is no {quantity.name}") as caught:
         quantity.convert(text, None, None)
     assert "as in" in caught.value.hint
-
-
-def test_a_size_without_unit_is_the_megabytes_of_version_0_1(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert SIZE.convert("2", None, None) == 2e6
-    assert "2 is read as 2MB; write its unit" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("old", [["-t", "brief"], ["-tbrief"], ["--type=brief"]])

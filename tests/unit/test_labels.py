@@ -15,8 +15,8 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.runs.folder import LABELS, RunFolder
 from tests.conftest import call_here
+from tests.unit.kept_runs import unpack
 
-DATA = Path(__file__).parents[1] / "data" / "v0.1"
 RUNS = ("validation-lock", "validation-pass", "lifecycle-burst", "benchmark-fail")
 
 Say = Callable[..., CompletedProcess[str]]
@@ -30,7 +30,7 @@ def say(tmp_path: Path) -> Say:
         return call_here(*arguments, env={"XDG_DATA_HOME": str(tmp_path), "COLUMNS": "200"})
 
     for name in RUNS:
-        assert call("runs", "import", str(DATA / name / "run.tar.gz")).returncode == 0
+        unpack(name, tmp_path / "scaletest")
     return call
 
 
@@ -132,17 +132,6 @@ def test_headings_show_labels(say: Say, run: str) -> None:
     assert [line for line in page.splitlines() if "<h1" in line] == titles
     comment = say("report", run, "-t", "md").stdout
     assert "called nightly · tags arc, b" in comment and "\\<b\\>warm" in comment
-
-
-def test_labels_are_exported_imported_and_deleted(say: Say, tmp_path: Path) -> None:
-    say("runs", "name", "validation-lock", "nightly")
-    archive = str(tmp_path / "run.tar.gz")
-    assert say("runs", "export", "nightly", archive).returncode == 0
-    assert say("runs", "delete", "nightly", "--yes").stdout == "validation-lock: deleted\n"
-    assert say("runs", "import", archive, "--name", "theirs").returncode == 0
-    assert json.loads(say("runs", "show", "nightly", "--format", "json").stdout)["folder"].endswith(
-        "theirs"
-    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scaletest.archive.environment import environment
 from scaletest.cli.main import run
 from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
 from scaletest.model.lifecycle import LifecyclePlan
-from scaletest.runs.places import default_root, find, place_of
+from scaletest.runs.places import default_root, place_of
 from tests.unit.lifecycles import submission, workload
 from tests.unit.valid import FILES, fits
 
@@ -81,44 +81,6 @@ def test_commands_for_other_runs_refuse_a_lifecycle_and_name_the_right_one(
     assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(
         LAYOUT.locks
     )
-
-
-def test_an_exported_lifecycle_run_is_imported_unchanged(
-    stored: LifecycleFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = [tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"]
-    assert run(["runs", "export", "LAST", str(files[0])]) == 0
-    assert run(["runs", "import", str(files[0]), "--name", "theirs"]) == 0
-    imported = find("theirs", {"XDG_DATA_HOME": str(tmp_path)})
-    assert imported.path.parent == stored.path.parent
-    back = LifecycleFolder(imported.path)
-    assert (back.plan(), back.workloads()) == (stored.plan(), stored.workloads())
-    assert back.submissions() == stored.submissions()
-    # and LAST is what began last, whatever an older one is called here
-    stored.put(
-        "environment.json",
-        json.dumps({**stored.read("environment.json"), "began": "2099-01-01T00:00:00+00:00"}),
-    )
-    capsys.readouterr()
-    assert run(["lifecycle", "report", "--output-dir", "LAST", "-t", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["folder"] == str(stored.path)
-    # a template may hold secrets
-    for path in (stored.path, imported.path):
-        assert (path / "lifecycle.json").stat().st_mode & 0o777 == 0o600
-    # and the same run gives the same bytes
-    imported.path.rename(tmp_path / stored.path.name)
-    assert run(["runs", "export", str(tmp_path / stored.path.name), str(files[1])]) == 0
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
-def test_a_broken_lifecycle_run_is_not_exported(
-    stored: LifecycleFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "a.tar.gz"
-    assert run(["runs", "export", "LAST", str(file)]) == 0
-    (stored.path / "records.jsonl").write_text('{"record": "pod"}\n')
-    assert run(["runs", "export", "LAST", str(tmp_path / "b.tar.gz")]) == 2
-    assert "lacks something" in capsys.readouterr().err
 
 
 def test_a_lifecycle_run_is_deleted_when_it_is_not_in_use(

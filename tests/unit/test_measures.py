@@ -12,9 +12,8 @@ from scaletest.analysis.comparison import Measure, place_text
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.thresholds import Measured, judge
 from scaletest.model.verdict import STEP, Measurable, parse
-from scaletest.runs import transfer
 from scaletest.runs.registry import type_of
-from tests.unit.test_runs_of_version_0_1 import DATA, RUNS
+from tests.unit.kept_runs import KEPT_RUNS, unpack
 
 EXAMPLES = {
     "validation-lock": ("throughput", "ratio", "efficiency", "run.p50", "wait.p50", "failures"),
@@ -29,14 +28,13 @@ def measured(tmp_path: Path) -> Callable[[str], list[Measure]]:
     """The measures of a run of the test data."""
 
     def measures(name: str) -> list[Measure]:
-        archive = DATA / name / "run.tar.gz"
-        folder = transfer.import_run(archive, tmp_path / "runs", name, 10**9)
+        folder = unpack(name, tmp_path)
         return list(type_of(folder).measures(type_of(folder).judge(folder)))
 
     return measures
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", KEPT_RUNS)
 def test_each_measure_of_a_run_stands_there_once_and_lies_in_its_interval(
     measured: Callable[[str], list[Measure]], name: str
 ) -> None:

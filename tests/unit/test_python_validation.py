@@ -26,10 +26,10 @@ from scaletest.model.errors import InvalidValue, NotPassed, UsageError
 from scaletest.model.run_progress import RunProgress
 from scaletest.runs.places import opened
 from scaletest.runs.stopping import stopping
-from scaletest.runs.transfer import import_run
 from scaletest.validation import launch
 from scaletest.validation.options import ValidationPlace
 from tests.unit import runs
+from tests.unit.kept_runs import unpack
 from tests.unit.report_page import Page
 
 
@@ -461,14 +461,11 @@ def top_rules(css: str) -> list[str]:
     return rules
 
 
-STORED = Path(__file__).parents[1] / "data" / "v0.1"
-
-
 @pytest.mark.parametrize(
     "name", ["validation-fail", "saturation-fail", "lifecycle-pass", "benchmark-fail"]
 )
 def test_every_run_type_has_a_result(name: str, tmp_path: Path) -> None:
-    folder = import_run(STORED / name / "run.tar.gz", tmp_path)
+    folder = unpack(name, tmp_path)
     result = scaletest.load_run(folder.path)
     assert result.run_type == name.partition("-")[0]
     assert result.verdict.kind == name.partition("-")[2].upper()

@@ -20,7 +20,6 @@ from scaletest.runs import progress_keeper
 from scaletest.runs.folder import PROGRESS, RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import TYPES, run_type
-from scaletest.runs.transfer import export, import_run
 from tests.conftest import eventually
 from tests.unit import runs
 from tests.unit.told import telling
@@ -152,14 +151,6 @@ def test_progress_is_deleted_with_a_run_of_any_type(name: str, tmp_path: Path) -
         pass
     assert (folder.path / PROGRESS).exists() and PROGRESS not in layout.files
     assert folder.remove()
-
-
-def test_progress_is_not_exported(folder: RunFolder, tmp_path: Path) -> None:
-    with silent().of_run(folder, "t"):
-        pass
-    export(folder, tmp_path / "run.tar.gz")
-    imported = import_run(tmp_path / "run.tar.gz", tmp_path / "there")
-    assert not (imported.path / PROGRESS).exists()
 
 
 # -- what is left

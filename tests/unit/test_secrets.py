@@ -16,7 +16,6 @@ from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
 from scaletest.model import Plan
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import masked, without_secrets
-from scaletest.runs import transfer
 from scaletest.runs.folder import COMMON, Layout, RunFolder
 
 SECRET = "S3CRET"
@@ -154,15 +153,6 @@ def test_a_lifecycle_is_for_its_owner_only(tmp_path: Path) -> None:
         lines.write("{}\n")
         store.put("environment.json", "{}")
     assert modes(store.path) == {("folder", 0o700), ("file", 0o600)}
-
-
-@pytest.mark.usefixtures("mask")
-def test_an_imported_run_is_for_its_owner_only(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "made")
-    folder.begin(Plan(limit=1, seconds=1.0), {"host": "a"})
-    transfer.export(folder, tmp_path / "run.tar.gz")
-    run = transfer.import_run(tmp_path / "run.tar.gz", tmp_path / "runs", "r")
-    assert modes(run.path) == {("folder", 0o700), ("file", 0o600)}
 
 
 def test_an_existing_folder_keeps_its_permissions(tmp_path: Path) -> None:

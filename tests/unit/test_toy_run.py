@@ -68,18 +68,6 @@ def test_it_is_compared(say: Say) -> None:
     assert "jump" in worse.stdout
 
 
-def test_it_is_exported_deleted_and_imported(say: Say, tmp_path: Path) -> None:
-    archive = str(tmp_path / "toy.tar.gz")
-    for command in (
-        ("runs", "export", "swift", archive),
-        ("runs", "delete", "swift", "--yes"),
-        ("runs", "import", archive, "--name", "again"),
-        ("report", "again"),
-    ):
-        done = say(*command)
-        assert done.returncode == 0, (command, done.stderr)
-
-
 def test_an_unknown_measure_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(InvalidValue) as caught:
         toy_run.ToyPlan(1, ("jmp<1s",))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,6 @@ import pytest
 
 from hack.kubernetes import CommandFailed, ControlPlane
 from scaletest import __version__
-from scaletest.runs.transfer import export
 from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, helm_program, restricted
 from tests.cluster.real.test_release import START_S, Release, install
@@ -20,9 +21,9 @@ from tests.unit import runs
 
 UI, PORT = "bench-scaletest-ui", 9995
 PODS = "app.kubernetes.io/component=ui"
-# Where an import of a run leaves it, below the mount.
+# Where runs lie, below the mount.
 STORED = "scaletest/runs"
-IMPORT = "base64 -d > /tmp/run.tar.gz && scaletest runs import /tmp/run.tar.gz --name first"
+UNPACK = f"mkdir -p /volume/{STORED} && base64 -d | tar -xz -C /volume/{STORED}"
 
 
 def volume_and_writer(namespace: str) -> list[dict[str, Any]]:
@@ -84,11 +85,13 @@ def test_pages_show_queues_and_the_runs_of_a_volume(real: ControlPlane, tmp_path
     helm, namespace = Helm(real, helm_program()), restricted(real)
     pages = Release(real, namespace, tmp_path)
     run = runs.stored(tmp_path / "first", runs.LIMITED, runs.limited_steps())
-    export(run, tmp_path / "run.tar.gz")
+    packed_run = io.BytesIO()
+    with tarfile.open(fileobj=packed_run, mode="w:gz") as archive_of_run:
+        archive_of_run.add(run.path, "first")
     real.apply(volume_and_writer(namespace))
     pages.kubectl("wait", "--for=condition=Ready", "pod/writer", f"--timeout={START_S:.0f}s")
-    packed = base64.b64encode((tmp_path / "run.tar.gz").read_bytes()).decode()
-    write = ("-n", namespace, "exec", "-i", "writer", "--", "sh", "-c", IMPORT)
+    packed = base64.b64encode(packed_run.getvalue()).decode()
+    write = ("-n", namespace, "exec", "-i", "writer", "--", "sh", "-c", UNPACK)
     real.kubectl(*write, stdin=packed)
     # when the chart shows pages of it
     archive = f"ui.archive.existingClaim=runs,ui.archive.subPath={STORED}"
