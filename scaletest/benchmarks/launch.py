@@ -85,8 +85,7 @@ def start(
     if is_here(place):
         document = _with_local_defaults(document)
     folder = BenchmarkFolder(new_path(os.environ, run_dir))
-    with _executor(place, folder, progress) as executor:
-        look = _look(place)
+    with _executor(place, folder) as executor:
         # everything that the executor cannot do is refused before anything is started
         plan, warnings = plan_of(document, executor.nodes)
         progress.warn(warnings)
@@ -100,7 +99,8 @@ def start(
             if plan.paused:
                 progress.message(f"paused; go on with: {_resumption(folder)}")
             else:
-                _go_on(folder, plan, {}, executor, look, progress)
+                with _alone(place, progress):
+                    _go_on(folder, plan, {}, executor, _look(place), progress)
     return RUN_TYPE.judge(folder)
 
 
@@ -114,7 +114,7 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
         )
     )
     folder = BenchmarkFolder(files.path)
-    with files.locked(), _executor(place, folder, progress) as executor:
+    with files.locked(), _executor(place, folder) as executor, _alone(place, progress):
         look = _look(place)
         stored = folder.load()
         folder.forget(stored)
@@ -263,9 +263,7 @@ def _go_on(
 
 
 @contextmanager
-def _executor(
-    place: BenchmarkPlace, folder: BenchmarkFolder, progress: Progress
-) -> Iterator[Executor]:
+def _executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Executor]:
     checks.refuse(
         (
             place.queue and place.namespace,
@@ -284,8 +282,7 @@ def _executor(
         with closing(QueueExecutor(connect(place.redis_url), place.queue)) as executor:
             yield executor
     else:
-        with _alone(progress):
-            yield LocalExecutor(place.scratch, folder.logs, no_causes=place.no_causes)
+        yield LocalExecutor(place.scratch, folder.logs, no_causes=place.no_causes)
 
 
 def _in_cluster(namespace: str, run: str) -> Executor:
@@ -300,10 +297,13 @@ def _in_cluster(namespace: str, run: str) -> Executor:
 
 
 @contextmanager
-def _alone(progress: Progress) -> Iterator[None]:
+def _alone(place: BenchmarkPlace, progress: Progress) -> Iterator[None]:
     """One run of benchmarks at a time on this machine, or they would measure each other. The kernel
     frees the lock.
     """
+    if not is_here(place):
+        yield
+        return
     path = Path("/tmp") / f"scaletest-bench-{os.getuid()}.lock"
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

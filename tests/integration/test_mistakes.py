@@ -5,6 +5,8 @@ Commands that are right stand here too, where another tool's habits would make t
 
 from __future__ import annotations
 
+import fcntl
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -279,6 +281,15 @@ def test_a_mistake_is_explained_in_two_lines(
     assert lines[0].startswith(filled(typed.first))
     assert typed.code == 0 or lines[1].startswith(typed.hint)
     assert "Traceback" not in result.stderr
+
+
+def test_a_mistake_in_a_benchmark_does_not_wait_for_another_run_of_benchmarks() -> None:
+    with Path(f"/tmp/scaletest-bench-{os.getuid()}.lock").open("a") as lock:
+        # another lane may measure just now
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = call_here("bench", "run", "IPerf", "--set", "stream=2")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: the spec of IPerf has an unknown key 'stream'")
 
 
 def test_a_run_of_benchmarks_that_is_not_complete_names_itself(
