@@ -30,6 +30,11 @@ from scaletest.model.errors import InvalidValue, UsageError
             "b: &b {x: 1}\nw: {m: &m {<<: *b, x: 2}}\nt: {<<: *m}",
             {"b": {"x": 1}, "w": {"m": {"x": 2}}, "t": {"x": 2}},
         ),
+        # of two tables that are merged the first one wins
+        (
+            "a: &a {cpu: 1}\nb: &b {cpu: 2, gpu: 3}\nt: {<<: [*a, *b]}",
+            {"a": {"cpu": 1}, "b": {"cpu": 2, "gpu": 3}, "t": {"cpu": 1, "gpu": 3}},
+        ),
         ("1: a\n'1': b", {1: "a", "1": "b"}),
     ],
 )
