@@ -15,7 +15,7 @@ from scaletest.broker.snapshot import snapshot
 from scaletest.cli import options as shared
 from scaletest.cli.headings import HeadedGroup, first, heading
 from scaletest.cli.output import Output, echo
-from scaletest.cluster import inventory, rights
+from scaletest.cluster import autoscalers, inventory, rights
 from scaletest.cluster.capacity import quantity
 from scaletest.cluster.connection import connect
 from scaletest.cluster.deletion import DeletionCosts, PodAnnotations, costs
@@ -59,6 +59,36 @@ def check(namespace: str, context: str, deployment: str, output: Output) -> int:
     if allowance.lacking:
         raise rights.refusal(allowance.lacking, allowance.namespace)
     return 0
+
+
+@command.command("restore")
+@heading("Kubernetes")
+@shared.namespace("Look for the Deployment in this namespace. [default: the current one]")
+@shared.context
+@heading("Target")
+@click.option(
+    "--deployment",
+    required=True,
+    metavar="NAME",
+    help="Put back this Deployment and what scales it.",
+)
+def restore(namespace: str, context: str, deployment: str) -> None:
+    """Put back what a run that was killed left changed.
+
+    \b
+    scaletest cluster restore -n scaletest --deployment scaletest-sleep-worker
+
+    That is the number of pods, settings of saturate --tune, and autoscalers that are held. Each of
+    these objects says in an annotation what it was. Not for a run that still goes on: it puts back
+    everything itself.
+    """
+    remedies = autoscalers.restore(connect(namespace, context), deployment)
+    if not remedies:
+        echo(f"deployment {deployment} and what scales it: there is nothing to put back")
+    for title, remedy in remedies.items():
+        echo(clean(f"{title}: {remedy or 'put back'}"))
+    if any(remedies.values()):
+        raise Unreachable("not everything could be put back", hint="see above")
 
 
 def _allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:

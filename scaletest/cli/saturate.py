@@ -9,7 +9,7 @@ import click
 from scaletest.cli import options as shared
 from scaletest.cli import saturate_options
 from scaletest.cli.headings import HeadedCommand, first
-from scaletest.cli.output import Output, echo
+from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.saturation.options import PlanOptions, SaturationOptions
 
@@ -40,7 +40,6 @@ def command(
     run: SaturationOptions,
     plan: PlanOptions,
     agent: str,
-    restore: bool,
     watch: shared.WatchOptions,
     dry_run: bool,
     output: Output,
@@ -62,13 +61,11 @@ def command(
     """
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.cli import saturate_run
-    from scaletest.saturation import agents, target, tuning
+    from scaletest.saturation import agents, target
 
     if agent:
         agents.be_agent(run.agents.redis_url, agent)
         return 0
-    if restore:
-        return tuning.restore(run, lambda line: echo(line, err=True))
     run = _with_address(run)
     checked = target.plan_of(run, plan)
     if dry_run:

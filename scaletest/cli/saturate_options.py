@@ -23,7 +23,7 @@ from scaletest.model.json_schema import Schema, check, closed, headed, known
 
 NAME = "saturation-plan-file"
 # What says where the file is, who reads it, or how something is shown is no setting of a run.
-_NO_SETTINGS = ("file", "agent", "dry_run", "restore", "output", "form", "ui", "ui_listen")
+_NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui", "ui_listen")
 
 
 def schema(command: click.Command) -> Schema:
@@ -478,14 +478,6 @@ options = group(
             "Measure these values of cpu, memory, concurrency or replicas of the Deployment"
             " behind --service. The option may be repeated: all combinations are measured,"
             " the best for its cost is named, and the Deployment is restored."
-        ),
-    ),
-    click.option(
-        "--restore",
-        is_flag=True,
-        help=(
-            "Restore the Deployment behind --service and its autoscaler after a "
-            "run that was killed, and end."
         ),
     ),
     click.option(

@@ -64,7 +64,7 @@ from scaletest.validation.options import ValidationPlace
 @click.option(
     "--pause-autoscalers",
     is_flag=True,
-    help="Pause KEDA on the Deployment during the run, instead of refusing to run.",
+    help="Hold HPA or KEDA during the run, instead of refusing to run.",
 )
 @heading("Load")
 @click.option(

@@ -31,7 +31,9 @@ LONGEST_OBEYED_S = 3600.0
 _LATER = (408, 409, 410, 425, 429)
 # Objects in a page of a long list.
 PAGE = 500
-MERGE_PATCH, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+# It merges lists such as containers and variables by name; only Kubernetes' own kinds know it.
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -198,14 +200,20 @@ class Raw:
             if not query["continue"]:
                 return
 
-    def write(self, method: str, path: str, body: Any, action: str, right: str) -> dict[str, Any]:
-        """The JSON that answers a document, or a list of changes (JSON patch).
+    def write(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any],
+        action: str,
+        right: str,
+        patch_form: str = MERGE_PATCH,
+    ) -> dict[str, Any]:
+        """The JSON that answers a document.
 
         Raises Conflict when the object exists, or was changed; and as `get`.
         """
-        form = "application/json"
-        if method == "PATCH":
-            form = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+        form = patch_form if method == "PATCH" else "application/json"
         headers = {"Content-Type": form, "Accept": "application/json"}
         answer = self.send(method, path, action, headers, json.dumps(body).encode())
         return _document(answer, action, right)

@@ -1,25 +1,13 @@
-"""One Deployment: its number of pods, their states, its autoscalers, and why it is not ready.
-
-Only the scale subresource is written, so nothing else of the Deployment can change; and the pause
-annotation of KEDA.
-"""
+"""One Deployment: its number of pods, their states, and why it is not ready. Reads only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scaletest.cluster.connection import Cluster, Raw
-from scaletest.cluster.objects import (
-    DEPLOYMENTS,
-    EVENTS,
-    HPAS,
-    PODS,
-    SCALED_OBJECTS,
-    Resource,
-    read_log,
-)
+from scaletest.cluster.objects import DEPLOYMENTS, EVENTS, PODS, read_log
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
 
@@ -117,27 +105,8 @@ def _first_failure(status: dict[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
-PAUSED = "autoscaling.keda.sh/paused"
-# Annotation of an autoscaler that we hold. A run that is killed cannot restore it, so the next run
-# must know. For an HPA it holds the original limits.
-HELD = "scaletest/held"
 LOG_LINES = 15
 MOST_LOG_BYTES = 50_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Autoscaler:
-    """An autoscaler of the Deployment. owner: the ScaledObject that created an HPA.
-
-    paused: by somebody else. held: our annotation, "" without it; it is set during a run, and
-    after one that was killed.
-    """
-
-    kind: str
-    name: str
-    owner: str = ""
-    paused: bool = False
-    held: str = ""
 
 
 def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
@@ -153,15 +122,13 @@ def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 
 class Deployment:
-    """A Deployment of workers. keda: whether KEDA is installed."""
+    """A Deployment of workers."""
 
-    def __init__(self, cluster: Cluster, name: str, *, keda: bool = True) -> None:
+    def __init__(self, cluster: Cluster, name: str) -> None:
         self.name, self.namespace = name, cluster.namespace
-        self._keda = keda
         self._raw = Raw(cluster)
         self._title = f"deployment {name} in namespace {cluster.namespace}"
-        self._path = DEPLOYMENTS.path(self.namespace, name)
-        deployment = self._raw.get(self._path, f"read {self._title}", "get deployments")
+        deployment = self._read()
         self.template: dict[str, Any] = deployment["spec"]["template"]
         self.annotations: dict[str, str] = deployment["metadata"].get("annotations", {})
         self.selector = ",".join(
@@ -171,20 +138,7 @@ class Deployment:
 
     def replicas(self) -> int:
         """The desired number of pods."""
-        scale = self._raw.get(
-            f"{self._path}/scale", f"read the scale of {self._title}", "get deployments/scale"
-        )
-        return int(scale["spec"].get("replicas", 0))
-
-    def scale(self, replicas: int) -> None:
-        """Set the desired number of pods."""
-        self._raw.write(
-            "PATCH",
-            f"{self._path}/scale",
-            {"spec": {"replicas": replicas}},
-            f"scale {self._title}",
-            "patch deployments/scale",
-        )
+        return int(self._read()["spec"].get("replicas", 0))
 
     def pods(self) -> list[PodState]:
         """Its pods, terminating ones included, but not those of Jobs with the same labels."""
@@ -210,38 +164,6 @@ class Deployment:
             fieldSelector="involvedObject.kind=Pod,type=Warning",
         )
         return list(map(_pod_warning, events))
-
-    def scalers(self) -> list[Autoscaler]:
-        """HPAs and ScaledObjects whose target is this Deployment."""
-        scalers = self._hpas()
-        if self._keda:
-            for scaled_object in self._targeting(SCALED_OBJECTS):
-                annotations = scaled_object["metadata"].get("annotations", {})
-                mark = annotations.get(HELD, "")
-                scalers.append(
-                    Autoscaler(
-                        SCALED_OBJECTS.kind,
-                        scaled_object["metadata"]["name"],
-                        paused=annotations.get(PAUSED, "false") == "true" and not mark,
-                        held=mark,
-                    )
-                )
-        return scalers
-
-    def pause(self, scaled_object: str, paused: bool) -> None:
-        """Set or remove KEDA's pause annotation, and ours with it."""
-        mark = "true" if paused else None
-        self._raw.write(
-            "PATCH",
-            SCALED_OBJECTS.path(self.namespace, scaled_object),
-            {"metadata": {"annotations": {PAUSED: mark, HELD: mark}}},
-            f"{'pause' if paused else 'resume'} ScaledObject {scaled_object}",
-            "patch scaledobjects",
-        )
-
-    def released(self, scaled_object: str) -> bool:
-        """Whether KEDA has deleted the HPA of this ScaledObject, as it does after a pause."""
-        return all(hpa.owner != scaled_object for hpa in self._hpas())
 
     def logs(self, since_s: float) -> dict[str, list[str]]:
         """Log lines of the last seconds by pod; pods whose log cannot be read are left out."""
@@ -271,24 +193,9 @@ class Deployment:
                     lines.append(f"({error.message})")
         return "\n  ".join(lines)
 
-    def _hpas(self) -> list[Autoscaler]:
-        hpas = []
-        for hpa in self._targeting(HPAS):
-            meta = hpa["metadata"]
-            owners = (
-                reference["name"]
-                for reference in meta.get("ownerReferences", [])
-                if reference["kind"] == "ScaledObject"
-            )
-            hpas.append(
-                Autoscaler(
-                    HPAS.kind,
-                    meta["name"],
-                    next(owners, ""),
-                    held=meta.get("annotations", {}).get(HELD, ""),
-                )
-            )
-        return hpas
+    def _read(self) -> dict[str, Any]:
+        path = DEPLOYMENTS.path(self.namespace, self.name)
+        return self._raw.get(path, f"read {self._title}", "get deployments")
 
     def _events(self, failing: PodState) -> list[str]:
         events = self._raw.objects(
@@ -309,9 +216,3 @@ class Deployment:
         if status != 200:
             return [f"(no log: {status})"]
         return [f"log {line}" for line in text.splitlines()]
-
-    def _targeting(self, resource: Resource) -> Iterator[dict[str, Any]]:
-        for scaler in self._raw.objects(resource.path(self.namespace), resource.plural):
-            target = scaler["spec"].get("scaleTargetRef", {})
-            if target.get("kind", "Deployment") == "Deployment" and target.get("name") == self.name:
-                yield scaler

@@ -69,7 +69,9 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     """Look at rights, quotas and Deployments. deployment: of Deployments at this one alone."""
     served = connection.groups(cluster)
     keda = connection.KEDA in served
-    needed = (*rights.NEEDED, rights.PROXY, *((rights.KEDA, rights.PAUSE) if keda else ()))
+    needed = (*rights.NEEDED, rights.PROXY, *rights.HOLD)
+    if keda:
+        needed += (rights.KEDA, *rights.PAUSE)
     asked = (
         *(*needed, *rights.EXPLAIN, *rights.QUOTA, *rights.LISTED),
         *(*rights.CAPACITY, *rights.SLICES, *rights.CLASSES),

@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 from scaletest.cluster.connection import (
     LONGEST_OBEYED_S,
+    MERGE_PATCH,
     Busy,
     Cluster,
     Conflict,
@@ -323,11 +324,11 @@ class Documents:
         resource: Resource,
         namespace: str,
         name: str,
-        body: Document | Sequence[Document],
+        body: Document,
         subresource: str = "",
+        form: str = MERGE_PATCH,
     ) -> Document:
-        """Merge a document into the object, or into its subresource (status); or change it as a
-        JSON patch says.
+        """Merge a document into the object, or into its subresource (status).
 
         Raises Missing and Conflict.
         """
@@ -338,6 +339,7 @@ class Documents:
             body,
             f"change {resource.kind} {name}",
             f"patch {resource.plural}{suffix}",
+            form,
         )
 
     def delete(self, resource: Resource, namespace: str, name: str, uid: str = "") -> None:

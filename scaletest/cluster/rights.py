@@ -37,16 +37,22 @@ class Right(NamedTuple):
 
 # Required for a validation.
 NEEDED: tuple[Right, ...] = (
-    Right("get", "apps", "deployments", "the pods' template and labels"),
-    Right("get", "apps", "deployments/scale", "the number of pods, to put it back"),
-    Right("patch", "apps", "deployments/scale", "set the number of pods"),
+    Right("get", "apps", "deployments", "the pods' template and labels, and their number"),
+    Right("patch", "apps", "deployments", "set the number of pods, and note what it was"),
     Right("list", "", "pods", "count the pods that are ready"),
     Right("list", "autoscaling", "horizontalpodautoscalers", "see which autoscalers there are"),
 )
 PROXY = Right("get", "", "services/proxy", "control the client (--client svc/NAME)")
+HOLD = tuple(
+    Right(verb, "autoscaling", "horizontalpodautoscalers", "hold an HPA (--pause-autoscalers)")
+    for verb in ("get", "patch")
+)
 # Required where KEDA is installed.
 KEDA = Right("list", "keda.sh", "scaledobjects", "see which autoscalers there are")
-PAUSE = Right("patch", "keda.sh", "scaledobjects", "pause KEDA (--pause-autoscalers)")
+PAUSE = tuple(
+    Right(verb, "keda.sh", "scaledobjects", "pause KEDA (--pause-autoscalers)")
+    for verb in ("get", "patch")
+)
 # Optional: without these a validation continues, but some information is missing.
 EXPLAIN = (
     Right("list", "", "events", "explain why a pod is not ready"),

@@ -1,39 +1,17 @@
-"""A Service: its address, ready endpoints, HTTP API, Deployment, and the autoscalers of that."""
+"""A Service: its address, ready endpoints, HTTP API, and Deployment."""
 
 from __future__ import annotations
 
-import json
-import logging
 import re
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
-import msgspec
-
-from scaletest.cluster import connection
-from scaletest.cluster.connection import (
-    TIMEOUT_S,
-    Busy,
-    Cluster,
-    Missing,
-    Raw,
-    credentials,
-    service_path,
-)
-from scaletest.cluster.deployment import HELD, Autoscaler, Deployment, templates
-from scaletest.cluster.objects import ENDPOINT_SLICES, HPAS, SERVICES
+from scaletest.cluster.connection import TIMEOUT_S, Cluster, Raw, credentials, service_path
+from scaletest.cluster.deployment import Deployment, templates
+from scaletest.cluster.objects import ENDPOINT_SLICES, SERVICES
 from scaletest.model import checks
-from scaletest.model.errors import (
-    InvalidValue,
-    ScaletestError,
-    Unreachable,
-    WaitTimeout,
-)
-
-logger = logging.getLogger("scaletest.cluster")
+from scaletest.model.errors import InvalidValue, Unreachable
 
 # The proxy consumes the header Authorization, so the client's token has a header of its own.
 TOKEN_HEADER = "Scaletest-Token"
@@ -82,13 +60,6 @@ class Direct:
         return answer.status, answer.data, answer.headers
 
 
-# The limits of an HPA, by their names in its spec.
-class ReplicaLimits(TypedDict):
-    minReplicas: int | None
-    maxReplicas: int
-
-
-RELEASE_S, INTERVAL_S = 60.0, 0.5
 _REFERENCE = re.compile(
     r"(?:svc|service|services)/([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(?::([A-Za-z0-9-]{1,63}))?(/.*)?"
 )
@@ -154,10 +125,7 @@ class Service:
         ]
         if len(names) != 1:
             return None
-        # without KEDA its objects cannot be listed
-        return Deployment(
-            self._cluster, names[0], keda=connection.KEDA in connection.groups(self._cluster)
-        )
+        return Deployment(self._cluster, names[0])
 
     def url(self) -> str:
         """URL of the Service inside the cluster's network."""
@@ -180,156 +148,6 @@ class Service:
         )
         path = service_path(self.namespace, self.reference.name, self.port)
         return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
-
-
-def await_release(
-    deployment: Deployment,
-    scaled_object: str,
-    clock: Callable[[], float],
-    sleep: Callable[[float], object],
-) -> None:
-    """Wait until KEDA has deleted the HPA of a paused ScaledObject, which would continue to scale.
-    WaitTimeout when it does not.
-    """
-    deadline = clock() + RELEASE_S
-    while True:
-        try:
-            if deployment.released(scaled_object):
-                return
-        except Busy as error:
-            logger.warning("%s; trying again", error)
-        if clock() >= deadline:
-            raise WaitTimeout(
-                f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is"
-                " still there",
-                hint=(
-                    "check that KEDA's operator runs: it removes the HPA while the ScaledObject is"
-                    " paused"
-                ),
-            )
-        sleep(INTERVAL_S)
-
-
-class AutoscalerHold:
-    """Holds the autoscalers of a Deployment during a run, so that they do not scale it.
-
-    An HPA cannot be paused, but it can be held: while its minimum and maximum are the current
-    number of replicas it changes nothing. The original limits are in an annotation meanwhile, so
-    that a later run can restore them if this one is killed. KEDA's own HPA is held by the pause
-    annotation of its ScaledObject.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        deployment: Deployment,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._cluster, self._deployment = cluster, deployment
-        self._clock, self._sleep = clock, sleep
-        self._limits_before: dict[str, ReplicaLimits] = {}
-        self._paused: list[str] = []
-
-    def active(self) -> list[Autoscaler]:
-        """Autoscalers that may change the number of pods now."""
-        # the HPA of a ScaledObject is held by pausing that one
-        return [
-            scaler
-            for scaler in self._deployment.scalers()
-            if not scaler.paused and (scaler.kind == "ScaledObject" or not scaler.owner)
-        ]
-
-    def hold(self, replicas: int | None = None) -> None:
-        """Hold the autoscalers at a number of replicas, else at the current one.
-
-        Call it again before the run itself scales. WaitTimeout when KEDA does not delete
-        the HPA of a paused ScaledObject, which would continue to scale.
-        """
-        now = max(1, self._deployment.replicas() if replicas is None else replicas)
-        for scaler in self.active():
-            if scaler.kind == "ScaledObject":
-                self._pause(scaler.name)
-                continue
-            if scaler.name not in self._limits_before:
-                # after a run that was killed, the annotation has the original limits
-                self._limits_before[scaler.name] = limits_in_annotation(scaler) or self._limits(
-                    scaler.name
-                )
-            self._write(
-                scaler.name,
-                {"minReplicas": now, "maxReplicas": now},
-                json.dumps(self._limits_before[scaler.name]),
-            )
-
-    def _pause(self, scaled_object: str) -> None:
-        if scaled_object in self._paused:
-            return
-        self._paused.append(scaled_object)
-        self._deployment.pause(scaled_object, True)
-        await_release(self._deployment, scaled_object, self._clock, self._sleep)
-
-    def adopt(self) -> list[str]:
-        """Take over autoscalers that a killed run holds, for `release`; their names."""
-        held = [scaler for scaler in self._deployment.scalers() if scaler.held]
-        for scaler in held:
-            if scaler.kind == "ScaledObject":
-                self._paused.append(scaler.name)
-            elif limits := limits_in_annotation(scaler):
-                self._limits_before[scaler.name] = limits
-        return [f"{scaler.kind} {scaler.name}" for scaler in held]
-
-    def release(self) -> list[str]:
-        """Restore all autoscalers; for each one that failed, a text that says what to do."""
-        failures = []
-        for name, limits in list(self._limits_before.items()):
-            try:
-                with suppress(Missing):  # it was deleted, so there is nothing to restore
-                    self._write(name, limits, None)
-                del self._limits_before[name]
-            except ScaletestError as error:
-                replicas = "{minReplicas} to {maxReplicas} replicas".format_map(limits)
-                failures.append(f"put HPA {name} back to {replicas} yourself: {error.message}")
-        for name in list(self._paused):
-            try:
-                with suppress(Missing):
-                    self._deployment.pause(name, False)
-                self._paused.remove(name)
-            except ScaletestError as error:
-                failures.append(f"resume ScaledObject {name} yourself: {error.message}")
-        return failures
-
-    def _limits(self, name: str) -> ReplicaLimits:
-        spec = Raw(self._cluster).get(
-            HPAS.path(self._cluster.namespace, name), f"read HPA {name}", f"get {HPAS.plural}"
-        )["spec"]
-        return {"minReplicas": spec.get("minReplicas"), "maxReplicas": int(spec["maxReplicas"])}
-
-    def _write(self, name: str, limits: ReplicaLimits, annotation: str | None) -> None:
-        Raw(self._cluster).write(
-            "PATCH",
-            HPAS.path(self._cluster.namespace, name),
-            {"metadata": {"annotations": {HELD: annotation}}, "spec": limits},
-            f"change HPA {name}",
-            f"patch {HPAS.plural}",
-        )
-
-
-def limits_in_annotation(scaler: Autoscaler) -> ReplicaLimits | None:
-    """Original limits of an HPA that is held, else None.
-
-    InvalidValue when the annotation is not ours.
-    """
-    if not scaler.held:
-        return None
-    try:
-        return msgspec.json.decode(scaler.held, type=ReplicaLimits)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise InvalidValue(
-            f"the annotation {HELD} of HPA {scaler.name} was not written by scaletest",
-            hint="check the HPA, and remove the annotation",
-        ) from error
 
 
 def _port(ports: list[dict[str, Any]], wanted: Reference) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from scaletest.analysis.saturation.pods import compiled, from_logs, settings
 from scaletest.analysis.saturation.step import Assessed
 from scaletest.broker import Queues, connect
-from scaletest.cluster import connection, tuning
+from scaletest.cluster import connection
+from scaletest.cluster.autoscalers import Autoscalers
+from scaletest.cluster.changes import Changes, refuse_changed
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.service import AutoscalerHold, Service
+from scaletest.cluster.service import Service
 from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder
 from scaletest.load.payloads import Payloads, file, provided
@@ -29,7 +31,6 @@ from scaletest.saturation.options import HttpOptions, PlanOptions, SaturationOpt
 from scaletest.saturation.pods import WatchedPods
 from scaletest.system.sockets import is_here, servers
 
-logger = logging.getLogger("scaletest.saturation")
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
@@ -266,21 +267,22 @@ def _service_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
         raise UsageError(
             f"no pod of service {service.reference.name} is ready", hint="look at its pods"
         )
-    hold, replicas = None, 0
+    replicas = 0
     if deployment is not None:
         if not options.tuning.tune:
-            tuning.refuse(deployment.name, deployment.annotations)
-        hold, note = scalers(cluster, deployment, options.cluster.pause_autoscalers)
+            refuse_changed(deployment)
+        held, told = scalers(cluster, deployment, options.cluster.pause_autoscalers)
         replicas = deployment.replicas()
-        lines += [f"deployment {deployment.name}: {replicas} replicas", note]
+        lines += [f"deployment {deployment.name}: {replicas} replicas", told]
     http_call = _reached(service, options, plan, lines)
     target = over_http(options, plan, http_call, tuple(lines))
     pattern = options.cluster.log_pattern
     if deployment is not None:
         target = replace(target, make=_watched(target.make, deployment))
+        changes = Changes(cluster, deployment)
+        target = replace(target, enter=partial(_hold, held, replicas, changes))
     return replace(
         target,
-        enter=lambda stack: enter(stack, hold),
         replicas=replicas,
         after=_logs(deployment, pattern) if pattern else target.after,
     )
@@ -320,38 +322,19 @@ def _logs(deployment: Deployment | None, pattern: str) -> Callable[[Assessed], l
     return after
 
 
-def scalers(
-    cluster: Cluster, deployment: Deployment, may_pause: bool
-) -> tuple[AutoscalerHold | None, str]:
-    """Who scales the Deployment, in words too. UsageError unless it may be held: two who change one
-    thing measure each other.
-    """
-    hold = AutoscalerHold(cluster, deployment)
-    active = hold.active()
-    if not active:
-        return None, "autoscaler: none is active"
-    names = ", ".join(f"{scaler.kind} {scaler.name}" for scaler in active)
-    if not may_pause:
-        raise UsageError(
-            f"{names} scales {deployment.name}: a saturation point of so many pods cannot be"
-            " measured",
-            hint="add --pause-autoscalers: it is held for the run and put back",
-        )
-    return hold, f"autoscaler: {names}, held for the run"
+def scalers(cluster: Cluster, deployment: Deployment, may_hold: bool) -> tuple[Autoscalers, str]:
+    """Who scales the Deployment, and what is told of them. UsageError unless they may be held."""
+    scalers = Autoscalers(cluster, deployment.name)
+    active = scalers.active(may_hold=may_hold)
+    names = ", ".join(map(str, active))
+    return scalers, f"autoscaler: {f'{names}, held for the run' if names else 'none is active'}"
 
 
-def enter(stack: ExitStack, hold: AutoscalerHold | None) -> None:
+def _hold(scalers: Autoscalers, replicas: int, changes: Changes, stack: ExitStack) -> None:
     """Hold the autoscalers until the stack is unwound."""
-    if hold is None:
-        return
-
-    def release() -> None:
-        for line in hold.release():
-            logger.error("%s", line)
-
     # registered first: what was held half-way is put back too
-    stack.callback(release)
-    hold.hold()
+    stack.callback(changes.close)
+    scalers.hold(replicas, changes)
 
 
 def _reached(

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from scaletest.analysis.saturation.pods import TriedSetting, settings
 from scaletest.cluster.capacity import quantity
+from scaletest.cluster.changes import Changes, refuse_changed
 from scaletest.cluster.connection import connect
-from scaletest.cluster.service import AutoscalerHold
-from scaletest.cluster.tuning import BackupAnnotation, Tuning, Usage, changed, refuse
-from scaletest.model.errors import ScaletestError, Unreachable, UsageError
+from scaletest.cluster.tuning import Tuning, Usage, changed
+from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.saturation import SaturationPlan
 from scaletest.runs.places import new_path
@@ -21,7 +20,7 @@ from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.runner import begun, measure
-from scaletest.saturation.target import enter, find_target, scalers, tuned_deployment
+from scaletest.saturation.target import find_target, scalers, tuned_deployment
 
 GIB = 2.0**30
 SAMPLE_S = 2.0
@@ -64,19 +63,20 @@ def tune(
     called = [options.labels.numbered(number) for number in range(1, len(wanted) + 1)]
     cluster = connect(options.agents.namespace, options.agents.context)
     deployment = tuned_deployment(cluster, options.cluster.service, "--tune needs one")
-    refuse(deployment.name, deployment.annotations)
-    hold, note = scalers(cluster, deployment, options.cluster.pause_autoscalers)
+    refuse_changed(deployment)
+    held, told = scalers(cluster, deployment, options.cluster.pause_autoscalers)
     variable, argument = options.tuning.concurrency_env, options.tuning.concurrency_arg
-    tuning = Tuning(cluster, deployment, options.tuning.container, env=variable, argument=argument)
+    changes = Changes(cluster, deployment)
+    container = options.tuning.container
+    tuning = Tuning(cluster, deployment, held, changes, container, env=variable, argument=argument)
     for setting in wanted:
         _check_amounts(setting)
         # whether it can be done at all, before anything is
         changed({}, setting, variable, argument)
-    progress.message(note)
-    trial = _Trial(plan, options, tuning, hold, progress)
+    progress.message(told)
+    trial = _Trial(plan, options, tuning, progress)
     with stopping(trial.stop, unwind=True) as stack:
-        enter(stack, hold)
-        stack.callback(trial.restore)
+        stack.callback(changes.close)
         tried = [
             trial.measured(setting, labels)
             for setting, labels in zip(wanted, called, strict=True)
@@ -84,33 +84,6 @@ def tune(
         ]
     is_measured = any(row.per_s is not None for row in tried)
     return tried, 0 if is_measured and not trial.stop.asked() else 4
-
-
-def restore(options: SaturationOptions, say: Callable[[str], None]) -> int:
-    """Put back what a run that was killed left changed. Exit code 0 when all is as it was."""
-    if not options.cluster.service:
-        raise UsageError(
-            "--restore is for the Deployment behind a Service", hint="give --service svc/NAME"
-        )
-    cluster = connect(options.agents.namespace, options.agents.context)
-    deployment = tuned_deployment(cluster, options.cluster.service, "look at what it selects")
-    note = BackupAnnotation(cluster, deployment.name)
-    hold = AutoscalerHold(cluster, deployment)
-    before, names = note.left(), hold.adopt()
-    if before is not None:
-        if names:
-            hold.hold(before.replicas)  # at the number of a setting they would take it back at once
-        note.restore(before)
-        say(f"deployment {deployment.name} has its original settings again: {before}")
-    failed = hold.release()
-    for line in failed or [f"{name} scales it again" for name in names]:
-        say(line)
-    if before is None and not names:
-        say(
-            f"deployment {deployment.name} and what scales it are as they were: there is nothing to"
-            " put back"
-        )
-    return Unreachable.exit_code if failed else 0
 
 
 def _check_amounts(setting: dict[str, str]) -> None:
@@ -131,10 +104,9 @@ class _Trial:
         plan: SaturationPlan,
         options: SaturationOptions,
         tuning: Tuning,
-        hold: AutoscalerHold | None,
         progress: Progress,
     ) -> None:
-        self._plan, self._tuning, self._hold, self._progress = plan, tuning, hold, progress
+        self._plan, self._tuning, self._progress = plan, tuning, progress
         # autoscalers are held already
         service = replace(options.cluster, pause_autoscalers=True)
         self._options = replace(options, cluster=service)
@@ -153,9 +125,6 @@ class _Trial:
         replicas = int(setting.get("replicas", tuning.replicas))
         base = TriedSetting(setting, None, None, replicas, cpu, memory / GIB)
         try:
-            if self._hold is not None:
-                # at its old number an autoscaler would take the new pods away
-                self._hold.hold(replicas)
             tuning.apply(setting)
             tuning.wait(self._options.agents.ready_timeout, self.stop.asked)
             if self.stop.asked():
@@ -185,12 +154,3 @@ class _Trial:
             used_memory=used / GIB if used is not None else None,
             trouble="" if result.point else result.verdict.reason,
         )
-
-    def restore(self) -> None:
-        """Put the Deployment's own settings back."""
-        if self._hold is not None:
-            with suppress(ScaletestError):  # said when they are released
-                # at the number of a setting they would take it back at once
-                self._hold.hold(self._tuning.replicas)
-        for line in self._tuning.put_back():
-            self._progress.message(line)

@@ -1,6 +1,6 @@
 """A Deployment as what is validated: checks before a run, its parts, and its pods as workers.
 
-Its number of replicas is always restored at the end.
+Its number of replicas and what scales it are always put back at the end.
 """
 
 from __future__ import annotations
@@ -9,20 +9,22 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
 from scaletest.cluster import connection, rights
+from scaletest.cluster.autoscalers import Autoscalers
 from scaletest.cluster.capacity import headroom
+from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
 from scaletest.cluster.connection import Busy, Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.service import Direct, ServiceProxy, await_release
+from scaletest.cluster.objects import DEPLOYMENTS
+from scaletest.cluster.service import Direct, ServiceProxy
 from scaletest.load import ClosedLoop
 from scaletest.model import Plan, checks
-from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
+from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.validation.interfaces import Backend, Load
 from scaletest.validation.local import REDIS_PATIENCE_S
 from scaletest.validation.options import DeploymentOptions
@@ -34,47 +36,33 @@ logger = logging.getLogger("scaletest.validation")
 
 LOOK_S = 0.5
 PATIENCE_S = 60.0
-RESTORE_TRIES = 10
 
 
 class KubernetesBackend:
     """Scales a Deployment for a run, and back at the end.
 
-    ready_s: how long pods may take to be ready. pause: ScaledObjects to pause during the run.
+    scalers: who else scales it. ready_s: how long pods may take to be ready.
     """
 
     def __init__(
         self,
         deployment: Deployment,
+        scalers: Autoscalers,
+        changes: Changes,
         *,
         ready_s: float = 120.0,
-        pause: tuple[str, ...] = (),
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._deployment = deployment
+        self._deployment, self._scalers, self._changes = deployment, scalers, changes
         self._ready_s = ready_s
-        self._clock, self._sleep = clock, sleep
-        self._pause = pause
-        self._paused: list[str] = []
-        # Changes run one after the other: when a signal ends the wait for a change, that change
-        # still ends before it is undone. The thread starts here: a signal while it starts would
-        # leave a thread that the pool does not know.
-        self._hand = ThreadPoolExecutor(1, "scale")
-        self._before = self._hand.submit(deployment.replicas).result()
-        self._wanted: int | None = None
+        self._clock = clock
+        self._wanted = self._ready = 0
         self._asked_at = self._looked_at = self._answered_at = clock()
-        self._ready = 0
 
     def scale(self, workers: int) -> None:
         """Request this many pods."""
-        for name in self._pause[len(self._paused) :]:
-            # noted first, so that it is undone even when no answer came
-            self._paused.append(name)
-            self._insist(lambda name=name: self._deployment.pause(name, True))  # type: ignore[misc]
-            await_release(self._deployment, name, self._clock, self._sleep)
         self._wanted = workers
-        self._insist(lambda: self._deployment.scale(workers))
+        self._scalers.scale(Patch({"replicas": workers}), self._changes)
         self._asked_at = self._answered_at = self._clock()
         self._looked_at = self._asked_at - LOOK_S
         self._ready = 0
@@ -96,7 +84,7 @@ class KubernetesBackend:
             logger.warning("%s; trying again", error)
             return self._ready
         self._answered_at = now
-        wanted = self._wanted or 0
+        wanted = self._wanted
         ready = sum(pod.ready and not pod.going for pod in pods)
         self._ready = ready if len(pods) <= wanted else 0
         if self._ready >= wanted:
@@ -110,38 +98,8 @@ class KubernetesBackend:
         return self._ready
 
     def close(self) -> None:
-        """Restore the number of pods, and let KEDA continue. Does nothing the second time."""
-        if self._wanted is None and not self._paused:
-            return
-        self._restore(lambda: self._deployment.scale(self._before), f"--replicas={self._before}")
-        self._wanted = None
-        while self._paused:
-            name = self._paused[-1]
-            self._restore(lambda: self._deployment.pause(name, False), f"ScaledObject {name}")  # noqa: B023
-            self._paused.pop()
-
-    def _insist(self, act: Callable[[], None]) -> None:
-        """Make a change, with retries: an API server refuses for seconds while it restarts."""
-        for left in range(RESTORE_TRIES, -1, -1):
-            try:
-                self._hand.submit(act).result()
-                return
-            except Busy as error:
-                if not left:
-                    raise
-                logger.warning("%s; trying again", error)
-                self._sleep(1.0)
-
-    def _restore(self, act: Callable[[], None], setting: str) -> None:
-        try:
-            self._insist(act)
-        except ScaletestError as error:
-            logger.error(
-                "could not restore deployment %s: restore %s yourself (%s)",
-                self._deployment.name,
-                setting,
-                error,
-            )
+        """Put back the number of pods and what scales them. Does nothing the second time."""
+        self._changes.close()
 
 
 QUEUE_ANNOTATION = "scaletest/queue"
@@ -153,15 +111,14 @@ URLS = ("http://", "https://")
 class DeploymentTarget:
     """A Deployment that may be validated, and who loads its queue.
 
-    redis_url: where requests are submitted from here. pause: ScaledObjects that are paused for the
-    run.
+    scalers: who else scales it. redis_url: where requests are submitted from here.
     """
 
     cluster: Cluster
     deployment: Deployment
     options: DeploymentOptions
+    scalers: Autoscalers
     redis_url: str
-    pause: tuple[str, ...]
     queue: str
     warnings: tuple[str, ...]
 
@@ -179,8 +136,12 @@ class DeploymentTarget:
         Taken down with the stack: first the load, then the pods.
         """
 
+        changes = Changes(self.cluster, self.deployment)
+        changes.take_over(
+            DEPLOYMENTS, self.deployment.name, self.deployment.annotations.get(BEFORE)
+        )
         backend = KubernetesBackend(
-            self.deployment, ready_s=self.options.ready_timeout, pause=self.pause
+            self.deployment, self.scalers, changes, ready_s=self.options.ready_timeout
         )
         stack.callback(backend.close)
         if not self.options.client:
@@ -217,60 +178,38 @@ class DeploymentTarget:
 def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> DeploymentTarget:
     """Check rights, autoscalers and room without changes. UsageError, Unreachable if not met."""
     checks.seconds(options.ready_timeout, "ready timeout", maximum=86400.0, zero=False)
-    client, may_pause = options.client, options.pause_autoscalers
+    client, may_hold = options.client, options.pause_autoscalers
     if not client and not redis_url:
         raise UsageError(
             "nobody would load the queue",
             hint="give --client svc/NAME, or --redis-url URL to submit from here",
         )
     cluster = connection.connect(options.namespace, options.context)
-    keda = connection.KEDA in connection.groups(cluster)
-    _check_rights(cluster, client, may_pause, keda)
-    deployment = Deployment(cluster, options.deployment, keda=keda)
-    pause = _autoscalers(deployment, may_pause)
+    _check_rights(cluster, client, may_hold)
+    deployment = Deployment(cluster, options.deployment)
+    # a number of pods that a killed run left is put back by this one, which changes nothing else
+    refuse_changed(deployment, own={"replicas"})
+    scalers = Autoscalers(cluster, deployment.name)
+    scalers.active(may_hold=may_hold)
     queue = _queue(cluster, deployment, client)
     doubts = _room(cluster, deployment, limit)
-    return DeploymentTarget(cluster, deployment, options, redis_url, pause, queue, doubts)
+    return DeploymentTarget(cluster, deployment, options, scalers, redis_url, queue, doubts)
 
 
-def _check_rights(cluster: Cluster, client: str, may_pause: bool, keda: bool) -> None:
+def _check_rights(cluster: Cluster, client: str, may_hold: bool) -> None:
 
     wanted = rights.NEEDED
     if client and not client.startswith(URLS):
         wanted += (rights.PROXY,)
-    if keda:
+    if may_hold:
+        wanted += rights.HOLD
+    if connection.KEDA in connection.groups(cluster):
         wanted += (rights.KEDA,)
-        if may_pause:
-            wanted += (rights.PAUSE,)
+        if may_hold:
+            wanted += rights.PAUSE
     lacking = rights.missing(cluster, wanted)
     if lacking:
         raise rights.refusal(lacking, cluster.namespace)
-
-
-def _autoscalers(deployment: Deployment, may_pause: bool) -> tuple[str, ...]:
-    """ScaledObjects to pause. Two who scale one Deployment would measure each other."""
-
-    try:
-        scalers = deployment.scalers()
-    except Busy:
-        raise
-    except ScaletestError as error:
-        raise UsageError(
-            f"whether something scales the Deployment is unknown: {error.message}", hint=error.hint
-        ) from error
-    running = [scaler for scaler in scalers if scaler.kind == "ScaledObject" and not scaler.paused]
-    hpas = [scaler for scaler in scalers if scaler.kind != "ScaledObject" and not scaler.owner]
-    if hpas:
-        raise UsageError(
-            f"HorizontalPodAutoscaler {hpas[0].name} scales {deployment.name}",
-            hint="an HPA cannot be paused: delete it, or validate a Deployment without one",
-        )
-    if running and not may_pause:
-        raise UsageError(
-            f"ScaledObject {running[0].name} scales {deployment.name}",
-            hint="add --pause-autoscalers: it is paused for the run, and goes on afterwards",
-        )
-    return tuple(scaler.name for scaler in running)
 
 
 def _queue(cluster: Cluster, deployment: Deployment, client: str) -> str:

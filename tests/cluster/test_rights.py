@@ -25,12 +25,14 @@ from tests.conftest import eventually, program
 ROLE, ACCOUNT = "bench-scaletest-validate", "bench-scaletest-validate"
 NEEDED = [
     "get deployments.apps",
-    "get deployments/scale.apps",
-    "patch deployments/scale.apps",
+    "patch deployments.apps",
     "list pods",
     "list horizontalpodautoscalers.autoscaling",
+    "get horizontalpodautoscalers.autoscaling",
+    "patch horizontalpodautoscalers.autoscaling",
     "get services/proxy",
     "list scaledobjects.keda.sh",
+    "get scaledobjects.keda.sh",
     "patch scaledobjects.keda.sh",
 ]
 USEFUL = ["list events", "get pods/log", "list resourcequotas"]

@@ -20,12 +20,13 @@ from hack.kubernetes import ControlPlane
 from scaletest.analysis.saturation import step
 from scaletest.cli import main
 from scaletest.cli.output import Output
-from scaletest.cluster.connection import Busy, Cluster, Refused, connect
+from scaletest.cluster.autoscalers import Autoscalers
+from scaletest.cluster.changes import BEFORE, Changes
+from scaletest.cluster.connection import Cluster, connect
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.jobs import AgentJob
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.service import AutoscalerHold, Service
-from scaletest.cluster.tuning import BackupAnnotation, Tuning
+from scaletest.cluster.service import Service
+from scaletest.cluster.tuning import Tuning
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.report import formats
@@ -123,18 +124,19 @@ def test_an_active_autoscaler_is_refused_or_held_and_restored(
         )["spec"]
         return row["minReplicas"], row["maxReplicas"]
 
-    autoscalers = AutoscalerHold(cluster, Deployment(cluster, "model"))
-    autoscalers.hold()
+    deployment = Deployment(cluster, "model")
+    autoscalers = Autoscalers(cluster, "model")
+    autoscalers.hold(2, Changes(cluster, deployment))
     assert limits() == (2, 2)
-    # when the test itself changes the number, the autoscaler is held there, and still put back to
-    # what it had
-    autoscalers.hold(4)
+    # when that run was killed, a later one holds it elsewhere, and puts back what it had before
+    autoscalers, changes = Autoscalers(cluster, "model"), Changes(cluster, deployment)
+    autoscalers.hold(4, changes)
     assert limits() == (4, 4)
-    assert autoscalers.release() == [] and autoscalers.release() == []
+    assert changes.put_back() == {"HorizontalPodAutoscaler model": ""}
     assert limits() == (1, 9)
-    autoscalers.hold()
+    autoscalers.hold(2, changes)
     plane.kubectl("-n", cluster.namespace, "delete", "hpa", "model")
-    assert autoscalers.release() == []
+    assert changes.put_back() == {"HorizontalPodAutoscaler model": ""}
 
 
 def test_a_deployment_is_tuned_and_restored(plane: ControlPlane, cluster: Cluster) -> None:
@@ -145,7 +147,10 @@ def test_a_deployment_is_tuned_and_restored(plane: ControlPlane, cluster: Cluste
         return {**row["template"]["spec"]["containers"][0], "replicas": row["replicas"]}
 
     before = container()
-    tuning = Tuning(cluster, Deployment(cluster, "model"), argument="--workers")
+    deployment = Deployment(cluster, "model")
+    changes = Changes(cluster, deployment)
+    scalers = Autoscalers(cluster, "model")
+    tuning = Tuning(cluster, deployment, scalers, changes, argument="--workers")
     assert tuning.resources() == (0.5, 256 * 2**20)
     tuning.apply({"cpu": "250m", "concurrency": "4", "replicas": "3"})
     tuning.wait(200)
@@ -157,78 +162,44 @@ def test_a_deployment_is_tuned_and_restored(plane: ControlPlane, cluster: Cluste
     assert now["args"] == ["--workers", "4"] and now["replicas"] == 3
     # there is no metrics API here, which is nothing to fail for
     assert tuning.usage() == []
-    tuning.restore()
+    changes.close()
     tuning.wait(200)
     assert container() == before
 
 
-def test_a_deployment_is_restored_although_the_api_server_is_busy(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # given a change, and an API server that is busy twice, then for good
-    pauses: list[float] = []
+def test_only_what_was_tuned_is_put_back(plane: ControlPlane, cluster: Cluster) -> None:
+    # given a tuning that changed CPU and a variable that was read from elsewhere, and added another
+    def kubectl(*arguments: str) -> str:
+        return plane.kubectl("-n", cluster.namespace, *arguments)
+
+    def container() -> dict[str, Any]:
+        spec = json.loads(kubectl("get", "deployment", "model", "-o", "json"))["spec"]
+        (container,) = spec["template"]["spec"]["containers"]
+        return dict(container)
+
+    kubectl("create", "configmap", "c", "--from-literal=WORKERS=1")
+    kubectl("set", "env", "deployment/model", "FIRST=1", "LAST=1")
+    kubectl("set", "env", "deployment/model", "--from=configmap/c")
+    before = container()
     deployment = Deployment(cluster, "model")
-    tuning = Tuning(cluster, deployment, sleep=pauses.append)
-    tuning.apply({"cpu": "100m"})
-    pauses.clear()
-    change, left = Documents.patch, [2]
-
-    def busy(*arguments: Any) -> None:
-        left[0] -= 1
-        if left[0] >= 0:
-            raise Busy("cannot change deployment model: 503 busy")
-        change(*arguments)
-
-    monkeypatch.setattr(Documents, "patch", busy)
-    assert (
-        tuning.put_back() == ["deployment model has its original settings again"]
-        and len(pauses) == 2
-    )
-    assert Tuning(cluster, deployment).resources() == (0.5, 256 * 2**20)
-    assert BackupAnnotation(cluster, "model").left() is None and tuning.put_back() == []
-    left[0] = 0
-    tuning.apply({})
-    left[0] = 1000
-    messages = "\n".join(tuning.put_back())
-    assert (
-        "--restore" in messages
-        and "2 replicas" in messages
-        and "500m" in messages
-        and "503 busy" in messages
-    )
+    changes = Changes(cluster, deployment)
+    scalers = Autoscalers(cluster, "model")
+    for env in ("WORKERS", "ADDED"):
+        tuning = Tuning(cluster, deployment, scalers, changes, env=env)
+        tuning.apply({"cpu": "100m", "concurrency": "4"})
+        assert {"name": env, "value": "4"} in container()["env"]
+        # when somebody rolls out another image, and another tuning begins
+        kubectl("set", "image", "deployment/model", f"model={env.lower()}")
+        with pytest.raises(UsageError, match="is as a run set it that began"):
+            other = Changes(cluster, deployment)
+            Tuning(cluster, deployment, scalers, other).apply({"cpu": "200m"})
+        changes.close()
+        # expect that image, and all else as it was
+        assert container() == {**before, "image": env.lower()}
+    assert BEFORE not in Deployment(cluster, "model").annotations
 
 
-def test_a_restore_changes_only_what_the_backup_names(
-    plane: ControlPlane, cluster: Cluster
-) -> None:
-    # given a tuning that changed CPU, and somebody who rolls out another image, and another tuning
-    deployment = Deployment(cluster, "model")
-    tuning = Tuning(cluster, deployment, env="WORKERS")
-    tuning.apply({"cpu": "100m", "concurrency": "4"})
-    plane.kubectl("-n", cluster.namespace, "set", "image", "deployment/model", "model=other")
-    with pytest.raises(UsageError, match="a tuning that began"):
-        Tuning(cluster, Deployment(cluster, "model")).apply({"cpu": "200m"})
-    tuning.restore()
-    text = plane.kubectl("-n", cluster.namespace, "get", "deployment", "model", "-o", "json")
-    container = json.loads(text)["spec"]["template"]["spec"]["containers"][0]
-    # then the image is that one, and what was tuned is as it was
-    assert (
-        container["image"] == "other"
-        and container["resources"]["requests"]["cpu"] == "500m"
-        and "env" not in container
-    )
-    # and when the note is taken away under a tuning, it changes nothing more
-    tuning.apply({"cpu": "100m"})
-    note = BackupAnnotation(cluster, "model")
-    before = note.left()
-    assert before is not None
-    note.restore(before)
-    with pytest.raises(Refused):
-        note.change(before, lambda _: container, 7)
-    assert Deployment(cluster, "model").replicas() == 2 and tuning.put_back() != []
-
-
-def test_the_backup_of_a_killed_tuning_refuses_the_next_and_restores_on_request(
+def test_what_a_killed_tuning_left_refuses_the_next_and_is_put_back_on_request(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     # given an autoscaler, and a tuning that is killed while it waits for a pod that fits nowhere
@@ -282,20 +253,23 @@ def test_the_backup_of_a_killed_tuning_refuses_the_next_and_restores_on_request(
         process.kill()
         process.wait()
     changed = state()
-    assert changed[0] == 3 and changed[2] == [3, 3] and len(changed[3]) == 2
+    assert changed[0] == 3 and changed[2] == [3, 3] and changed[3] == [BEFORE, BEFORE]
     # then whoever comes next is told, and changes nothing
+    put_back = ("cluster", "restore", "-n", cluster.namespace, "--deployment", "model")
     for line in (arguments, (*arguments, "--tune", "cpu=100m")):
         done = call(*line, env=environment)
-        assert done.returncode == 2 and "--restore" in done.stderr, done.stderr
+        assert done.returncode == 2 and f"scaletest {' '.join(put_back)}" in done.stderr, (
+            done.stderr
+        )
     assert state() == changed
     # and one command puts back what there was, once
-    done = call(*arguments, "--restore", env=environment)
-    assert (
-        done.returncode == 0 and "deployment model has its original settings again" in done.stderr
-    ), done.stderr
-    assert "HorizontalPodAutoscaler model" in done.stderr and state() == before
-    done = call(*arguments, "--restore", env=environment)
-    assert done.returncode == 0 and "nothing to put back" in done.stderr
+    done = call(*put_back, env=environment)
+    assert done.returncode == 0, done.stderr
+    for kind in ("HorizontalPodAutoscaler", "Deployment"):
+        assert f"{kind} model: put back" in done.stdout
+    assert state() == before
+    done = call(*put_back, env=environment)
+    assert done.returncode == 0 and "nothing to put back" in done.stdout
 
 
 def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_restores_everything(
@@ -332,7 +306,7 @@ def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_restores_everything(
         "interrupted by Ctrl-C"
     ]
     after = Deployment(cluster, "model")
-    assert after.template == before.template and "scaletest/before-tuning" not in after.annotations
+    assert after.template == before.template and BEFORE not in after.annotations
     for wrong in ("cpu=much", "memory=0"):
         done = call(
             "saturate",
@@ -347,43 +321,15 @@ def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_restores_everything(
         assert done.returncode == 2 and "is no amount" in done.stderr, done.stderr
 
 
-def test_an_autoscaler_that_a_killed_run_held_gets_its_own_limits_back(
-    plane: ControlPlane, cluster: Cluster
-) -> None:
-    # given an HPA that is held, and nobody who remembers what it had
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
-    about = {"name": "model", "namespace": cluster.namespace}
-    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
-    plane.apply(
-        [
-            {
-                "apiVersion": "autoscaling/v2",
-                "kind": "HorizontalPodAutoscaler",
-                "metadata": about,
-                "spec": spec,
-            }
-        ]
-    )
-    deployment = Deployment(cluster, "model")
-    AutoscalerHold(cluster, deployment).hold()
-    # when the next run holds and releases it
-    autoscalers = AutoscalerHold(cluster, deployment)
-    autoscalers.hold(3)
-    assert autoscalers.release() == []
-    # then it has what it had before the first
-    row = json.loads(plane.kubectl("-n", cluster.namespace, "get", "hpa", "model", "-o", "json"))
-    assert (row["spec"]["minReplicas"], row["spec"]["maxReplicas"]) == (1, 9)
-    assert "scaletest/held" not in row["metadata"].get("annotations", {})
-
-
 def test_a_setting_that_fits_on_no_node_fails_with_the_reason(cluster: Cluster) -> None:
     deployment = Deployment(cluster, "model")
-    tuning = Tuning(cluster, deployment)
+    changes = Changes(cluster, deployment)
+    tuning = Tuning(cluster, deployment, Autoscalers(cluster, "model"), changes)
     tuning.apply({"cpu": "4000"})
     eventually(lambda: "Insufficient cpu" in deployment.trouble())
     with pytest.raises(WaitTimeout, match="Insufficient cpu"):
         tuning.wait(0.1)
-    tuning.restore()
+    changes.close()
     tuning.wait(200)
 
 

@@ -212,14 +212,40 @@ def test_a_validation_refuses_or_pauses_keda(
     assert "paused" not in mark()
 
 
-def test_a_validation_refuses_an_hpa(
+def test_a_validation_holds_an_hpa_and_what_it_leaves_when_killed_is_put_back(
     plane: ControlPlane, agent: Agent, released: str, tmp_path: Path
 ) -> None:
-    plane.kubectl(
-        "-n", released, "autoscale", "deployment", DEPLOYMENT, "--min=1", "--max=3", "--cpu=50%"
+    limits = ["--min=2", "--max=3", "--cpu=50%"]
+    plane.kubectl("-n", released, "autoscale", "deployment", DEPLOYMENT, *limits)
+    eventually(lambda: replicas(plane, released) == 2)
+    options = ["--client", f"svc/{CLIENT}", "--seconds", "0.5", "--limit", "1", "--step-time", "60"]
+    errors = refused(validate(tmp_path, plane.kubeconfig, released, *options), 2)
+    assert "HorizontalPodAutoscaler" in errors and "--pause-autoscalers" in errors
+
+    def state() -> list[Any]:
+        text = plane.kubectl("-n", released, "get", "hpa", DEPLOYMENT, "-o", "json")
+        spec = json.loads(text)["spec"]
+        return [replicas(plane, released), spec["minReplicas"], spec["maxReplicas"]]
+
+    # when one that holds it is killed in the middle
+    config = kubeconfig_of(plane, released, "bench-scaletest-validate", tmp_path)
+    process = validate(tmp_path, config, released, *options, "--pause-autoscalers")
+    eventually(lambda: state() == [1, 1, 1])
+    process.kill()
+    process.communicate()
+    assert state() == [1, 1, 1]
+    # expect that a command puts back what it changed
+    line = program("cluster", "restore", "-n", released, "--deployment", DEPLOYMENT)
+    done = subprocess.run(
+        line,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "KUBECONFIG": str(config)},
     )
-    errors = refused(validate(tmp_path, plane.kubeconfig, released, "--client", f"svc/{CLIENT}"), 2)
-    assert "HorizontalPodAutoscaler" in errors
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(f" {DEPLOYMENT}: put back") == 2
+    assert state() == [2, 2, 3]
 
 
 def test_more_workers_than_devices_are_refused(
@@ -242,7 +268,7 @@ def test_missing_rights_are_named(plane: ControlPlane, released: str, tmp_path: 
     errors = refused(validate(tmp_path, config, released, "--client", f"svc/{CLIENT}"), 7)
     for right in (
         "get deployments.apps",
-        "patch deployments/scale.apps",
+        "patch deployments.apps",
         "list pods",
         "get services/proxy",
     ):

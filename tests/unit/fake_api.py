@@ -22,6 +22,7 @@ Act = Callable[[str, str, dict[str, str], bytes], Answer]
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet: two would wait 40 ms for each other
     server: Any
 
     def _act(self) -> None:
@@ -61,7 +62,7 @@ def api(act: Act) -> Iterator[tuple[Cluster, list[tuple[str, str]]]]:
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     server.act, server.asked = act, []
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     settings = SimpleNamespace(
         host=f"http://127.0.0.1:{server.server_port}",

@@ -412,7 +412,7 @@ def test_a_benchmark_that_acts_on_no_cluster_gets_no_token() -> None:
         {"kind": "Validation", "spec": {"deployment": "bench-sleep-worker"}}
     )
     assert {*map(str, accounts.rights(validation))} >= {
-        "patch deployments/scale.apps",
+        "patch deployments.apps",
         "get services/proxy",
     }
     queueing = validation.kind.tasks(validation.spec, ExecutionSite({}))[0].argv

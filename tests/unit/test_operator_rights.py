@@ -196,8 +196,9 @@ def test_a_validation_may_do_what_is_declared_and_nothing_else() -> None:
     needed = (
         *rights.NEEDED,
         rights.PROXY,
+        *rights.HOLD,
         rights.KEDA,
-        rights.PAUSE,
+        *rights.PAUSE,
         *rights.EXPLAIN,
         *rights.QUOTA,
     )

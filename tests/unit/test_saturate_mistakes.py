@@ -19,13 +19,12 @@ from scaletest.cli.main import run
             ("--url", "http://h/", "--original-csv", "/proc/none"),
             "--original-csv /proc/none cannot be written",
         ),
-        (("--restore",), "--restore is for the Deployment"),
     ],
 )
 def test_impossible_options_are_refused_before_anything_is_done(
     options: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dry = () if "--restore" in options or "--original-csv" in options else ("--dry-run",)
+    dry = () if "--original-csv" in options else ("--dry-run",)
     assert run(["saturate", *options, *dry]) == 2
     assert problem in capsys.readouterr().err
 

@@ -1,5 +1,5 @@
-"""What saturate asks an API server that is not as the tests' own clusters are: no KEDA, agents that
-end, trouble.
+"""What saturate asks an API server that is not as the tests' own clusters are: agents that end,
+trouble, settings that are tuned.
 """
 
 from __future__ import annotations
@@ -9,86 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes import client
 
 from scaletest.cli import main
+from scaletest.cluster.autoscalers import Autoscalers
 from scaletest.cluster.cadvisor import Cadvisor
+from scaletest.cluster.changes import Changes
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.deployment import Autoscaler, Deployment
+from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.jobs import AgentJob
-from scaletest.cluster.service import AutoscalerHold, Service, limits_in_annotation
-from scaletest.cluster.tuning import Tuning, TuningBackup
-from scaletest.model.errors import AgentLost, InvalidValue, UsageError
-from tests.unit.fake_api import Answer, api, page, thing
-
-LABELS = {"app": "model"}
-SERVICE = {"spec": {"selector": LABELS, "ports": [{"port": 80}]}}
-TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": []}}
-MODEL = thing("model", spec={"selector": {"matchLabels": LABELS}, "template": TEMPLATE})
-
-
-def groups(*names: str) -> dict[str, Any]:
-    return {"groups": [{"name": name, "preferredVersion": {"version": "v1"}} for name in names]}
-
-
-@pytest.mark.parametrize("keda", [False, True])
-def test_scaled_objects_are_listed_only_where_there_are_any(keda: bool) -> None:
-    aims = thing("s", spec={"scaleTargetRef": {"name": "model"}})
-
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        if path.endswith("/services/model"):
-            return 200, {}, SERVICE
-        if path == "/apis":
-            return 200, {}, groups("apps", *(["keda.sh"] if keda else []))
-        if path.endswith("/deployments/model"):
-            return 200, {}, MODEL
-        if path.endswith("/deployments"):
-            return page([MODEL])
-        if path.endswith("/horizontalpodautoscalers"):
-            return page([])
-        return (
-            page([aims])
-            if keda and path.endswith("/scaledobjects")
-            else (404, {}, {"message": "not found"})
-        )
-
-    with api(act) as (cluster, _):
-        deployment = Service(cluster, "svc/model").deployment()
-        assert deployment is not None
-        assert [scaler.name for scaler in deployment.scalers()] == (["s"] if keda else [])
-
-
-def test_a_scaled_object_resumes_only_if_it_was_paused_by_a_killed_run() -> None:
-    # given one that we paused and never resumed, and one that somebody else did
-    paused = "autoscaling.keda.sh/paused"
-    marks: dict[str, dict[str, str]] = {
-        "ours": {paused: "true", "scaletest/held": "true"},
-        "theirs": {paused: "true"},
-    }
-
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        name = path.rsplit("/", 1)[1]
-        if method == "PATCH":
-            annotations = {**marks[name], **json.loads(body)["metadata"]["annotations"]}
-            marks[name] = {key: value for key, value in annotations.items() if value is not None}
-            return 200, {}, {}
-        if name == "scaledobjects":
-            return page([_aimed(each, marks[each]) for each in marks])
-        return page([]) if name == "horizontalpodautoscalers" else (200, {}, MODEL)
-
-    with api(act) as (connected, _):
-        settings = client.Configuration(host=connected.client.configuration.host)
-        cluster = Cluster(client.ApiClient(settings), connected.namespace)
-        hold = AutoscalerHold(cluster, Deployment(cluster, "model"))
-        assert [scaler.name for scaler in hold.active()] == ["ours"]
-        # when it is taken over and released
-        assert hold.adopt() == ["ScaledObject ours"] and hold.release() == []
-    assert marks == {"ours": {}, "theirs": {paused: "true"}}
-
-
-def _aimed(name: str, marks: dict[str, str]) -> dict[str, Any]:
-    row = thing(name, spec={"scaleTargetRef": {"name": "model"}})
-    return {**row, "metadata": {**row["metadata"], "annotations": marks}}
+from scaletest.cluster.tuning import Tuning
+from scaletest.model.errors import AgentLost, UsageError
+from tests.unit.fake_api import Answer, api
+from tests.unit.fake_objects import FakeObjects
 
 
 @pytest.mark.parametrize(
@@ -186,76 +118,29 @@ def _client() -> Any:
         return cluster.client
 
 
-def test_the_tuning_annotation_holds_only_the_settings_to_restore() -> None:
-    # given a container, and another variable, image and argument list later
-    container = {
-        "name": "m",
-        "image": "a",
-        "args": ["x"],
-        "env": [{"name": "A", "value": "1"}, {"name": "W"}],
-    }
-    before = TuningBackup.of(container, 2, "W", "2026-11-21T10:00:00.000+00:00")
-    assert TuningBackup.read(before.text()) == before
-    later = {
-        "name": "m",
-        "image": "b",
-        "resources": {"limits": {"cpu": "1"}},
-        "env": [{"name": "W", "value": "4"}],
-    }
-    assert before.restored(later) == {
-        "name": "m",
-        "image": "b",
-        "args": ["x"],
-        "env": [{"name": "W"}],
-    }
-    assert "2 replicas" in str(before) and "'1'" not in str(before)
-    # and a variable that was not there goes
-    without = TuningBackup.of({"name": "m"}, 2, "W", "now")
-    assert without.restored(later) == {"name": "m", "image": "b"}
-
-
-def test_another_setting_keeps_an_image_that_was_rolled_out_meanwhile() -> None:
-    # given a tuning that has tried one setting, and somebody who rolls out another image
-    row: dict[str, Any] = {"name": "m", "image": "a", "resources": {"requests": {"cpu": "1"}}}
-    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [row]}}
-    model = thing(
-        "model", spec={"selector": {"matchLabels": LABELS}, "template": template, "replicas": 2}
-    )
-
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        if method == "PATCH" and isinstance(change := json.loads(body), dict):
-            model["metadata"].setdefault("annotations", {}).update(
-                change["metadata"]["annotations"]
-            )
-        elif method == "PATCH":
-            row.clear()
-            row.update(
-                next(operation["value"] for operation in change if operation["op"] == "replace")
-            )
-        return 200, {}, model
-
-    with api(act) as (connected, _):
-        settings = client.Configuration(host=connected.client.configuration.host)
-        cluster = Cluster(client.ApiClient(settings), connected.namespace)
-        tuning = Tuning(cluster, Deployment(cluster, "model"))
-        tuning.apply({"cpu": "2", "memory": "1Gi"})
-        row["image"] = "b"
-        # when it tries the next
-        tuning.apply({"cpu": "3"})
-    # then only what is tuned is another
-    assert row == {
-        "name": "m",
-        "image": "b",
-        "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}},
-    }
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "{}", "[1]", "null", '{"at": 1}', TuningBackup("", "m", 1, None, ["x"]).text()[:-9]],
-)
-def test_an_invalid_tuning_annotation_is_an_error(text: str) -> None:
-    with pytest.raises(InvalidValue, match="before-tuning"):
-        TuningBackup.read(text)
-    with pytest.raises(InvalidValue, match="scaletest/held"):
-        limits_in_annotation(Autoscaler("HorizontalPodAutoscaler", "model", held=text or "x"))
+def test_a_setting_changes_only_what_is_tuned() -> None:
+    objects = FakeObjects()
+    container, other = objects.model["spec"]["template"]["spec"]["containers"]
+    with objects.served() as cluster:
+        deployment = Deployment(cluster, "model")
+        changes = Changes(cluster, deployment)
+        scalers = Autoscalers(cluster, "model")
+        with pytest.raises(UsageError, match="has no container x"):
+            Tuning(cluster, deployment, scalers, changes, "x")
+        tuning = Tuning(cluster, deployment, scalers, changes, argument="--workers")
+        assert tuning.resources() == (0.5, 0.0)
+        tuning.apply({"cpu": "2", "concurrency": "4", "replicas": "3"})
+        # when another image is rolled out, and the next setting is tried
+        container["image"] = "b"
+        tuning.apply({"cpu": "3", "concurrency": "8", "replicas": "1"})
+        assert container == {
+            "name": "m",
+            "image": "b",
+            "args": ["--workers", "8"],
+            "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}},
+        }
+        assert objects.model["spec"]["replicas"] == 1 and other == {"name": "other"}
+        changes.close()
+    # then what was tuned is put back
+    assert container["args"] == ["--workers", "1"] and container["image"] == "b"
+    assert container["resources"] == {"requests": {"cpu": "500m"}}

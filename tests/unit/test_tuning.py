@@ -47,14 +47,16 @@ def test_a_container_is_changed_where_its_concurrency_lives() -> None:
         "args": ["--workers=1", "x"],
         "env": [{"name": "W", "value": "1"}, {"name": "B"}],
     }
-    by_env = changed(container, {"concurrency": "4"}, "W", "")
-    # its place is kept: variables may refer to those before them
-    assert (
-        by_env["env"] == [{"name": "W", "value": "4"}, {"name": "B"}]
-        and by_env["args"] == container["args"]
-    )
-    assert changed(container, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4", "x"]
-    assert changed({}, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4"]
+    assert changed(container, {"concurrency": "4"}, "W", "") == {
+        "env": [{"name": "W", "value": "4", "valueFrom": None}]
+    }
+    by_argument = {"args": ["--workers=4", "x"]}
+    assert changed(container, {"concurrency": "4"}, "", "--workers") == by_argument
+    assert changed({}, {"concurrency": "4"}, "", "--workers") == {"args": ["--workers=4"]}
+    amounts = {"cpu": "2"}
+    assert changed(container, amounts, "", "") == {
+        "resources": {"requests": amounts, "limits": amounts}
+    }
     assert with_argument(["--workers", "1"], "--workers", "4") == ["--workers", "4"]
     with pytest.raises(UsageError, match="concurrency"):
         changed(container, {"concurrency": "4"}, "", "")

@@ -15,8 +15,11 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.cluster import connection, rights
+from scaletest.cluster.autoscalers import Autoscaler, Autoscalers
+from scaletest.cluster.changes import BEFORE, Patch
 from scaletest.cluster.connection import Refused
-from scaletest.cluster.deployment import Autoscaler, PodState
+from scaletest.cluster.deployment import PodState
+from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from scaletest.cluster.rights import Right
 from scaletest.model import NodeSample, Outcome, Plan, Record, Reply
 from scaletest.model.errors import WaitTimeout
@@ -38,6 +41,7 @@ class Played:
         self.replicas, self.most = 3, 100
         self.lacking: tuple[Right, ...] = (*rights.CAPACITY, *rights.QUOTA)
         self.scalers: list[Autoscaler] = []
+        self.annotations = {"scaletest/queue": "q"}
         self.served = {"apps": "v1"}
         self.parallel = 1
         self.slots: list[float] = []
@@ -45,30 +49,40 @@ class Played:
         self.token = ""
 
     # what is used of the cluster room
-    def deployment(self, cluster: Any, name: str, *, keda: bool) -> Any:
+    def deployment(self, cluster: Any, name: str) -> Any:
         spec = {"containers": [{"resources": {"limits": {"gpu.intel.com/millicores": "100"}}}]}
         return SimpleNamespace(
             name=name,
-            annotations={"scaletest/queue": "q"},
+            namespace="bench",
+            annotations=self.annotations,
             template={"spec": spec},
-            replicas=lambda: self.replicas,
-            scale=self._scale,
             pods=lambda: [
                 PodState(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)
             ],
-            scalers=lambda: self.scalers if keda else [],
-            pause=lambda name, paused: self.done.append(
-                f"{'pause' if paused else 'resume'} {name}"
-            ),
-            released=lambda name: True,
             trouble=lambda: "",
         )
 
-    def _scale(self, replicas: int) -> None:
-        if replicas > self.most:
-            raise Refused(f"cannot scale to {replicas}")
-        self.done.append(f"scale {replicas}")
-        self.replicas = replicas
+    def autoscalers(self, cluster: Any, deployment: str) -> Any:
+        scalers = Autoscalers.__new__(Autoscalers)
+        scalers.all, scalers._deployment = self.scalers, deployment
+        return scalers
+
+    def changes(self, cluster: Any, deployment: Any) -> Any:
+        return SimpleNamespace(
+            take_over=lambda resource, name, note: note and self.done.append(f"take over {note}"),
+            note=lambda *arguments: None,
+            change=self._change,
+            close=lambda: self.done.append("put back"),
+        )
+
+    def _change(self, resource: Resource, name: str, patch: Patch) -> None:
+        if resource is not DEPLOYMENTS:
+            self.done.append(f"hold {name} {patch.spec}")
+            return
+        self.replicas = patch.spec["replicas"]
+        if self.replicas > self.most:
+            raise Refused(f"cannot scale to {self.replicas}")
+        self.done.append(f"scale {self.replicas}")
 
     # what is used of the client's HTTP
     def direct(self, url: str, token: str = "") -> Any:
@@ -120,6 +134,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     cluster = SimpleNamespace(namespace="bench")
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
     monkeypatch.setattr("scaletest.validation.deployment.Deployment", fake.deployment)
+    monkeypatch.setattr("scaletest.validation.deployment.Autoscalers", fake.autoscalers)
+    monkeypatch.setattr("scaletest.validation.deployment.Changes", fake.changes)
     monkeypatch.setattr(connection, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
@@ -162,7 +178,7 @@ def test_a_remote_client_is_steered_and_everything_is_restored(
         ["scale 1", "parallel 1", "scale 2", "parallel 2"],
         ["scale 2", "parallel 2", "scale 1", "parallel 1"],
     )
-    assert changes == [*up, *down, "parallel 1", "scale 3"]
+    assert changes == [*up, *down, "parallel 1", "put back"]
     assert steps(tmp_path / "run") == [1, 2, 2, 1]
     rows = [
         json.loads(line)
@@ -199,7 +215,7 @@ def test_an_interrupted_run_resumes_with_the_missing_steps(
     )
     assert code == 2
     assert "cannot scale to 4" in capsys.readouterr().err
-    assert played.done[-1] == "scale 3"
+    assert played.done[-1] == "put back"
     # when it goes on
     played.most, played.done = 100, []
     code = validate(folder, "--resume", str(folder))
@@ -209,7 +225,7 @@ def test_an_interrupted_run_resumes_with_the_missing_steps(
         "scale 4",
         "parallel 4",
         "parallel 1",
-        "scale 3",
+        "put back",
     ]
     assert steps(folder) == [1, 2, 4]
 
@@ -228,17 +244,24 @@ def test_another_plan_is_refused_beside_resume(
         (
             lambda p: setattr(p, "lacking", rights.NEEDED[1:2]),
             7,
-            "we may not get deployments/scale.apps",
+            "we may not patch deployments.apps",
         ),
         (
-            lambda p: setattr(p, "scalers", [Autoscaler("HorizontalPodAutoscaler", "h")]),
+            lambda p: setattr(p, "scalers", [Autoscaler(HPAS, "h")]),
             2,
             "HorizontalPodAutoscaler h",
         ),
         (
-            lambda p: setattr(p, "scalers", [Autoscaler("ScaledObject", "s")]),
+            lambda p: setattr(p, "scalers", [Autoscaler(SCALED_OBJECTS, "s")]),
             2,
             "--pause-autoscalers",
+        ),
+        (
+            lambda p: p.annotations.update(
+                {BEFORE: '{"at": "now", "undo": {"spec": {"replicas": 2, "template": {}}}}'}
+            ),
+            2,
+            "scaletest cluster restore -n bench --deployment sleep",
         ),
     ],
 )
@@ -261,8 +284,27 @@ def test_impossible_options_are_refused_before_anything_changes(
 def test_without_keda_no_right_on_its_kinds_is_needed(
     played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    played.lacking = (*rights.CAPACITY, *rights.QUOTA, rights.KEDA, rights.PAUSE)
+    played.lacking = (*rights.CAPACITY, *rights.QUOTA, rights.KEDA, *rights.PAUSE)
     assert validate(tmp_path / "run") in (0, 3, 4), capsys.readouterr().err
+
+
+def test_an_hpa_is_held_and_what_a_killed_run_left_is_put_back(
+    played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given an HPA, and a number of pods that a killed run left
+    note = '{"at": "now", "undo": {"spec": {"replicas": 2}}}'
+    played.annotations[BEFORE] = note
+    played.scalers = [Autoscaler(HPAS, "h")]
+    code = validate(
+        tmp_path / "run",
+        *("--seconds", str(RUN_S), "--step-time", "0.5", "--limit", "1"),
+        "--pause-autoscalers",
+    )
+    assert code in (0, 3, 4), capsys.readouterr().err
+    changes = [change for change in played.done if not change.startswith("parallel")]
+    held = "hold h {'minReplicas': 1, 'maxReplicas': 1}"
+    assert changes[0] == f"take over {note}" and changes[-1] == "put back"
+    assert set(changes[1:-1]) == {held, "scale 1"} and changes[1] == held
 
 
 @pytest.mark.parametrize("client", ["sleep", "pod/x", "svc/", "ftp://x"])

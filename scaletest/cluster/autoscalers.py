@@ -1,0 +1,167 @@
+"""The HPAs and ScaledObjects of a Deployment, and how a run holds them.
+
+An HPA cannot be paused, but it can be held: while its minimum and maximum are the same number of
+replicas, it changes nothing. KEDA's own HPA is held by the pause annotation of its ScaledObject.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from scaletest.cluster import connection
+from scaletest.cluster.changes import BEFORE, Changes, Patch
+from scaletest.cluster.connection import Busy, Cluster, Raw
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Document, Resource
+from scaletest.model.errors import UsageError, WaitTimeout
+
+PAUSED = "autoscaling.keda.sh/paused"
+RELEASE_S, INTERVAL_S = 60.0, 0.5
+
+logger = logging.getLogger("scaletest.cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """An autoscaler of the Deployment. owner: the ScaledObject that created an HPA.
+
+    note: our annotation, during a run and after one that was killed.
+    """
+
+    resource: Resource
+    name: str
+    owner: str = ""
+    paused: bool = False
+    note: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind} {self.name}"
+
+
+class Autoscalers:
+    """HPAs and ScaledObjects whose target is this Deployment, as they are when it is made.
+
+    Needs the rights to list them.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        deployment: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._raw, self._namespace = Raw(cluster), cluster.namespace
+        self._deployment = deployment
+        self._clock, self._sleep = clock, sleep
+        self.all = self._hpas()
+        # without KEDA its objects cannot be listed
+        if connection.KEDA in connection.groups(cluster):
+            self.all += map(_scaled_object, self._targeting(SCALED_OBJECTS))
+
+    def active(self, *, may_hold: bool) -> list[Autoscaler]:
+        """Those that may change the number of pods, or that a run holds. UsageError when there are
+        any and they may not be held: two who scale one Deployment would measure each other.
+        """
+        # the HPA of a ScaledObject is held by pausing that one
+        active = [
+            scaler
+            for scaler in self.all
+            if scaler.note is not None or not (scaler.paused or scaler.owner)
+        ]
+        if active and not may_hold:
+            raise UsageError(
+                f"{', '.join(map(str, active))} scales {self._deployment}: a run cannot measure a"
+                " number of pods that changes",
+                hint="add --pause-autoscalers: it is held for the run and put back",
+            )
+        return active
+
+    def hold(self, replicas: int, changes: Changes) -> None:
+        """Hold those that are active at a number of replicas.
+
+        WaitTimeout when KEDA does not delete the HPA of a paused ScaledObject, which would continue
+        to scale.
+        """
+        limit = max(1, replicas)
+        for scaler in self.active(may_hold=True):
+            changes.take_over(scaler.resource, scaler.name, scaler.note)
+            if scaler.resource == HPAS:
+                patch = Patch(spec={"minReplicas": limit, "maxReplicas": limit})
+                changes.change(HPAS, scaler.name, patch)
+            else:
+                changes.change(SCALED_OBJECTS, scaler.name, Patch(annotations={PAUSED: "true"}))
+                self._await_release(scaler.name)
+
+    def scale(self, patch: Patch, changes: Changes) -> None:
+        """Change the Deployment and its number of pods, with the autoscalers held at that number.
+        Raises as `hold`.
+        """
+        # noted before an HPA is held at the new number: it would scale to that by itself
+        changes.note(DEPLOYMENTS, self._deployment, patch)
+        self.hold(patch.spec["replicas"], changes)
+        changes.change(DEPLOYMENTS, self._deployment, patch)
+
+    def _await_release(self, scaled_object: str) -> None:
+        deadline = self._clock() + RELEASE_S
+        while True:
+            try:
+                if all(hpa.owner != scaled_object for hpa in self._hpas()):
+                    return
+            except Busy as error:
+                logger.warning("%s; trying again", error)
+            if self._clock() >= deadline:
+                raise WaitTimeout(
+                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is"
+                    " still there",
+                    hint=(
+                        "check that KEDA's operator runs: it removes the HPA while the ScaledObject"
+                        " is paused"
+                    ),
+                )
+            self._sleep(INTERVAL_S)
+
+    def _hpas(self) -> list[Autoscaler]:
+        return list(map(_hpa, self._targeting(HPAS)))
+
+    def _targeting(self, resource: Resource) -> Iterator[Document]:
+        for scaler in self._raw.objects(resource.path(self._namespace), resource.plural):
+            target = scaler["spec"].get("scaleTargetRef", {})
+            is_deployment = target.get("kind", DEPLOYMENTS.kind) == DEPLOYMENTS.kind
+            if is_deployment and target.get("name") == self._deployment:
+                yield scaler
+
+
+def _hpa(document: Document) -> Autoscaler:
+    meta = document["metadata"]
+    owners = (
+        reference["name"]
+        for reference in meta.get("ownerReferences", [])
+        if reference["kind"] == SCALED_OBJECTS.kind
+    )
+    note = meta.get("annotations", {}).get(BEFORE)
+    return Autoscaler(HPAS, meta["name"], owner=next(owners, ""), note=note)
+
+
+def _scaled_object(document: Document) -> Autoscaler:
+    meta = document["metadata"]
+    annotations = meta.get("annotations", {})
+    is_paused = annotations.get(PAUSED, "false") == "true"
+    return Autoscaler(SCALED_OBJECTS, meta["name"], paused=is_paused, note=annotations.get(BEFORE))
+
+
+def restore(cluster: Cluster, name: str) -> dict[str, str]:
+    """Put back what a killed run left changed on a Deployment and its autoscalers; by object, what
+    to do where that failed, "" where it did not.
+    """
+    deployment = Deployment(cluster, name)
+    changes = Changes(cluster, deployment)
+    # put back last: an autoscaler that is still held would scale it again
+    changes.take_over(DEPLOYMENTS, name, deployment.annotations.get(BEFORE))
+    for scaler in Autoscalers(cluster, name).all:
+        changes.take_over(scaler.resource, scaler.name, scaler.note)
+    return changes.put_back()
