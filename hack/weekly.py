@@ -121,35 +121,10 @@ PARTS = {
         ),
         programs=("buildah", "debootstrap", "podman", "runc"),
     ),
-    "jobset": WeeklyPart(
-        (
-            "hack/kubernetes/controllers.py",
-            "hack/tools/jobset",
-            "scaletest/lifecycle/milestones.py",
-            "scaletest/lifecycle/kinds.py",
-            "scaletest/lifecycle/templates/jobset.yaml",
-            "tests/cluster/test_lifecycle_controllers.py",
-        ),
-        (*PLANE, "jobset"),
-        ("openssl",),
-    ),
-    "kueue": WeeklyPart(
-        (
-            "charts/scaletest/templates/operator.yaml",
-            "hack/kubernetes/controllers.py",
-            "hack/tools/jobset",
-            "hack/tools/kueue",
-            "scaletest/benchmarks/gang_scheduling.py",
-            "scaletest/operator",
-            "tests/cluster/test_operator_queues.py",
-        ),
-        (*PLANE, "helm4", "jobset", "kueue"),
-        ("openssl",),
-    ),
     "volcano": WeeklyPart(
         (
             "charts/scaletest/templates/operator.yaml",
-            "hack/kubernetes/controllers.py",
+            "hack/kubernetes/volcano.py",
             "hack/tools/volcano",
             "scaletest/benchmarks/gang_scheduling.py",
             "scaletest/operator",
@@ -191,18 +166,6 @@ PARTS = {
             "tests/cluster/test_schemas.py",
         ),
         ("crds", "helm4", "kubeconform"),
-    ),
-    "training-operator": WeeklyPart(
-        (
-            "hack/kubernetes/controllers.py",
-            "hack/tools/training-operator",
-            "scaletest/lifecycle/milestones.py",
-            "scaletest/lifecycle/kinds.py",
-            "scaletest/lifecycle/templates/pytorchjob.yaml",
-            "tests/cluster/test_lifecycle_controllers.py",
-        ),
-        (*PLANE, "training-operator"),
-        ("openssl",),
     ),
 }
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from hack.kubernetes import CommandFailed, ControlPlane, NotBuilt, Pool
 from hack.kubernetes.adapter import Adapter
-from hack.kubernetes.controllers import JobSets, PyTorchJobs
 from hack.kubernetes.keda import Keda
 from hack.kubernetes.names import Names
 from hack.kubernetes.node import missing_packages
@@ -52,8 +51,6 @@ def _up(plane: ControlPlane, options: argparse.Namespace) -> None:
             Keda(plane, Names(plane.folder)).up()
         if options.adapter:
             Adapter(plane, Names(plane.folder)).up()
-        for kind in (JobSets, PyTorchJobs) if options.controllers else ():
-            kind(plane).up()
         if options.policies:
             Policies(plane).up()
     except NotBuilt as error:
@@ -111,17 +108,9 @@ def _arguments() -> argparse.Namespace:
         "--adapter", action="store_true", help="start prometheus-adapter and Debian's Prometheus"
     )
     parser.add_argument(
-        "--controllers", action="store_true", help="start the controllers of JobSet and PyTorchJob"
-    )
-    parser.add_argument(
         "--policies", action="store_true", help="enforce NetworkPolicies on the real node"
     )
     options = parser.parse_args()
-    if options.real and options.controllers:
-        parser.error(
-            "--controllers listen on this machine's loopback, which a real node's API server cannot"
-            " reach"
-        )
     if options.policies and not options.real:
         parser.error("--policies needs --real: pods on fake nodes have no network")
     return options

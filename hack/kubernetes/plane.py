@@ -92,10 +92,7 @@ class ControlPlane:
         self._wait_nodes(sum(pool.nodes for pool in pools) + real)
 
     def _stages(self) -> Path:
-        """Write kwok's stages, with another rule for the end of pods.
-
-        Pods of PyTorchJobs end as pods of Jobs do; pods of benchmarks, which Jobs own too, run on.
-        """
+        """Write kwok's stages, of which one ends the pods of Jobs: those of benchmarks run on."""
         import yaml  # late: `hack/cluster missing` runs before PyYAML is installed
 
         stages = list(yaml.safe_load_all(Path(tool("kwok", "stages.yaml")).read_text()))
@@ -105,11 +102,7 @@ class ControlPlane:
                     "key": '.metadata.labels["scaletest.dev/benchmark"]',
                     "operator": "DoesNotExist",
                 }
-                rules = stage["spec"]["selector"]["matchExpressions"]
-                next(rule for rule in rules if "ownerReferences" in rule["key"])["values"].append(
-                    "PyTorchJob"
-                )
-                rules.append(unless)
+                stage["spec"]["selector"]["matchExpressions"].append(unless)
         path = self.folder / "stages.yaml"
         path.write_text(yaml.safe_dump_all(stages))
         return path

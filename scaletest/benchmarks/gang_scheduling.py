@@ -1,33 +1,29 @@
-"""Gang scheduling: admits all parts of a benchmark together, by Kueue or Volcano.
+"""Gang scheduling: Volcano places all parts of a benchmark together, or none.
 
-Kueue resumes the suspended JobSet that holds the Jobs of all parts and has its label. Volcano
-schedules the PodGroup that all pods belong to. All pods are then created at once, so the measuring
-one waits in an init container until the servers are ready, and its hosts file is complete when its
-tool starts. Documents are pure; only `admission` calls the API server.
+It schedules the PodGroup that all pods belong to. These are created at once, so the measuring one
+waits in an init container until the servers are ready, and its hosts file is complete when its tool
+starts. Documents are pure; only `admission` calls the API server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.pod_status import conditions, holds, seconds
-from scaletest.cluster.objects import JOBS, Documents, Resource
+from scaletest.cluster.objects import Documents, Resource
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.kind import KUEUE, NO_GANG, VOLCANO
+from scaletest.kinds.kind import VOLCANO
 from scaletest.model.errors import UsageError
 
-JOBSETS = Resource("JobSet", "/apis/jobset.x-k8s.io/v1alpha2", "jobsets", True)
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
-QUEUE_NAME, GROUP_NAME = "kueue.x-k8s.io/queue-name", "scheduling.k8s.io/group-name"
+GROUP_NAME = "scheduling.k8s.io/group-name"
 # A queue may be long, but waiting for it must end at some time.
 ADMIT_S = 24 * 3600.0
 # Where there is room, parts are admitted within this time; after it others may measure meanwhile.
 AT_ONCE_S = 10.0
-_NEEDS = {KUEUE: "Kueue and JobSet", VOLCANO: "Volcano"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class Admission:
 
 def wanted(benchmark: Benchmark) -> bool:
     """Check whether the parts are admitted together."""
-    return benchmark.spec.gang != NO_GANG
+    return benchmark.spec.gang == VOLCANO
 
 
 def admit_s(benchmark: Benchmark) -> float:
@@ -54,71 +50,55 @@ def admit_s(benchmark: Benchmark) -> float:
 def wait_s(benchmark: Benchmark) -> float:
     """Return the seconds that pods may exist before they are used.
 
-    Volcano's pods are created before there is a node for them, and a benchmark that is admitted may
+    Pods of a gang are created before there is a node for them, and a benchmark that is admitted may
     have to wait for its turn.
     """
     return max(ADMIT_S, admit_s(benchmark)) if wanted(benchmark) else 0.0
 
 
-def absent(benchmark: Benchmark, reason: str) -> UsageError:
-    """Build the error of a cluster that lacks the gang scheduler, or does not allow its use."""
-    gang = benchmark.spec.gang
+def absent(reason: str) -> UsageError:
+    """Build the error of a cluster that lacks Volcano, or does not allow its use."""
     return UsageError(
-        f"gang {gang} needs {_NEEDS[gang]}: {reason}",
-        hint=f"install it, set operator.gang={{{gang}}} in the chart, or leave gang out",
+        f"gang {VOLCANO} needs Volcano: {reason}",
+        hint="install it, set operator.volcano in the chart, or leave gang out",
     )
 
 
-def job_name(benchmark: Benchmark, role: str) -> str:
-    """Return the name of a role's Job; a JobSet numbers the Jobs that it creates."""
-    name = manifests.name_of(benchmark, role)
-    return f"{name}-0" if benchmark.spec.gang == KUEUE else name
+def pod_group(benchmark: Benchmark, owner: Document) -> Document:
+    """Build the PodGroup of all pods, which has the benchmark's name."""
+    spec: dict[str, Any] = {"minMember": len(benchmark.kind.layout(benchmark.spec))}
+    if benchmark.spec.queue_name:
+        spec["queue"] = benchmark.spec.queue_name
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": manifests.meta(benchmark, benchmark.name, owner),
+        "spec": spec,
+    }
 
 
-def holder(benchmark: Benchmark) -> Resource | None:
-    """Return the kind of the object that admits the parts together; it has the benchmark's name."""
-    return {KUEUE: JOBSETS, VOLCANO: POD_GROUPS}.get(benchmark.spec.gang)
-
-
-def manifests_of(
-    benchmark: Benchmark, owner: Document, image: str
-) -> list[tuple[Resource, Document]]:
-    """List the objects to create: the one that admits all parts, then Jobs outside of it."""
-    layout = benchmark.kind.layout(benchmark.spec)
-    roles = dict.fromkeys(part.role for part in layout)
-    jobs = {role: _job(benchmark, role, owner, image) for role in roles}
-    if benchmark.spec.gang == VOLCANO:
-        return [
-            (POD_GROUPS, _pod_group(benchmark, len(layout), owner)),
-            *((JOBS, job) for job in jobs.values()),
-        ]
-    return [(JOBSETS, _job_set(benchmark, jobs, owner))]
+def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
+    """Build the Jobs of all roles, for pods that are all created at once."""
+    roles = dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec))
+    return [_job(benchmark, role, owner, image) for role in roles]
 
 
 def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admission:
-    """Read from the object that holds the parts together whether they are admitted."""
-    resource = holder(benchmark)
-    assert resource is not None
-    document = objects.find(resource, namespace, benchmark.name)
-    if document is None:
-        return Admission(0.0, f"the {resource.kind} was deleted by somebody")
-    known, since = conditions(document), document["metadata"]["creationTimestamp"]
-    if benchmark.spec.gang == VOLCANO:
-        is_running = document.get("status", {}).get("phase") == "Running"
-        if not is_running and not holds(document, "Scheduled"):
-            message = f"waits until Volcano has room for all {document['spec']['minMember']} pods"
-            reason = known.get("Unschedulable", {}).get("message")
-            return Admission(0.0, ": ".join(filter(None, (message, reason))))
-    elif document["spec"].get("suspend"):
-        queue = benchmark.spec.queue_name
-        message = f"waits in queue {queue} until all parts are admitted; Kueue's Workload says why"
-        return Admission(0.0, message)
-    decisive = known.get("Scheduled" if benchmark.spec.gang == VOLCANO else "Suspended", {})
-    return Admission(seconds(decisive.get("lastTransitionTime") or since))
+    """Read from the PodGroup whether all parts are admitted."""
+    group = objects.find(POD_GROUPS, namespace, benchmark.name)
+    if group is None:
+        return Admission(0.0, "the PodGroup was deleted by somebody")
+    known = conditions(group)
+    is_running = group.get("status", {}).get("phase") == "Running"
+    if not is_running and not holds(group, "Scheduled"):
+        message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
+        reason = known.get("Unschedulable", {}).get("message")
+        return Admission(0.0, ": ".join(filter(None, (message, reason))))
+    admitted = known.get("Scheduled", {}).get("lastTransitionTime")
+    return Admission(seconds(admitted or group["metadata"]["creationTimestamp"]))
 
 
 def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
-    """Build the Job of a role for pods that are all created at once."""
     job = manifests.job(benchmark, role, owner, image)
     template = job["spec"]["template"]
     job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
@@ -126,12 +106,11 @@ def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Docume
         template["spec"].setdefault("initContainers", []).append(
             _wait(template["spec"]["containers"][0])
         )
-    if benchmark.spec.gang == VOLCANO:
-        for container in template["spec"]["containers"]:
-            # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
-            container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
-        template["spec"]["schedulerName"] = "volcano"
-        template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
+    for container in template["spec"]["containers"]:
+        # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
+        container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
+    template["spec"]["schedulerName"] = "volcano"
+    template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
     return job
 
 
@@ -146,38 +125,4 @@ def _wait(container: Document) -> Document:
             mount for mount in container["volumeMounts"] if mount["mountPath"] == manifests.FOLDER
         ],
         **{key: container[key] for key in ("image", "imagePullPolicy", "securityContext")},
-    }
-
-
-def _job_set(benchmark: Benchmark, jobs: Mapping[str, Document], owner: Document) -> Document:
-    metadata = manifests.meta(benchmark, benchmark.name, owner)
-    metadata["labels"] |= {QUEUE_NAME: benchmark.spec.queue_name}
-    spec: dict[str, Any] = {
-        "suspend": True,
-        # the benchmark's own Service gives the pods their names
-        "network": {"enableDNSHostnames": False},
-        "successPolicy": {"operator": "Any", "targetReplicatedJobs": [benchmark.kind.measures]},
-        "failurePolicy": {"maxRestarts": 0},
-        "replicatedJobs": [
-            {"name": role, "replicas": 1, "template": {"spec": job["spec"]}}
-            for role, job in jobs.items()
-        ],
-    }
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": metadata,
-        "spec": spec,
-    }
-
-
-def _pod_group(benchmark: Benchmark, count: int, owner: Document) -> Document:
-    spec: dict[str, Any] = {"minMember": count}
-    if benchmark.spec.queue_name:
-        spec["queue"] = benchmark.spec.queue_name
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": manifests.meta(benchmark, benchmark.name, owner),
-        "spec": spec,
     }

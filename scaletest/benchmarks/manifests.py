@@ -240,10 +240,8 @@ def _pod(
 
 
 def _other_fields(benchmark: Benchmark, image: str) -> Document:
-    """Build the fields of a pod's spec for account, scheduler and network that are set."""
+    """Build the fields of a pod's spec for scheduler and network that are set."""
     spec, pod_fields = benchmark.spec, dict[str, Any]()
-    if account := getattr(spec, "service_account_name", ""):
-        pod_fields |= {"serviceAccountName": account, "automountServiceAccountToken": True}
     if spec.scheduler_name:
         pod_fields["schedulerName"] = spec.scheduler_name
     if spec.host_network:

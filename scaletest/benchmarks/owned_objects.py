@@ -257,16 +257,16 @@ class OwnedObjects:
     def delete(self) -> None:
         """Delete all objects except the result.
 
-        First the object that admitted the parts together, with the Jobs that it owns: the ConfigMap
-        of the peers tells which kind of object that is, so it must still be there.
+        First the PodGroup of a gang: the ConfigMap of the peers tells whether there is one, so it
+        must still be there.
         """
         uid, name = self._owner["uid"], self._benchmark.name
         if peers := self._peers():
             benchmark = self._benchmark  # the best guess if the ConfigMap was changed
             with contextlib.suppress(Damaged):
                 benchmark = agreed(peers)
-            if resource := gang_scheduling.holder(benchmark):
-                _delete_owned(resource, name, uid, self._objects, self._namespace)
+            if gang_scheduling.wanted(benchmark):
+                _delete_owned(gang_scheduling.POD_GROUPS, name, uid, self._objects, self._namespace)
         forget(self._benchmark.kind, name, uid, self._objects, self._namespace)
 
     def _peers(self) -> Document | None:

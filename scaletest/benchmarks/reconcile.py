@@ -23,7 +23,7 @@ from scaletest.model.errors import Unreachable, UsageError
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
 # changes, and else up to a minute later.
 WRITTEN = "scaletest.dev/peers-written"
-_JOB_OVER = ("Failed", "Complete", "Suspended")
+_JOB_OVER = ("Failed", "Complete")
 # Lines from the end of a failed pod's log that the result quotes.
 LAST_LINES = 8
 
@@ -185,22 +185,20 @@ class _Reconciliation:
             self._owned.ensure(JOBS, self._job(servers[0].role), self._owned.create_key)
 
     def _create_gang(self) -> None:
-        """Create all Jobs and the object that admits them together.
+        """Create the PodGroup, then the Jobs of all parts.
 
-        Raises UsageError where the cluster cannot.
+        Raises UsageError where the cluster has no Volcano.
         """
-        (resource, first), *jobs = gang_scheduling.manifests_of(
-            self._benchmark, self._context.owner, self._context.image
-        )
-
+        owner = self._context.owner
+        group = gang_scheduling.pod_group(self._benchmark, owner)
         try:
-            self._owned.ensure(resource, first, self._owned.create_key)
+            self._owned.ensure(gang_scheduling.POD_GROUPS, group, self._owned.create_key)
         except Busy:
             raise
         except (Missing, Unreachable) as error:
-            raise gang_scheduling.absent(self._benchmark, error.message) from error
-        for job_resource, job in jobs:
-            self._owned.ensure(job_resource, job)
+            raise gang_scheduling.absent(error.message) from error
+        for job in gang_scheduling.jobs(self._benchmark, owner, self._context.image):
+            self._owned.ensure(JOBS, job)
 
     def _prepare(self, peers: Document) -> Observation:
         since_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
@@ -304,9 +302,8 @@ class _Reconciliation:
         return manifests.job(self._benchmark, role, self._context.owner, self._context.image)
 
     def _find_job(self, role: str) -> Document | None:
-        return self._objects.find(
-            JOBS, self._context.namespace, gang_scheduling.job_name(self._benchmark, role)
-        )
+        name = manifests.name_of(self._benchmark, role)
+        return self._objects.find(JOBS, self._context.namespace, name)
 
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
@@ -417,8 +414,7 @@ class _Reconciliation:
             message = "a pod was lost before it was needed"
             raise BenchmarkFailed(Failure.INTERRUPTED, message, (failure,))
         message = pod_status.denial(self._objects, self._context.namespace, job)
-        # a Job that was suspended has not tried before it started
-        began = job.get("status", {}).get("startTime") or job["metadata"]["creationTimestamp"]
-        if pod_status.final(message, self._clock() - pod_status.seconds(began)):
+        created_s = pod_status.seconds(job["metadata"]["creationTimestamp"])
+        if pod_status.final(message, self._clock() - created_s):
             raise BenchmarkFailed(Failure.REFUSED, message)
         return message

@@ -27,7 +27,6 @@ class LifecycleGroup(LazyGroup):
         "submit": ("lifecycle_run", "Submit exactly N workloads."),
         "sample": ("lifecycle_run", "Record the progress of the workloads, at any time."),
         "run": ("lifecycle_run", "Submit, watch, sum up, draw, and judge, with live progress."),
-        "observe": ("lifecycle_run", "Measure somebody else's workloads: watch, submit nothing."),
         "delete": ("lifecycle_run", "Delete the objects that a run submitted, and what they own."),
         "plot": ("lifecycle_files", "Write times.csv and general.png or detailed.png."),
         "report": ("lifecycle_files", "Sum a run up: books, steps with percentiles, verdict."),
@@ -37,7 +36,7 @@ class LifecycleGroup(LazyGroup):
         ),
     }
     headings: ClassVar = {
-        "Measure": ("run", "observe"),
+        "Measure": ("run",),
         "Measure in parts": ("submit", "sample", "delete"),
         "Look": ("report", "plot", "compare"),
     }
@@ -104,9 +103,9 @@ workload = group(
         metavar="TYPE",
         help=(
             "Submit workloads of this type: training is a Job, distributed an Indexed Job,"
-            " interactive a Deployment. The others are job, indexed-job, jobset, deployment,"
-            " statefulset, pod, scaledjob, pytorchjob, and runai-training, runai-distributed"
-            " or runai-interactive."
+            " interactive a Deployment. The others are job, indexed-job, deployment, pod,"
+            " runai-training, runai-distributed and runai-interactive. For another kind give"
+            " --template."
         ),
     ),
     click.option(

@@ -1,4 +1,4 @@
-"""scaletest lifecycle submit, sample, run, observe, delete: what speaks to a cluster."""
+"""scaletest lifecycle submit, sample, run, delete: what speaks to a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scaletest.cli.progress_views import shown
 from scaletest.cli.watching import watched
 from scaletest.cluster.connection import Cluster, connect
 from scaletest.lifecycle import measuring
-from scaletest.lifecycle.folder import LifecycleFolder, new_run
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measuring import LifecycleWorkloadOptions, delete_all
 from scaletest.lifecycle.run_type import Conditions, conditioned, read
 from scaletest.lifecycle.sampling import read as read_times
@@ -26,7 +26,7 @@ from scaletest.lifecycle.submitting import runai_line
 from scaletest.lifecycle.templating import Workloads
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.model.labels import Labels
-from scaletest.model.lifecycle import KIND, UNTIL, LifecyclePlan
+from scaletest.model.lifecycle import KIND, LifecyclePlan
 from scaletest.runs.places import new_path
 from scaletest.runs.registry import TYPES
 
@@ -242,112 +242,6 @@ def run(
 
 
 @click.command(cls=HeadedCommand)
-@first(
-    "--output-dir",
-    "--selector",
-    "--namespace",
-    "--object",
-    "--until",
-    "--timeout",
-    "--threshold",
-    "--output",
-)
-@heading("Run")
-@own.output_dir()
-@heading("Target")
-@click.option(
-    "-l",
-    "--selector",
-    required=True,
-    metavar="LABELS",
-    help="Watch the pods with these labels, which are written as for kubectl.",
-)
-@heading("Kubernetes")
-@click.option(
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="Watch pods in this namespace. [default: the current one]",
-)
-@shared.context
-@heading("Target")
-@click.option(
-    "--object",
-    "kind",
-    default="",
-    metavar="VERSION/KIND",
-    help="Also watch objects of this kind with the same labels, as in batch/v1/Job.",
-)
-@heading("Accuracy")
-@click.option(
-    "--until",
-    type=click.Choice(UNTIL),
-    default="ready",
-    show_default=True,
-    help="Count a pod as measured when it has reached this phase.",
-)
-@heading("Run")
-@click.option(
-    "--timeout",
-    type=shared.DURATION,
-    default=FOREVER_S,
-    metavar="TIME",
-    help="Watch for this long. [default: until Ctrl-C]",
-)
-@heading("Accuracy")
-@click.option(
-    "--event-times",
-    is_flag=True,
-    help="Also read the Events of Kubernetes, which give scheduling in microseconds.",
-)
-@shared.labels
-@own.judged_options
-@shared.report_output(letter=False)
-@shared.grouped
-def observe(
-    output_dir: Path,
-    selector: str,
-    namespace: str,
-    context: str,
-    kind: str,
-    until: str,
-    timeout: float,
-    event_times: bool,
-    judged: Conditions,
-    labels: Labels,
-    output: Output,
-) -> int:
-    """Measure somebody else's workloads: watch pods by their labels, submit nothing.
-
-    \b
-    scaletest lifecycle observe -l app=web --until ready --timeout 10m -o out
-    """
-    cluster = connect(namespace, context)
-    version, _, name = kind.rpartition("/")
-    if kind and not version:
-        raise UsageError(f"--object is {kind!r}", hint="give VERSION/KIND, as in batch/v1/Job")
-    store = LifecycleFolder(output_dir)
-    store.make()
-    if store.exists and not store.plan().selector:
-        raise UsageError(f"{store.path} holds a run that submits", hint="give another --output-dir")
-    plan = LifecyclePlan(
-        new_run(),
-        "observed",
-        cluster.namespace,
-        0,
-        until=until,
-        selector=selector,
-        api_version=version,
-        object_kind=name,
-        event_times=event_times,
-    )
-    plan = conditioned(plan, judged)
-    with shown() as progress:
-        measuring.sample(plan, store, context, timeout, progress, new=labels)
-    return show(store, read(store, conditions=judged), output)
-
-
-@click.command(cls=HeadedCommand)
 @own.output_dir()
 @shared.context
 @shared.yes
@@ -359,11 +253,6 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
     scaletest lifecycle delete -o LAST --yes
     """
     plan = LifecycleFolder(output_dir).plan()
-    if plan.selector:
-        raise UsageError(
-            "the run was only observed: its objects are not ours to delete",
-            hint="delete them yourself",
-        )
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
     if shared.confirmed(f"Delete all {objects}?", yes, terminal=True):
         echo(f"{delete_all(plan, context)} {objects} deleted")

@@ -14,12 +14,12 @@ from scaletest.cluster.connection import connect, groups
 from scaletest.cluster.objects import Documents
 from scaletest.compat.kube_perftest import GROUPS
 from scaletest.kinds.document_schemas import definitions
-from scaletest.kinds.registry import GROUP, kind_of
+from scaletest.kinds.registry import GROUP
 from scaletest.model.errors import Unreachable, UsageError
 
 
 @click.command("operator", cls=HeadedCommand)
-@first("--namespace", "--image", "--metrics-port", "--health-port", "--account", "--crds")
+@first("--namespace", "--image", "--metrics-port", "--health-port", "--crds")
 @heading("Kubernetes")
 @click.option(
     "-n",
@@ -43,11 +43,6 @@ from scaletest.model.errors import Unreachable, UsageError
 )  # fmt: skip
 @heading("Kubernetes")
 @click.option(
-    "--account", multiple=True, metavar="KIND=NAME",
-    help=("Run Validation or Lifecycle benchmarks that name no service account with this"
-" one; the option may be repeated."),
-)  # fmt: skip
-@click.option(
     "--pull-policy", type=click.Choice(["Always", "IfNotPresent", "Never"]),
     help="Use this pull policy for benchmarks that name none. [default: IfNotPresent]",
 )  # fmt: skip
@@ -68,7 +63,6 @@ def command(
     image: str,
     metrics_port: int,
     health_port: int,
-    account: tuple[str, ...],
     pull_policy: str | None,
     scheduler: str,
     perftest_group: str | None,
@@ -105,24 +99,10 @@ def command(
         image,
         namespace,
         metrics_port,
-        accounts=_accounts(account),
         pod_fields=_pod_fields(pull_policy, scheduler),
         perftest_group=perftest_group or "",
         health_port=health_port,
     )
-
-
-def _accounts(settings: tuple[str, ...]) -> dict[str, str]:
-    accounts = {}
-    for setting in settings:
-        kind, sign, name = setting.partition("=")
-        if not sign or not name:
-            raise UsageError(
-                f"--account {setting!r} is no KIND=NAME",
-                hint="write it as in --account Lifecycle=tester",
-            )
-        accounts[kind_of(kind).name] = name
-    return accounts
 
 
 def _pod_fields(pull_policy: str | None, scheduler: str) -> dict[str, str]:

@@ -35,7 +35,6 @@ from scaletest.cluster.connection import (
     refusal,
     retry_after_s,
 )
-from scaletest.cluster.rights import Right
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
 
@@ -268,10 +267,6 @@ HPAS = Resource("HorizontalPodAutoscaler", "/apis/autoscaling/v2", "horizontalpo
 ENDPOINT_SLICES = Resource("EndpointSlice", "/apis/discovery.k8s.io/v1", "endpointslices", True)
 SCALED_OBJECTS = Resource("ScaledObject", "/apis/keda.sh/v1alpha1", "scaledobjects", True)
 EVENTS = Resource("Event", "/api/v1", "events", True)
-ACCOUNTS = Resource("ServiceAccount", "/api/v1", "serviceaccounts", True)
-REVIEWS = Resource(
-    "LocalSubjectAccessReview", "/apis/authorization.k8s.io/v1", "localsubjectaccessreviews", True
-)
 LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
 
 
@@ -359,26 +354,6 @@ class Documents:
         except (Missing, Conflict) as error:
             if isinstance(error, Conflict) and not uid:
                 raise
-
-    def may(self, namespace: str, home: str, account: str, right: Right) -> bool:
-        """Whether a service account of the namespace `home` has a right in a namespace."""
-        spec = {
-            "user": f"system:serviceaccount:{home}:{account}",
-            "groups": [
-                "system:serviceaccounts",
-                f"system:serviceaccounts:{home}",
-                "system:authenticated",
-            ],
-            "resourceAttributes": right.attributes(namespace),
-        }
-        answer = self._raw.write(
-            "POST",
-            REVIEWS.path(namespace),
-            {"spec": spec},
-            f"check the rights of {account}",
-            f"create {REVIEWS.plural}",
-        )
-        return bool(answer["status"].get("allowed"))
 
     def version(self) -> str:
         """Version of the API server, as in v1.37.1; every authenticated user may read it."""

@@ -66,9 +66,7 @@ class Benchmark:
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """Fields that decide what runs or where files are written, or the whole kind."""
-        if self.kind.trusted:
-            return (f"kind {self.kind.name}",)
+        """Fields that decide what runs or where files are written."""
         written = fields.written(self.spec, defaults=False)
         return tuple(
             field.name

@@ -23,7 +23,7 @@ from scaletest.model.checks import refuse
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
 PLACEMENTS = (SPREAD, SAME_NODE, DIFFERENT_NODES)
 TCP, RDMA = "TCP", "RDMA"
-NO_GANG, KUEUE, VOLCANO = "none", "kueue", "volcano"
+NO_GANG, VOLCANO = "none", "volcano"
 _MAP = {"additionalProperties": {"type": "string"}}
 CPUS = r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*"
 
@@ -103,13 +103,13 @@ class CommonSpec:
     )
     gang: str = spec_field(
         NO_GANG,
-        "System of the cluster that admits all parts together; none: servers start before the"
+        "volcano: Volcano places all parts together or none; none: servers start before the"
         " measuring part.",
-        choices=(NO_GANG, KUEUE, VOLCANO),
+        choices=(NO_GANG, VOLCANO),
     )
     queue_name: str = spec_field(
         "",
-        "Kueue's LocalQueue, or Volcano's queue.",
+        "Volcano's queue of the gang; empty: its default one.",
         pattern=r"|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?",
         pattern_text="a name",
     )
@@ -127,14 +127,9 @@ class CommonSpec:
                 "IPv6 needs 1280 (RFC 8200)",
             ),
             (
-                self.gang == KUEUE and not self.queue_name,
-                "gang kueue needs a queue",
-                "name a LocalQueue with queueName",
-            ),
-            (
                 self.queue_name and self.gang == NO_GANG,
                 f"queueName {self.queue_name} has no effect without a gang",
-                "set gang to kueue or volcano",
+                "set gang to volcano",
             ),
             (
                 self.queue_limit and self.gang == NO_GANG,
@@ -142,18 +137,6 @@ class CommonSpec:
                 "set gang, or use startLimit",
             ),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ActingSpec(CommonSpec):
-    """Spec of a benchmark that uses the Kubernetes API."""
-
-    service_account_name: str = spec_field(
-        "",
-        "Service account of the pod; empty: the operator's choice.",
-        pattern=r"|[a-z0-9.-]{1,253}",
-        pattern_text="a name",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +187,6 @@ class Failure(StrEnum):
     TIMED_OUT = "timed_out"
     REFUSED = "refused"
     INTERRUPTED = "interrupted"
-    INVALID = "invalid"
 
     @property
     def unmeasured(self) -> bool:
@@ -222,7 +204,6 @@ _UNMEASURED = (
     Failure.NO_BINARY,
     Failure.REFUSED,
     Failure.INTERRUPTED,
-    Failure.INVALID,
 )
 _LOGS = "in logs/ of the run's folder"
 _ADVICE = {
@@ -239,7 +220,6 @@ _ADVICE = {
     Failure.TIMED_OUT: "raise timeLimit or startLimit, or measure less",
     Failure.REFUSED: "change the spec, or run it elsewhere",
     Failure.INTERRUPTED: "run it again",
-    Failure.INVALID: f"correct what its own result names, {_LOGS}, and run it again",
 }
 
 
@@ -380,8 +360,7 @@ class Kind:
     of its files; memory_bytes: required memory; 0 where it does not matter. files: a sentence about
     the files that it lays out, by its spec and its scratch folder; "" without any. here: fields of
     the spec that have another default where it runs on this machine. image: name of the
-    project's image with its tools. trusted: whether it always decides what runs, like a field
-    that is `trusted`.
+    project's image with its tools.
     """
 
     name: str
@@ -403,7 +382,6 @@ class Kind:
     files: Callable[[Any, str], str] = lambda spec, folder: ""
     here: Mapping[str, Any] = field(default_factory=dict)
     image: str = "benchmarks"
-    trusted: bool = False
 
 
 def server_and_client(spec: CommonSpec) -> tuple[Part, ...]:

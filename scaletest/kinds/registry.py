@@ -9,7 +9,6 @@ from scaletest.kinds import (
     iperf,
     mpi,
     openfoam,
-    own_commands,
     pytorch,
     rdma,
 )
@@ -31,8 +30,6 @@ BUILT_IN = {
         rdma.LATENCY,
         fio.KIND,
         pytorch.KIND,
-        own_commands.VALIDATION,
-        own_commands.LIFECYCLE,
     )
 }
 KINDS = Registry("scaletest.kinds", Kind, BUILT_IN, taken=[SET])

@@ -46,12 +46,8 @@ def _of_runai(name: str, version: str, child: str) -> WorkloadKind:
 _KINDS = (
     WorkloadKind("job"),
     WorkloadKind("indexed-job"),
-    WorkloadKind("jobset", child=("batch/v1", "Job")),
     WorkloadKind("deployment", until="ready"),
-    WorkloadKind("statefulset", until="ready"),
     WorkloadKind("pod"),
-    WorkloadKind("scaledjob", until="ready", child=("batch/v1", "Job")),
-    WorkloadKind("pytorchjob"),
     _of_runai("runai-training", "run.ai/v1", "RunaiJob"),
     _of_runai("runai-distributed", "kubeflow.org/v1", "PyTorchJob"),
     _of_runai("runai-interactive", "run.ai/v1", "RunaiJob"),

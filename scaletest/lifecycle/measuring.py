@@ -215,16 +215,13 @@ def sample(
     backend: dict[str, float] | None = None,
     *,
     once: bool = False,
-    new: Labels | None = None,
 ) -> bool:
     """Sample the run; whether every workload was done in time, or somebody ended it.
 
-    once: list, and do not watch. new: the labels of a run that begins with it.
+    once: list, and do not watch.
     """
     stop = StopRequest()
     with store.locked(SAMPLER), stopping(stop, unwind=True):
-        if new is not None:
-            store.begin(plan, environment(sys.argv), new)
         raw = Raw(connect(plan.namespace, context), CONNECTIONS)
         sampler = Sampler(plan, store, raw, steady(), stop.asked, backend)
         with progress.of_run(store, plan.workload), attentive():

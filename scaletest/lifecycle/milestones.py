@@ -4,8 +4,8 @@ Pure. A field that is not there is no time.
 
 A pod, a claim, a pod group or an event belongs to a workload. Our own label says it where we could
 put one. Else the labels that controllers give, in a fixed order, and then the owner, whose name a
-controller has made of the workload's. With known names only those count; what belongs to nobody
-known is foreign, counted and left alone.
+controller has made of the workload's. Only known names count; what belongs to nobody known is
+foreign, counted and left alone.
 """
 
 from __future__ import annotations
@@ -20,31 +20,25 @@ from scaletest.model.texts import epoch
 
 LABELS = (
     WORKLOAD_LABEL,
-    "jobset.sigs.k8s.io/jobset-name",
     "training.kubeflow.org/job-name",
     "batch.kubernetes.io/job-name",
     "job-name",
-    "scaledjob.keda.sh/name",
+    "release",
+    "workloadName",
 )
-# Labels that others use for more than one workload: they count only where the workload's name is
-# known.
-LOOSE_LABELS = ("release", "workloadName")
 _HASH = "pod-template-hash"
 _CLAIM = re.compile(r"j-[0-9a-f]{6}")
 
 
-def workload_of(body: Mapping[str, Any], known: Container[str] | None) -> str:
-    """The workload's name; "" for a foreign object. known: None to count all (observing)."""
-    for name in _candidates(body, (*LABELS, *LOOSE_LABELS) if known is not None else LABELS):
-        if name and (known is None or name in known):
-            return name
-    return ""
+def workload_of(body: Mapping[str, Any], known: Container[str]) -> str:
+    """The workload's name; "" for a foreign object."""
+    return next((name for name in _candidates(body) if name in known), "")
 
 
-def _candidates(body: Mapping[str, Any], trusted: Sequence[str]) -> Iterator[str]:
+def _candidates(body: Mapping[str, Any]) -> Iterator[str]:
     metadata = body["metadata"]
     labels = metadata.get("labels") or {}
-    for label in trusted:
+    for label in LABELS:
         if label in labels:
             yield str(labels[label])
     for owner in metadata.get("ownerReferences") or ():
@@ -52,25 +46,20 @@ def _candidates(body: Mapping[str, Any], trusted: Sequence[str]) -> Iterator[str
         if owner["kind"] == "ReplicaSet" and labels.get(_HASH):
             name = name.removesuffix(f"-{labels[_HASH]}")
         yield name
-        # a pod's ephemeral claim, a JobSet's Job, a ScaledJob's Job: the workload's name is the
-        # beginning
+        # a pod's ephemeral claim, or what a controller made between it and the workload: its name
+        # begins with the workload's
         yield from _CLAIM.findall(name)
     yield str(metadata["name"])
     yield from _CLAIM.findall(str(metadata["name"]))
 
 
-def of_event(
-    body: Mapping[str, Any], known: Container[str] | None, owners: Mapping[str, str]
-) -> str:
+def of_event(body: Mapping[str, Any], known: Container[str], owners: Mapping[str, str]) -> str:
     """Whose an Event is. owners: uid of an object -> its workload, for those that were seen."""
     regarding = body.get("involvedObject") or {}
     uid, named = str(regarding.get("uid", "")), str(regarding.get("name", ""))
     if uid in owners:
         return owners[uid]
-    for name in (named, *_CLAIM.findall(named)):
-        if name and known is not None and name in known:
-            return str(name)
-    return ""
+    return next((name for name in (named, *_CLAIM.findall(named)) if name in known), "")
 
 
 # A pod's condition -> the milestone that it stands for when it is True.

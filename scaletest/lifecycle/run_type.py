@@ -37,7 +37,6 @@ WORKLOAD = {
     "seconds",
     "pvc",
     "template",
-    "selector",
 }
 NO_MATTER = {"run", "namespace", "project", "template_file", "tool_path"}
 
@@ -208,7 +207,5 @@ def heading(path: Path, plan: LifecyclePlan | None) -> str:
     """What was run, in one line."""
     if plan is None:
         return f"lifecycle of {path}, from files of the Run:ai scale test tool"
-    if plan.selector:
-        return plan.workload
     pace = f"every {plan.interval_s:g} s" if plan.interval_s else f"{plan.delay_s:g} s apart"
     return f"{plan.workload} · bursts of {plan.processes} {pace} · run {plan.run}"

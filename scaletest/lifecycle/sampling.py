@@ -98,9 +98,9 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
     kind = kinds.KINDS.get(plan.kind)
     # the Run:ai command line takes no labels of ours
     own = plan.label if plan.tool != "runai" else ""
-    label = own if plan.selector or kind is None or kind.labelled else ""
+    label = own if kind is None or kind.labelled else ""
     watched = [Collection("pod", path("v1", "Pod"), label)]
-    if plan.object_kind not in ("", "Pod"):
+    if plan.object_kind != "Pod":
         watched.append(Collection("workload", path(plan.api_version, plan.object_kind), own))
     if kind and kind.child:
         watched += present("job", [kind.child])
@@ -132,8 +132,8 @@ class Sampler:
         self._plan, self._store, self._raw, self._clock = plan, store, raw, clock
         self._stopping = stopping
         self._backend = backend or {}
-        known = None if plan.selector else set(plan.names())
-        self.tracker = Tracker(known, store.workloads(), bare=plan.object_kind == "Pod")
+        names = set(plan.names())
+        self.tracker = Tracker(names, store.workloads(), bare=plan.object_kind == "Pod")
         self._submissions = _NewSubmissions(store)
         # whether the workload of that name was accepted
         self._answered: dict[str, bool] = {}
@@ -238,11 +238,11 @@ class Sampler:
             self._running.add(name)
 
     def _counts(self, name: str) -> bool:
-        """Whether a workload is one of the run's: accepted, or observed."""
-        return bool(self._plan.selector) or self._answered.get(name, False)
+        """Whether a workload was accepted."""
+        return self._answered.get(name, False)
 
     def _all_done(self, submitting: bool) -> bool:
-        if self._plan.selector or (submitting and len(self._answered) < self._plan.count):
+        if submitting and len(self._answered) < self._plan.count:
             return False
         return all(
             self._fates.get(name, Fate.PENDING) is not Fate.PENDING

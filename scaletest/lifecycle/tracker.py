@@ -29,8 +29,7 @@ OWN_EVENTS = {
 
 
 class Tracker:
-    """Knows the workloads. known: the names that count, None for all (observing). bare:
-    they are pods.
+    """Knows the workloads. known: the names that count. bare: they are pods.
 
     foreign: sightings of what belongs to nobody known. events: sightings so far. touched: workloads
     that something became known of; whoever reads it empties it.
@@ -38,7 +37,7 @@ class Tracker:
 
     def __init__(
         self,
-        known: Container[str] | None = None,
+        known: Container[str],
         workloads: Mapping[str, LifecycleObject] | None = None,
         *,
         bare: bool = False,

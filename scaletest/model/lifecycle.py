@@ -119,7 +119,7 @@ class LifecyclePod:
 
 @dataclass(slots=True)
 class LifecycleObject:
-    """A Kubernetes object that was submitted or observed."""
+    """A Kubernetes object that was submitted."""
 
     name: Annotated[str, "its own."]
     namespace: Annotated[str, "its own."] = ""
@@ -216,7 +216,7 @@ _STEP = 0x9E3779 | 1
 
 @dataclass(frozen=True, slots=True)
 class LifecyclePlan(Document):
-    """Which objects to submit, or which to observe."""
+    """Which objects to submit."""
 
     document_name = "the plan"
     constants: ClassVar = {**VERSIONED, "kind_of_run": KIND}
@@ -227,7 +227,7 @@ class LifecyclePlan(Document):
     kind: Annotated[str, "the name of a template"]
     namespace: Annotated[str, "where the objects are"]
     count: Annotated[
-        int, Meta(ge=0, le=MOST_WORKLOADS, title="the number of workloads"), "number of objects."
+        int, Meta(ge=1, le=MOST_WORKLOADS, title="the number of workloads"), "number of objects."
     ]
     project: Annotated[str, "of Run:ai"] = ""
     processes: Annotated[
@@ -263,7 +263,6 @@ class LifecyclePlan(Document):
     template_file: Annotated[str, "where it was read"] = ""
     api_version: Annotated[str, "of the object."] = ""
     object_kind: Annotated[str, "of the object."] = ""
-    selector: Annotated[str, "of observed pods, empty when objects are submitted."] = ""
     thresholds: Annotated[
         tuple[str, ...], "further conditions of a PASS, as in ready.p99<30s."
     ] = ()
@@ -273,8 +272,6 @@ class LifecyclePlan(Document):
 
     def __post_init__(self) -> None:
         check(self)
-        if not self.selector:
-            checks.count(self.count, "the number of workloads", minimum=1, maximum=MOST_WORKLOADS)
         if self.delay_s and self.interval_s:
             raise InvalidValue("--delay and --interval exclude each other", hint="give one of them")
         if not _SLEEP.fullmatch(self.seconds):
@@ -286,13 +283,11 @@ class LifecyclePlan(Document):
     @property
     def label(self) -> str:
         """The label selector of everything that belongs to the run."""
-        return self.selector or f"{RUN_LABEL}={self.run}"
+        return f"{RUN_LABEL}={self.run}"
 
     @property
     def workload(self) -> str:
         """Description of the run, in one line."""
-        if self.selector:
-            return f"lifecycle of {self.selector} in namespace {self.namespace}, observed"
         return (
             f"lifecycle of {self.count} {self.object_kind or self.kind}s in namespace"
             f" {self.namespace}"

@@ -35,7 +35,7 @@ from scaletest.kinds.benchmark_set import BenchmarkPlan
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
-from scaletest.operator import accounts, status
+from scaletest.operator import status
 from scaletest.operator.status import Document
 
 LEASE = "scaletest-benchmarks"
@@ -97,9 +97,8 @@ class Lock:
 class ReconcileSettings:
     """Settings of the operator, and what it may remember between passes to spare API calls.
 
-    image: for benchmarks that name none. accounts: service account by kind, for benchmarks that
-    need one and name none. pod_fields: attributes of specs that set none, such as the scheduler.
-    send_event: creates an event from object, type, reason and message.
+    image: for benchmarks that name none. pod_fields: attributes of specs that set none, such as the
+    scheduler. send_event: creates an event from object, type, reason and message.
     plans: plans of sets, by the set's uid; they never change. new_children: by a set's uid the
     benchmarks that were created, and may not be in the index yet.
     """
@@ -107,7 +106,6 @@ class ReconcileSettings:
     image: str
     clock: Callable[[], float]
     send_event: SendEvent
-    accounts: Mapping[str, str] = field(default_factory=dict)
     pod_fields: Mapping[str, str] = field(default_factory=dict)
     plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
     new_children: dict[str, dict[str, bool]] = field(default_factory=dict)
@@ -293,16 +291,12 @@ class _Pass:
             }
         )
         refuse(benchmark)
-        benchmark = accounts.with_account(benchmark, self.settings.accounts)
         unset: dict[str, Any] = {
             name: setting
             for name, setting in self.settings.pod_fields.items()
             if not getattr(benchmark.spec, name)
         }
-        benchmark = replace(benchmark, spec=replace(benchmark.spec, **unset))
-        if not self._status.get("startedAt"):
-            accounts.check(benchmark, self.objects, self.namespace)
-        return benchmark
+        return replace(benchmark, spec=replace(benchmark.spec, **unset))
 
     @property
     def _status(self) -> Mapping[str, str]:

@@ -64,18 +64,17 @@ def run(
     metrics_port: int,
     stop: threading.Event | None = None,
     *,
-    accounts: Mapping[str, str] | None = None,
     pod_fields: Mapping[str, str] | None = None,
     perftest_group: str = "",
     health_port: int = 0,
 ) -> None:
     """Run until SIGTERM.
 
-    namespaces: those to watch; none for all. accounts, pod_fields: see `ReconcileSettings`.
-    perftest_group: kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
+    namespaces: those to watch; none for all. pod_fields: see `ReconcileSettings`. perftest_group:
+    kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
     """
     metrics = Metrics()
-    settings = ReconcileSettings(image, time.time, _send_event, accounts or {}, pod_fields or {})
+    settings = ReconcileSettings(image, time.time, _send_event, pod_fields or {})
     registry = handlers(objects, settings, metrics)
     if perftest_group:
         _serve_perftest(registry, perftest_group, objects, settings, metrics)

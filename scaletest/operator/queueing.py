@@ -2,8 +2,8 @@
 
 Nothing can have changed for the others, and a thousand that each ask every second would overload
 the API server. The first is one whose parts are all admitted, since it already occupies its nodes;
-else it is the oldest. Benchmarks in a queue of Kueue or Volcano ask by themselves, and less often
-the more of them there are.
+else it is the oldest. Benchmarks in a queue of Volcano ask by themselves, and less often the more
+of them there are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def paused(document: Mapping[str, Any]) -> bool:
 
 
 def queued(document: Mapping[str, Any]) -> bool:
-    """Whether it was in a queue of Kueue or Volcano at the last reconcile pass."""
+    """Whether it was in a queue of Volcano at the last reconcile pass."""
     current = document.get("status") or {}
     others = (None, "", WAITING, ADMITTED, PAUSED)
     waits = current.get("phase") == BenchmarkPhase.PENDING and current.get("message") not in others

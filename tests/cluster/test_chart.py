@@ -413,7 +413,6 @@ def test_the_chart_takes_the_values_that_autoscale_recommend_prints(
         (["ui.enabled=true", "ui.archive.subPath=runs"], "ui.archive.existingClaim"),
         (["ui.archive.subPath=/runs"], "/ui/archive/subPath"),
         (["ui.ingress.path=pages"], "/ui/ingress/path"),
-        (["operator.enabled=true", "operator.gang={Kueue}"], "operator.gang: there is no Kueue"),
         (
             ["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"],
             "externalRedis.existingSecret",

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
+from scaletest.lifecycle.templating import text_of
 from scaletest.runs.folder import RECORDS
 from tests.cluster.conftest import established
 from tests.cluster.lifecycles import Run, run_json, step
@@ -56,7 +57,6 @@ def test_jobs_are_measured_until_they_finish(lifecycle: Run, tmp_path: Path) -> 
     [
         ("distributed", 3, 9, "finished"),
         ("interactive", 2, 6, "ready"),
-        ("statefulset", 2, 6, "ready"),
         ("pod", 1, 3, "ready"),
     ],
 )
@@ -79,6 +79,15 @@ def test_every_builtin_kind_of_workload_is_measured(
     )
     assert result["books"]["measured"] == 3
     assert result["throughput"]["pods"] == pods
+
+
+def test_a_kind_without_a_type_is_measured_by_a_template(lifecycle: Run, tmp_path: Path) -> None:
+    text = text_of("deployment", None).replace("kind: Deployment", "kind: StatefulSet")
+    text = text.replace("replicas:", "serviceName: ${name}\n  replicas:")
+    (tmp_path / "set.yaml").write_text(text)
+    arguments = ["--template", "set.yaml", "-n", "3", "--num-workers", "2", "--until", "ready"]
+    result = run_json(lifecycle, *arguments, "--delete")
+    assert (result["books"]["measured"], result["throughput"]["pods"]) == (3, 6)
 
 
 def test_workloads_submitted_by_one_process_are_measured_repeatedly_by_another(
@@ -234,13 +243,6 @@ def test_nothing_is_submitted_when_the_time_is_up(
     )
 
 
-def test_a_scaledjob_is_accepted(lifecycle: Run) -> None:
-    # KEDA's definitions are there, KEDA is not: the template fits them
-    assert (
-        "1 of 1 submitted" in lifecycle("submit", "-t", "scaledjob", "-n", "1", "-o", "out").stderr
-    )
-
-
 def test_rejections_are_counted_with_reasons(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
@@ -278,44 +280,6 @@ def test_jobs_of_another_run_are_not_adopted(
     done = lifecycle("submit", "-o", "other", "-g", "0", code=3)
     assert "0 of 2 submitted, 2 rejected" in done.stderr or "accepted" in done.stderr
     assert plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split() == first
-
-
-def test_observe_measures_somebody_elses_pods(
-    lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
-) -> None:
-    line = program("lifecycle", "observe", "-l", "app=web", "-o", "seen", "--format", "json")
-    observer = subprocess.Popen(
-        line, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=lifecycle.environment
-    )  # type: ignore[attr-defined]
-    eventually(lambda: (tmp_path / "seen" / "lifecycle.json").exists())
-    safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    pod = {
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [{"name": "c", "image": "none", "securityContext": safe}],
-    }
-    spec = {
-        "replicas": 4,
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod},
-    }
-    meta = {"name": "web", "namespace": namespace}
-    plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
-    # when it is ended after it has noted all of them
-    records = tmp_path / "seen" / RECORDS
-
-    def noted() -> list[Any]:
-        return list(map(json.loads, records.read_text().splitlines())) if records.exists() else []
-
-    eventually(
-        lambda: sum(row["record"] == "pod" and "ready" in row["stamps"] for row in noted()) == 4
-    )
-    observer.send_signal(signal.SIGINT)
-    out, _ = observer.communicate(timeout=280)
-    result = json.loads(out)
-    assert result["books"]["measured"] == 1
-    assert result["throughput"]["pods"] == 4
-    assert step(result, "pod_ready")["seconds"]["count"] == 4
-    assert noted()[0]["name"] == "web"  # by its Deployment, not by its ReplicaSet
 
 
 def test_delete_removes_every_workload_of_the_run(
@@ -610,7 +574,7 @@ def test_stamps_agree_with_an_independent_recorder(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-n", "3", "-t", "jobset"), "does not know JobSet"),
+        (("-n", "3", "--template", "unknown.yaml"), "does not know JobSet"),
         (("-n", "3", "--namespace", "nowhere"), "there is no namespace nowhere"),
         ((), "how many workloads"),  # defect 3
         (("-n", "3", "--template", "nothing.yaml"), "the template nothing.yaml cannot be read"),
@@ -618,8 +582,10 @@ def test_stamps_agree_with_an_independent_recorder(
     ],
 )
 def test_impossible_options_are_refused_before_anything_is_submitted(
-    lifecycle: Run, arguments: tuple[str, ...], message: str
+    lifecycle: Run, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
+    unknown = "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+    (tmp_path / "unknown.yaml").write_text(unknown)
     assert message in lifecycle("submit", "-o", "out", *arguments, code=2).stderr
 
 

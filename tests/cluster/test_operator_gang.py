@@ -1,7 +1,5 @@
-"""Parts that are admitted together, on fake nodes: the objects against the definitions of JobSet
-and Volcano.
-
-Volcano's scheduler places their pods. For Kueue see test_operator_queues.py.
+"""Parts that are admitted together, on fake nodes: the objects against Volcano's definitions, and
+its scheduler, which places their pods.
 """
 
 from __future__ import annotations
@@ -15,8 +13,9 @@ import pytest
 import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, tool
-from hack.kubernetes.controllers import Volcano
+from hack.kubernetes.volcano import Volcano
 from scaletest.benchmarks import gang_scheduling, manifests
+from scaletest.cluster.objects import JOBS
 from scaletest.kinds import benchmark
 from scaletest.kinds.document_schemas import definitions
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
@@ -25,10 +24,7 @@ from tests.conftest import eventually, missing
 
 pytestmark = needs_own
 QUEUE_API = "scheduling.volcano.sh/v1beta1"
-SPECS = {
-    "kueue": {"gang": "kueue", "queueName": "team"},
-    "volcano": {"gang": "volcano", "queueName": "fast"},
-}
+GANG = {"gang": "volcano", "queueName": "fast"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,7 +53,7 @@ def operator(
     plane: ControlPlane, namespace: str, main_helm: Helm, tmp_path: Path
 ) -> Iterator[Operator]:
     """One with the rights that the chart gives for it, and no others."""
-    values = "operator.enabled=true,operator.crds=false,operator.gang={kueue,volcano}"
+    values = "operator.enabled=true,operator.crds=false,operator.volcano=true"
     main_helm("install", "bench", str(CHART), "-n", namespace, "--set", values)
     operator = Operator(plane, namespace, tmp_path)
     operator.kubeconfig = kubeconfig_of(plane, namespace, ACCOUNT, tmp_path)
@@ -73,21 +69,18 @@ def test_without_the_scheduler_a_benchmark_fails_at_once_with_the_reason(
     operator: Operator,
 ) -> None:
     # given a cluster without their definitions
-    operator.apply("IPerf", "one", SPECS["volcano"])
-    operator.apply("IPerf", "two", SPECS["kueue"])
-    for name, reason in (("one", "needs Volcano"), ("two", "needs Kueue and JobSet")):
-        eventually(lambda name=name: operator.status("iperf", name).get("phase") == "Failed")
-        status = operator.status("iperf", name)
-        assert status["failure"] == "refused" and reason in status["message"]
+    operator.apply("IPerf", "one", GANG)
+    eventually(lambda: operator.status("iperf", "one").get("phase") == "Failed")
+    status = operator.status("iperf", "one")
+    assert status["failure"] == "refused" and "needs Volcano" in status["message"]
     assert not benchmark_objects(operator, "pods") and not operator.get("jobs")["items"]
 
 
 @pytest.mark.parametrize("kind", ["IPerf", "MPIPingPong", "Fio"])
-@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_the_api_server_accepts_every_object_of_a_gang(
-    plane: ControlPlane, namespace: str, admitters: None, kind: str, spec: dict[str, str]
+    plane: ControlPlane, namespace: str, admitters: None, kind: str
 ) -> None:
-    iperf = benchmark.read({"kind": kind, "metadata": {"name": "one"}, "spec": spec})
+    iperf = benchmark.read({"kind": kind, "metadata": {"name": "one"}, "spec": GANG})
     owner = {
         "apiVersion": "scaletest.dev/v1alpha1",
         "kind": kind,
@@ -95,7 +88,9 @@ def test_the_api_server_accepts_every_object_of_a_gang(
         "uid": "0b5e",
         "controller": True,
     }
-    for resource, body in gang_scheduling.manifests_of(iperf, owner, "image"):
+    group = gang_scheduling.pod_group(iperf, owner)
+    jobs = gang_scheduling.jobs(iperf, owner, "image")
+    for resource, body in [(gang_scheduling.POD_GROUPS, group), *((JOBS, job) for job in jobs)]:
         kinds = {"apiVersion": resource.api.removeprefix("/apis/"), "kind": resource.kind}
         plane.kubectl(
             "create",
@@ -134,13 +129,13 @@ def test_volcano_places_all_parts_of_a_benchmark_or_none(
     most = max(int(node["status"]["allocatable"]["cpu"]) for node in nodes)
     requests = {"requests": {"cpu": str(most)}}
     huge = {"server": {"resources": requests}, "client": {"nodeSelector": {"no": "where"}}}
-    operator.apply("IPerf", "huge", {"duration": 5, **huge, **SPECS["volcano"]})
+    operator.apply("IPerf", "huge", {"duration": 5, **huge, **GANG})
     # expect none placed, and Volcano's reason
     eventually(lambda: "all 2 pods: " in operator.status("iperf", "huge").get("message", ""))
     pods = benchmark_objects(operator, "pods")
     assert len(pods) == 2 and not any("nodeName" in pod["spec"] for pod in pods)
     # and another, which fits, measured meanwhile, and nothing of it left
-    operator.apply("IPerf", "one", {"duration": 5, **SPECS["volcano"]})
+    operator.apply("IPerf", "one", {"duration": 5, **GANG})
     eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed")
     operator.kubectl("delete", "iperf", "huge", "--timeout=60s")
     eventually(

@@ -552,32 +552,29 @@ def test_a_benchmark_is_a_request_to_a_worker(
     assert undeclared.returncode == 2 and "not declared" in undeclared.stderr
 
 
-def test_a_worker_refuses_a_command_unless_it_was_told_to_take_it(
+def test_a_worker_refuses_a_directory_unless_it_was_told_to_take_it(
     isolated: None, url: str, queues: Any, start: Callable[..., Any], tmp_path: Path
 ) -> None:
-    ran = tmp_path / "ran"
-    line = ["bench", "run", "Validation", "--queue", "q", "--redis-url", url, "--format", "json"]
-    for name, value in (
-        ("limit", 1),
-        ("stepTime", 1),
-        ("command", json.dumps(["/bin/sh", "-c", f"echo >> {ran}"])),
-    ):
-        line += ["--set", f"{name}={value}"]
+    need("fio")
+    files = tmp_path / "files"
+    line = ["bench", "run", "Fio", "--queue", "q", "--redis-url", url, "--format", "json"]
+    for setting in ("size=1M", "runtime=1s", f"directory={files}"):
+        line += ["--set", setting]
     # given a worker, expect a refusal that says what to do, and nothing run
     worker = start("bench")
     refused = call(*line, "--run-dir", str(tmp_path / "refused"))
     assert refused.returncode == 4, refused.stderr
     status = json.loads(refused.stdout)["benchmarks"][0]["status"]
     assert status["failure"] == "refused"
-    assert "takes no command" in status["message"]
+    assert "takes no directory" in status["message"]
     assert "--allow-commands" in json.dumps(status)
-    assert not ran.exists()
+    assert not files.exists()
     worker.terminate()
     assert worker.wait(120) == 0
     # and one that takes them
     start("--allow-commands", "bench")
     call(*line, "--run-dir", str(tmp_path / "taken"))
-    assert ran.exists()
+    assert files.exists()
 
 
 def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.operator_executor import resource
 from scaletest.benchmarks.sweep import merged
 from scaletest.cluster.objects import JOBS, PODS, Conflict, Missing, Resource
-from scaletest.cluster.rights import Right
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.registry import API_VERSION, KINDS
@@ -55,7 +54,6 @@ class FakeCluster:
         self.annotations: dict[str, str] = {}
         self.ips = ["10.1.0.1", "fd00::1"]
         self.runs = self.ready = True
-        self.forbidden: set[str] = set()
         self._uids = itertools.count(1)
 
     def _count(self) -> None:
@@ -148,10 +146,6 @@ class FakeCluster:
     def version(self) -> str:
         self._count()
         return "v1.37.1"
-
-    def may(self, namespace: str, home: str, account: str, right: Right) -> bool:
-        self._count()
-        return str(right) not in self.forbidden
 
     def log(self, namespace: str, pod: str) -> str:
         self._count()

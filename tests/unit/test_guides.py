@@ -157,8 +157,6 @@ def test_no_shell_block_has_the_brackets_of_a_usage_line(page: Path) -> None:
         ("helm3", "helm.sh/helm/v3", " and "),
         ("keda", "github.com/kedacore/keda/v2", "KEDA "),
         ("prometheus-adapter", "sigs.k8s.io/prometheus-adapter", "prometheus-adapter "),
-        ("jobset", "sigs.k8s.io/jobset", "JobSet "),
-        ("kueue", "sigs.k8s.io/kueue", "Kueue "),
     ],
 )
 def test_the_readme_names_the_versions_that_tests_use(tool: str, module: str, name: str) -> None:

@@ -111,7 +111,7 @@ def test_a_dry_run_prints_the_object_and_needs_no_cluster(
         "lifecycle",
         "submit",
         "-t",
-        "scaledjob",
+        "deployment",
         "-n",
         "1",
         "--dry-run",
@@ -120,8 +120,7 @@ def test_a_dry_run_prints_the_object_and_needs_no_cluster(
     ]
     assert run(command) == 0
     body = yaml.safe_load(capsys.readouterr().out)
-    assert body["spec"]["maxReplicaCount"] == 1
-    assert body["spec"]["triggers"][0]["metadata"]["desiredReplicas"] == "1"
+    assert (body["kind"], body["spec"]["replicas"]) == ("Deployment", 1)
     assert not (tmp_path / "out").exists()
 
 

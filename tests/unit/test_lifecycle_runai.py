@@ -198,7 +198,6 @@ def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(tmp_path: Pa
     [
         ("job", "2", {"nvidia.com/gpu": 2}),
         ("job", "0", {}),
-        ("jobset", "1", {"nvidia.com/gpu": 1}),
         ("runai-training", "0.5", {"nvidia.com/gpu": 1}),
         ("runai-distributed", "0", {}),
         ("job", "nan", {}),

@@ -130,8 +130,6 @@ def test_no_devices_asks_for_no_kind_of_device() -> None:
     ("kind", "workers", "pods"),
     [
         ("indexed-job", 7, 7),
-        ("jobset", 7, 7),
-        ("pytorchjob", 7, 8),
         ("deployment", 3, 3),
         ("runai-distributed", 7, 8),
     ],
@@ -139,6 +137,36 @@ def test_no_devices_asks_for_no_kind_of_device() -> None:
 def test_the_pods_of_a_gang_are_known(kind: str, workers: int, pods: int) -> None:
     body = Workloads(plan(template=text_of(kind, None), workers=workers)).make("j")
     assert kinds.expected(body) == pods
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "pods"),
+    [
+        ("StatefulSet", "{replicas: N, template: POD}", 7),
+        (
+            "JobSet",
+            "{replicatedJobs: [{template: {spec: {parallelism: N, template: POD}}}]}",
+            7,
+        ),
+        (
+            "PyTorchJob",
+            "{xReplicaSpecs: {Master: {template: POD}, Worker: {replicas: N, template: POD}}}",
+            8,
+        ),
+        ("ScaledJob", "{jobTargetRef: {template: POD}}", None),
+    ],
+)
+def test_a_template_labels_and_counts_the_pods_of_other_kinds(
+    kind: str, spec: str, pods: int | None
+) -> None:
+    labelled = spec.count("POD") + 1
+    spec = spec.replace("N,", '"{{ workers }}",').replace(
+        "POD", "{spec: {containers: [{name: c}]}}"
+    )
+    text = f"apiVersion: example.org/v1\nkind: {kind}\nspec: {spec}\n"
+    body = Workloads(plan(template=text, workers=7)).make("j-1")
+    assert kinds.expected(body) == pods
+    assert json.dumps(body).count('"scaletest/workload": "j-1"') == labelled
 
 
 @given(

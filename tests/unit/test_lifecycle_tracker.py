@@ -67,8 +67,8 @@ def test_a_job_is_finished_by_its_own_status_and_not_by_that_of_a_pod() -> None:
     assert {course.milestones["finished"].watch_s for course in of(*rows).courses} == {BEGAN + 9}
 
 
-def test_an_observed_pod_that_failed_is_no_success() -> None:
-    tracker = Tracker()
+def test_a_failed_pod_of_an_unseen_workload_is_no_success() -> None:
+    tracker = Tracker({"j"})
     body = pod("p", "j", scheduled=1, started=2, finished=3)
     body["status"]["phase"] = "Failed"
     tracker.see(sighting("pod", "MODIFIED", body, 3.0))

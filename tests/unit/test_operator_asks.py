@@ -5,7 +5,6 @@ late changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +13,10 @@ import pytest
 from scaletest.benchmarks import manifests, pod_status
 from scaletest.benchmarks.owned_objects import agreed, stored
 from scaletest.cli import operator
-from scaletest.cluster.objects import ACCOUNTS, EVENTS, Busy, Resource
+from scaletest.cluster.objects import EVENTS
 from scaletest.kinds import benchmark
-from scaletest.kinds.kind import ExecutionSite, Kind
-from scaletest.kinds.registry import API_VERSION, KINDS
-from scaletest.model.errors import Unreachable
-from scaletest.operator import accounts, benchmark_reconciler, queueing, status
+from scaletest.kinds.registry import API_VERSION
+from scaletest.operator import benchmark_reconciler, queueing, status
 from scaletest.operator.benchmark_reconciler import ReconcileSettings
 from tests.unit.fake_cluster import (
     IPERF,
@@ -103,7 +100,7 @@ def test_16_many_queued_benchmarks_are_each_reconciled_less_often(count: int, mo
     everyone = [
         {
             "metadata": {"uid": f"u{number}", "namespace": "ns"},
-            "spec": {"gang": "kueue"},
+            "spec": {"gang": "volcano"},
             "status": waiting,
         }
         for number in range(count)
@@ -322,104 +319,6 @@ def test_a_document_of_an_older_operator_is_not_taken_for_a_changed_one() -> Non
         "status": {"phase": "Completed"},
     }
     assert not status.changed(document)
-
-
-LIFECYCLE = KINDS["Lifecycle"]
-
-
-def act(
-    cluster: FakeCluster, kind: Kind, defaults: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    reconcile_settings = ReconcileSettings(
-        "image", lambda: cluster.now, lambda *_: None, defaults or {}
-    )
-    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", reconcile_settings)
-    return dict(cluster.objects[kind.plural, "one"]["status"])
-
-
-def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account_or_right() -> None:
-    cluster, ours = FakeCluster(), {"Lifecycle": "tester"}
-    # given one that names no service account: refused, as when that account is not there, or lacks
-    # a right
-    for defaults, forbidden, problem in (
-        ({}, [], "names no service account"),
-        (ours, [], "no service account tester in namespace ns"),
-        (
-            ours,
-            ["patch jobs.batch", "watch pods"],
-            "tester may not patch jobs.batch, watch pods in namespace ns",
-        ),
-    ):
-        if forbidden:
-            cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
-        cluster.forbidden = {*forbidden}
-        asked(cluster, kind="Lifecycle")
-        state = act(cluster, LIFECYCLE, defaults)
-        assert (state["phase"], state["failure"]) == ("Failed", "refused") and problem in state[
-            "message"
-        ], state
-    assert not [name for name in cluster.made if name.startswith(("jobs", "configmaps"))]
-    # expect its pod to have the token of that account when nothing is missing, and the same spec
-    # later
-    cluster.forbidden = set()
-    asked(cluster, kind="Lifecycle")
-    act(cluster, LIFECYCLE, ours)
-    pod = cluster.objects["jobs", "one-worker"]["spec"]["template"]["spec"]
-    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("tester", True)
-    assert not late(act(cluster, LIFECYCLE, ours))
-
-
-def test_rights_are_asked_for_again_when_the_api_server_is_busy() -> None:
-    # given an API server that is busy when it is asked for rights, or lets nobody ask
-    cluster, error = FakeCluster(), Busy("cannot ask: 503", hint="try again")
-    cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
-    asked(cluster, kind="Lifecycle")
-
-    def fails(*arguments: Any) -> bool:
-        raise error
-
-    may, cluster.may = cluster.may, fails  # type: ignore[method-assign]
-    with pytest.raises(Busy):
-        act(cluster, LIFECYCLE, {"Lifecycle": "tester"})
-    # expect nothing to be refused for that
-    cluster.may = may  # type: ignore[method-assign]
-    assert act(cluster, LIFECYCLE, {"Lifecycle": "tester"})["phase"] == "Preparing"
-    # and an operator that may not even look for accounts to say so
-    cluster, find = FakeCluster(), FakeCluster.find
-
-    def forbidden(resource: Resource, namespace: str, name: str) -> Any:
-        if resource is ACCOUNTS:
-            raise Unreachable(
-                "Kubernetes does not let us read tester",
-                hint="give the right to get serviceaccounts",
-            )
-        return find(cluster, resource, namespace, name)
-
-    cluster.find = forbidden  # type: ignore[method-assign]
-    asked(cluster, kind="Lifecycle")
-    state = act(cluster, LIFECYCLE, {"Lifecycle": "tester"})
-    assert state["failure"] == "refused" and "get serviceaccounts" in state["remedy"]
-
-
-def test_a_benchmark_that_acts_on_no_cluster_gets_no_token() -> None:
-    cluster = FakeCluster()
-    asked(cluster, kind="Validation")
-    act(cluster, KINDS["Validation"], {"Validation": "tester"})
-    pod = cluster.objects["jobs", "one-worker"]["spec"]["template"]["spec"]
-    assert "serviceAccountName" not in pod and pod["automountServiceAccountToken"] is False
-    # and one that scales a Deployment needs what validate needs
-    validation = benchmark.read(
-        {"kind": "Validation", "spec": {"deployment": "bench-sleep-worker"}}
-    )
-    assert {*map(str, accounts.rights(validation))} >= {
-        "patch deployments.apps",
-        "get services/proxy",
-    }
-    queueing = validation.kind.tasks(validation.spec, ExecutionSite({}))[0].argv
-    assert (
-        queueing[queueing.index("--client") + 1] == "svc/bench-sleep-client"
-        and "--local" not in queueing
-    )
 
 
 def test_19_every_result_says_on_what_it_was_measured() -> None:

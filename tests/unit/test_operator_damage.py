@@ -113,11 +113,11 @@ def test_a_removed_start_of_measuring_is_written_again() -> None:
     ]
 
 
-def test_the_job_set_is_deleted_also_when_its_note_is_lost() -> None:
+def test_the_pod_group_is_deleted_also_when_its_note_is_lost() -> None:
     cluster = queued()
     damage(cluster, "one-peers", {})
     assert until_ended(cluster)["failure"] == "interrupted"
-    assert ("jobsets", "one") not in cluster.objects
+    assert ("podgroups", "one") not in cluster.objects
 
 
 def test_a_benchmark_with_unreadable_spec_and_peers_ends_and_leaves_no_objects() -> None:
@@ -195,7 +195,7 @@ def test_a_gang_that_is_damaged_while_it_measures_keeps_no_place_in_the_queue() 
     cluster.delete(CONFIG_MAPS, "ns", "one-result")
     damage(cluster, "one-peers", {"data": {}})
     assert until_ended(cluster)["failure"] == "interrupted"
-    assert ("jobsets", "one") not in cluster.objects
+    assert ("podgroups", "one") not in cluster.objects
 
 
 @pytest.mark.parametrize("phase", ["Running", "Failed"])

@@ -23,72 +23,46 @@ from scaletest.operator import benchmark_reconciler, status
 from scaletest.operator.queueing import turn_of
 from tests.unit.fake_cluster import FakeCluster, Killed, asked, look, settings, until_ended
 
-KUEUE = {"gang": "kueue", "queueName": "team"}
+VOLCANO = {"gang": "volcano"}
+WAITS = "waits until Volcano has room for all 2 pods"
 
 
-def queued() -> FakeCluster:
-    """A cluster in which a benchmark waits in a queue of Kueue."""
+def queued(*, ready: bool = True) -> FakeCluster:
+    """A cluster in which a benchmark waits for Volcano. ready: whether its servers get ready."""
     cluster = FakeCluster()
-    asked(cluster, **KUEUE)
+    cluster.ready = ready
+    asked(cluster, **VOLCANO)
     look(cluster)
     return cluster
 
 
 def admit(cluster: FakeCluster, name: str = "one") -> None:
-    """What Kueue does, and then JobSet."""
-    job_set = cluster.objects["jobsets", name]
-    job_set["spec"]["suspend"] = False
-    resumed = {
-        "type": "Suspended",
-        "status": "False",
+    """What Volcano does when it has a node for each pod."""
+    scheduled = {
+        "type": "Scheduled",
+        "status": "True",
         "lastTransitionTime": status.stamp(cluster.now),
     }
-    job_set["status"] = {"conditions": [resumed]}
-    for job in job_set["spec"]["replicatedJobs"]:
-        body = {"metadata": {"name": f"{name}-{job['name']}-0"}, "spec": job["template"]["spec"]}
-        if cluster.create(JOBS, "ns", body):
-            cluster.made.pop()
+    cluster.objects["podgroups", name]["status"] = {"phase": "Running", "conditions": [scheduled]}
 
 
-def drop_jobs(cluster: FakeCluster) -> None:
-    """What the garbage collector does when the JobSet is gone."""
-    if ("jobsets", "one") not in cluster.objects:
-        for plural, name in list(cluster.objects):
-            if plural in ("jobs", "pods"):
-                del cluster.objects[plural, name]
-
-
-def test_kueue_gets_one_job_set_with_all_parts() -> None:
-    pingpong = benchmark.read({"kind": "MPIPingPong", "spec": KUEUE})
-    ((resource, job_set),) = gang_scheduling.manifests_of(pingpong, {"uid": "u"}, "image")
-    assert (resource, job_set["kind"], job_set["spec"]["suspend"]) == (
-        gang_scheduling.JOBSETS,
-        "JobSet",
-        True,
-    )
-    assert job_set["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
-    jobs = {row["name"]: row["template"]["spec"] for row in job_set["spec"]["replicatedJobs"]}
-    assert {role: job["completions"] for role, job in jobs.items()} == {"worker": 2, "master": 1}
-    # the measuring part alone waits for the others
-    waits = {role: job["template"]["spec"].get("initContainers", []) for role, job in jobs.items()}
-    assert [row["name"] for row in waits["master"]] == ["wait"] and waits["worker"] == []
-    assert waits["master"][0]["securityContext"]["allowPrivilegeEscalation"] is False
+def withdraw(cluster: FakeCluster) -> None:
+    """What Volcano does to a gang whose place another one takes."""
+    cluster.objects["podgroups", "one"]["status"] = {"phase": "Pending"}
 
 
 def test_volcano_gets_a_group_of_all_pods() -> None:
     pingpong = benchmark.read(
         {"kind": "MPIPingPong", "spec": {"gang": "volcano", "queueName": "fast"}}
     )
-    (resource, group), *jobs = gang_scheduling.manifests_of(pingpong, {"uid": "u"}, "image")
-    assert (resource, group["spec"]) == (
-        gang_scheduling.POD_GROUPS,
-        {"minMember": 3, "queue": "fast"},
-    )
-    assert [job["metadata"]["name"] for _, job in jobs] == [
+    group = gang_scheduling.pod_group(pingpong, {"uid": "u"})
+    assert group["spec"] == {"minMember": 3, "queue": "fast"}
+    jobs = gang_scheduling.jobs(pingpong, {"uid": "u"}, "image")
+    assert [job["metadata"]["name"] for job in jobs] == [
         f"{pingpong.name}-worker",
         f"{pingpong.name}-master",
     ]
-    for _, job in jobs:
+    for job in jobs:
         template = job["spec"]["template"]
         assert template["spec"]["schedulerName"] == "volcano"
         assert template["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1m"}}
@@ -96,28 +70,28 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
             template["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
             == group["metadata"]["name"]
         )
+    # the measuring part alone waits for the others
+    waits = [job["spec"]["template"]["spec"].get("initContainers", []) for job in jobs]
+    assert waits[0] == [] and [row["name"] for row in waits[1]] == ["wait"]
+    assert waits[1][0]["securityContext"]["allowPrivilegeEscalation"] is False
 
 
 def test_without_a_gang_no_object_of_gang_scheduling_is_created() -> None:
     cluster = FakeCluster()
     asked(cluster)
     assert until_ended(cluster)["phase"] == "Completed"
-    assert not [change for change in cluster.made if change.startswith(("jobsets", "podgroups"))]
+    assert not [change for change in cluster.made if change.startswith("podgroups")]
 
 
 def test_a_queue_is_waited_for_longer_than_pods_are() -> None:
     cluster = queued()
     cluster.now += manifests.START_S + 1
     state = look(cluster)
-    assert (state["phase"], state["message"]) == (
-        "Pending",
-        "waits in queue team until all parts are admitted; Kueue's Workload says why",
-    )
+    assert (state["phase"], state["message"]) == ("Pending", WAITS)
     assert "startedAt" not in state
     # when it is admitted; expect it measured, and all of it gone
     admit(cluster)
     assert until_ended(cluster)["phase"] == "Completed"
-    drop_jobs(cluster)
     assert {plural for plural, _ in cluster.objects} == {
         "iperfs",
         "configmaps",
@@ -129,13 +103,13 @@ def test_17_a_queue_that_admits_nothing_is_waited_for_until_a_deadline() -> None
     cluster = queued()
     cluster.now += gang_scheduling.ADMIT_S + 1
     state = until_ended(cluster)
-    assert state["failure"] == "timed_out" and "queue team" in state["message"]
+    assert state["failure"] == "timed_out" and WAITS in state["message"]
 
 
 def test_parts_that_are_admitted_have_the_usual_time_to_start() -> None:
-    cluster = queued()
+    # given parts that are placed late, and do not get ready
+    cluster = queued(ready=False)
     cluster.now += 10 * manifests.START_S
-    cluster.ready = False
     admit(cluster)
     assert look(cluster)["phase"] == "Preparing"
     cluster.now += manifests.START_S + 1
@@ -143,20 +117,19 @@ def test_parts_that_are_admitted_have_the_usual_time_to_start() -> None:
 
 
 @pytest.mark.parametrize("running", [False, True])
-def test_a_gang_suspended_while_it_measures_is_not_measured_again(running: bool) -> None:
-    # given one whose parts run, when Kueue takes its place away
-    cluster = queued()
-    cluster.ready = running
+def test_a_gang_evicted_while_it_measures_is_not_measured_again(running: bool) -> None:
+    # given one whose parts run, when Volcano takes its place away
+    cluster = queued(ready=running)
     admit(cluster)
     cluster.logs.clear()
     look(cluster)
     look(cluster)
-    cluster.objects["jobsets", "one"]["spec"]["suspend"] = True
+    withdraw(cluster)
     for (plural, name), document in list(cluster.objects.items()):
         if plural == "pods":
             del cluster.objects[plural, name]
         if plural == "jobs":
-            document["status"] = {"conditions": [{"type": "Suspended", "status": "True"}]}
+            document["status"] = {"conditions": [{"type": "Failed", "status": "True"}]}
     state = until_ended(cluster)
     assert (state["phase"], state["failure"]) == ("Failed", "interrupted")
 
@@ -166,7 +139,7 @@ def test_a_gang_is_measured_once_though_the_operator_is_killed_after_any_request
     fatal: int,
 ) -> None:
     cluster = FakeCluster()
-    asked(cluster, **KUEUE)
+    asked(cluster, **VOLCANO)
     cluster.fatal = fatal
 
     def measured() -> Mapping[str, Any]:
@@ -174,7 +147,7 @@ def test_a_gang_is_measured_once_though_the_operator_is_killed_after_any_request
             state = look(cluster)
             if state.get("phase") in ("Completed", "Failed"):
                 return state
-            if ("jobsets", "one") in cluster.objects:
+            if ("podgroups", "one") in cluster.objects:
                 before = cluster.requests, cluster.fatal
                 cluster.fatal = 0
                 admit(cluster)
@@ -184,36 +157,27 @@ def test_a_gang_is_measured_once_though_the_operator_is_killed_after_any_request
     with pytest.raises(Killed):
         measured()
     assert measured()["phase"] == "Completed"
-    assert cluster.made.count("jobsets/one") == 1
+    assert cluster.made.count("podgroups/one") == 1
 
 
 def test_volcano_says_why_it_waits() -> None:
-    cluster = FakeCluster()
-    asked(cluster, gang="volcano")
-    look(cluster)
-    group = cluster.objects["podgroups", "one"]
+    cluster = queued()
     why = {"type": "Unschedulable", "status": "True", "message": "2/2 tasks unschedulable"}
+    group = cluster.objects["podgroups", "one"]
     group["status"] = {"phase": "Pending", "conditions": [why]}
     state = look(cluster)
-    assert state["phase"] == "Pending" and "all 2 pods: 2/2 tasks unschedulable" in state["message"]
+    assert (state["phase"], state["message"]) == ("Pending", f"{WAITS}: 2/2 tasks unschedulable")
+    # a group that runs is admitted, whatever its conditions say
     group = cluster.objects["podgroups", "one"]
     group["status"] = {"phase": "Running"}
     assert until_ended(cluster)["phase"] == "Completed"
-    assert {plural for plural, _ in cluster.objects} == {"iperfs", "configmaps", "leases"}
 
 
-@pytest.mark.parametrize(
-    ("spec", "missing"),
-    [
-        (KUEUE, "needs Kueue and JobSet"),
-        ({"gang": "volcano"}, "needs Volcano"),
-    ],
-)
 @pytest.mark.parametrize(
     "error", [Missing("cannot make it: there is none"), Unreachable("Kubernetes does not let us")]
 )
-def test_a_cluster_without_gang_scheduling_refuses_a_gang_at_once(
-    spec: dict[str, str], missing: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+def test_a_cluster_without_volcano_refuses_a_gang_at_once(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a cluster without the definitions, or an operator without the rights
     cluster, create_object = FakeCluster(), FakeCluster.create
@@ -221,29 +185,29 @@ def test_a_cluster_without_gang_scheduling_refuses_a_gang_at_once(
     def create(
         self: FakeCluster, resource: Resource, namespace: str, body: Document
     ) -> Document | None:
-        if resource in (gang_scheduling.JOBSETS, gang_scheduling.POD_GROUPS):
+        if resource is gang_scheduling.POD_GROUPS:
             raise error
         return create_object(self, resource, namespace, body)
 
     monkeypatch.setattr(FakeCluster, "create", create)
-    asked(cluster, **spec)
+    asked(cluster, **VOLCANO)
     # expect that two looks are enough
     look(cluster)
     state = look(cluster)
     assert (state["phase"], state["failure"]) == ("Failed", "refused")
-    assert missing in state["message"] and "operator.gang" in state["remedy"]
+    assert "needs Volcano" in state["message"] and "operator.volcano" in state["remedy"]
 
 
-def test_a_kind_without_servers_is_admitted_by_a_queue() -> None:
+def test_a_kind_without_servers_waits_for_its_admission() -> None:
     cluster = FakeCluster()
     kind = KINDS["PyTorch"]
-    asked(cluster, kind="PyTorch", model="resnet50", **KUEUE)
+    asked(cluster, kind="PyTorch", model="resnet50", **VOLCANO)
     benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
-    job = cluster.objects["jobsets", "one"]["spec"]["replicatedJobs"]
+    (job,) = (document for (plural, _), document in cluster.objects.items() if plural == "jobs")
     # it begins when it is its turn, which may be long after it is admitted
-    (wait,) = job[0]["template"]["spec"]["template"]["spec"]["initContainers"]
-    assert len(job) == 1 and manifests.MEASURING in wait["command"][-1]
-    # nothing is measured before its pod is there
+    (wait,) = job["spec"]["template"]["spec"]["initContainers"]
+    assert manifests.MEASURING in wait["command"][-1]
+    # nothing is measured before it has its place
     benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     assert manifests.MEASURING not in cluster.objects["configmaps", "one-peers"]["data"]
     admit(cluster)
@@ -254,9 +218,7 @@ def test_a_kind_without_servers_is_admitted_by_a_queue() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {"gang": "kueue"},
         {"queueName": "team"},
-        {"gang": "jobset"},
         {"gang": "slurm"},
         {"queueLimit": 60},
     ],
@@ -308,13 +270,13 @@ def test_a_gang_admitted_while_another_measures_is_measured_next() -> None:
     # and to have the usual time to start from its turn on
     cluster.delete(JOBS, "ns", "two-client")
     assert until_ended(cluster, "two")["failure"] == "interrupted"
-    cluster.logs["one-client-0-0"] = frame(
+    cluster.logs["one-client-0"] = frame(
         BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"bandwidth": 5e9})
     )
     assert until_ended(cluster)["phase"] == "Completed"
 
 
-def test_a_gang_suspended_before_its_turn_is_queued_again() -> None:
+def test_a_gang_evicted_before_its_turn_is_queued_again() -> None:
     cluster = queued()
     cluster.now += gang_scheduling.AT_ONCE_S + 1
     look(cluster)
@@ -323,24 +285,14 @@ def test_a_gang_suspended_before_its_turn_is_queued_again() -> None:
     assert look(cluster, "two")["phase"] == "Preparing"
     admit(cluster)
     assert look(cluster)["message"] == benchmark_reconciler.ADMITTED
-    cluster.objects["jobsets", "one"]["spec"]["suspend"] = True
+    withdraw(cluster)
     state = look(cluster)
-    assert (state["phase"], state["message"]) == (
-        "Pending",
-        "waits in queue team until all parts are admitted; Kueue's Workload says why",
-    )
-
-
-def test_a_full_queue_is_named_and_where_its_reason_stands() -> None:
-    message = look(queued())["message"]
-    assert message == (
-        "waits in queue team until all parts are admitted; Kueue's Workload says why"
-    )
+    assert (state["phase"], state["message"]) == ("Pending", WAITS)
 
 
 def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
     cluster = FakeCluster()
-    asked(cluster, **KUEUE, queueLimit=60)
+    asked(cluster, **VOLCANO, queueLimit=60)
     look(cluster)
     cluster.now += 61
     state = until_ended(cluster)
@@ -350,7 +302,7 @@ def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
     )
 
 
-@pytest.mark.parametrize("spec", [KUEUE, {}])
+@pytest.mark.parametrize("spec", [VOLCANO, {}])
 def test_servers_that_are_admitted_wait_for_their_turn(
     spec: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -374,19 +326,15 @@ def test_servers_that_are_admitted_wait_for_their_turn(
             pod_main._site(pingpong, tmp_path, tmp_path)
 
 
-@pytest.mark.parametrize("queue", [KUEUE, {"gang": "volcano"}])
-def test_the_deadline_of_a_job_includes_the_wait_in_its_queue(queue: dict[str, str]) -> None:
+def test_the_deadline_of_a_job_includes_the_wait_in_its_queue() -> None:
     # given a queue that is waited for for a week
     week = 7 * 24 * 3600
-    pingpong = benchmark.read({"kind": "MPIPingPong", "spec": {**queue, "queueLimit": week}})
+    pingpong = benchmark.read({"kind": "MPIPingPong", "spec": {**VOLCANO, "queueLimit": week}})
     # then its Jobs, which run while Volcano has no place for their pods, last longer
-    (_, first), *rest = gang_scheduling.manifests_of(pingpong, {"uid": "u"}, "image")
-    jobs = [job["spec"] for _, job in rest] or [
-        row["template"]["spec"] for row in first["spec"]["replicatedJobs"]
-    ]
-    assert len(jobs) == 2 and all(
-        job["activeDeadlineSeconds"] > week + pingpong.limit_s for job in jobs
-    )
+    jobs = gang_scheduling.jobs(pingpong, {"uid": "u"}, "image")
+    assert len(jobs) == 2
+    for job in jobs:
+        assert job["spec"]["activeDeadlineSeconds"] > week + pingpong.limit_s
 
 
 @pytest.mark.parametrize("fatal", range(1, 60, 2))
@@ -394,7 +342,7 @@ def test_killed_after_any_request_two_in_queues_are_measured_one_at_a_time(fatal
     # given two that are admitted together, after others could have measured
     cluster = FakeCluster()
     for name in ("one", "two"):
-        asked(cluster, name, **KUEUE)
+        asked(cluster, name, **VOLCANO)
 
     def tried(name: str) -> None:
         try:

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.benchmarks import manifests, pod_status
+from scaletest.benchmarks import manifests
 from scaletest.benchmarks.operator_executor import RUN, OperatorExecutor
 from scaletest.benchmarks.owned_objects import stored
-from scaletest.cluster.objects import CONFIG_MAPS, EVENTS, PODS
+from scaletest.cluster.objects import CONFIG_MAPS, PODS
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.registry import KINDS
-from scaletest.operator import benchmark_reconciler, status
+from scaletest.operator import benchmark_reconciler
 from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_ended
-from tests.unit.test_operator_gang import admit, queued
+from tests.unit.test_operator_gang import WAITS, admit, queued
 
 
 def leave_a_pod(cluster: FakeCluster, role: str, phase: str = "Running") -> None:
@@ -102,7 +102,7 @@ def test_a_queued_benchmark_cannot_be_paused_and_a_paused_one_keeps_nobody_waiti
     cluster = queued()
     cluster.objects["iperfs", "one"]["spec"]["paused"] = True
     # expect it to go on when they are
-    assert "queue team" in look(cluster)["message"]
+    assert look(cluster)["message"] == WAITS
     admit(cluster)
     assert until_ended(cluster)["phase"] == "Completed"
     # and one that had the lock, and was paused before anything was made, to give it back
@@ -113,32 +113,6 @@ def test_a_queued_benchmark_cannot_be_paused_and_a_paused_one_keeps_nobody_waiti
     )
     assert look(cluster, "two")["message"] == benchmark_reconciler.PAUSED
     assert cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] == ""
-
-
-def test_a_job_that_was_suspended_has_its_time_to_make_pods() -> None:
-    # given one that was admitted after an hour, when a quota is still used by who is leaving
-    cluster = queued()
-    made_at, cluster.runs = status.stamp(cluster.now), False
-    cluster.now += 3600
-    admit(cluster)
-    message = 'Error creating: pods "x" is forbidden: exceeded quota: gpus'
-    for name in ("one-server-0", "one-client-0"):
-        job = cluster.objects["jobs", name]
-        job["metadata"]["creationTimestamp"], job["status"] = (
-            made_at,
-            {"startTime": status.stamp(cluster.now)},
-        )
-        event = {
-            "metadata": {"name": name},
-            "involvedObject": {"uid": job["metadata"]["uid"]},
-            "message": message,
-        }
-        cluster.put(EVENTS, event)
-    # expect it to be waited for as long as for any other
-    state = look(cluster)
-    assert (state["phase"], state["message"]) == ("Preparing", message)
-    cluster.now += pod_status.QUOTA_S + 1
-    assert until_ended(cluster)["failure"] == "refused"
 
 
 def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
@@ -212,13 +186,13 @@ def test_every_kind_has_its_image_or_that_of_benchmarks(image: str, expected: st
     assert manifests.image_of(KINDS["IPerf"], image) == image
 
 
-def test_the_job_set_is_deleted_also_when_the_spec_was_changed() -> None:
+def test_the_pod_group_is_deleted_also_when_the_spec_was_changed() -> None:
     # given parts that were admitted together, and a spec that was changed since
     cluster = queued()
     admit(cluster)
     cluster.objects["iperfs", "one"]["spec"] = {}
     cluster.objects["iperfs", "one"]["metadata"]["generation"] += 1
-    # expect the JobSet to go with the rest
+    # expect the PodGroup to go with the rest
     for _ in range(9):
         if (
             benchmark_reconciler.reconcile(KINDS["IPerf"], cluster, "ns", "one", settings(cluster))
@@ -226,4 +200,4 @@ def test_the_job_set_is_deleted_also_when_the_spec_was_changed() -> None:
         ):
             break
     assert cluster.objects["iperfs", "one"]["status"]["phase"] == "Completed"
-    assert ("jobsets", "one") not in cluster.objects
+    assert ("podgroups", "one") not in cluster.objects

@@ -13,15 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from scaletest.cluster import rights
-from scaletest.cluster.objects import ACCOUNTS, Resource
-from scaletest.kinds import benchmark
+from scaletest.cluster.objects import Resource
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.registry import GROUP, KINDS
-from scaletest.operator import accounts, benchmark_reconciler
+from scaletest.operator import benchmark_reconciler
 from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, settings
 from tests.unit.test_operator_gang import admit
 
@@ -47,7 +45,7 @@ def role(file: str, kind: str, name: str) -> Rights:
     (text,) = [
         text for text in documents if f"\nkind: {kind}\n" in text and f"\n  name: {name}\n" in text
     ]
-    return granted(text.partition("\nrules:\n")[2].partition("$gang :=")[0])
+    return granted(text.partition("\nrules:\n")[2].partition("if $operator.volcano")[0])
 
 
 def granted(rules: str) -> Rights:
@@ -91,8 +89,6 @@ class Recording(FakeCluster):
         if name == "log":
             # a log is read of a pod that was looked at before
             self.used |= {("", "pods", "get"), ("", "pods/log", "get")}
-        elif name == "may":
-            self.used.add(("authorization.k8s.io", "localsubjectaccessreviews", "create"))
         elif name in ("find", "list", "create", "delete", "patch"):
             return partial(self._asked, name, attribute)
         return attribute
@@ -124,10 +120,8 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
             cluster.logs[pod] = frame(
                 BenchmarkResult(name, BenchmarkPhase.COMPLETED, started_s=1.0, finished_s=2.0)
             )
-        if ("jobsets", name) in cluster.objects:
-            admit(cluster, name)
         if ("podgroups", name) in cluster.objects:
-            cluster.objects["podgroups", name]["status"] = {"phase": "Running"}
+            admit(cluster, name)
         status: Mapping[str, Any] = cluster.objects[plural, name].get("status", {})
         if status.get("phase") in ("Completed", "Failed"):
             break
@@ -138,12 +132,9 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
 
 
 def everything(cluster: FakeCluster) -> None:
-    """Every kind measured, a set, Jobs whose pods are refused, and accounts that are looked at."""
-    cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
-    acting = {"Validation": {"deployment": "theirs"}, "Lifecycle": {}}
+    """Every kind measured, a set, and Jobs whose pods are refused."""
     for kind in KINDS:
-        more = {"serviceAccountName": "tester", **acting[kind]} if kind in acting else {}
-        measured_and_deleted(cluster, kind, kind.lower(), **more)
+        measured_and_deleted(cluster, kind, kind.lower())
     measured_and_deleted(
         cluster, "Fio", "disk", volumeClaimTemplate={"accessModes": ["ReadWriteMany"]}
     )
@@ -170,24 +161,12 @@ def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
     assert documented("operator.md", "## Rights of the operator") == allowed
 
 
-@pytest.mark.parametrize(
-    ("name", "holder", "more"),
-    [
-        ("kueue", "jobsets", {"queueName": "team"}),
-        ("volcano", "podgroups", {}),
-    ],
-)
-def test_gang_scheduling_has_its_own_rights_in_the_chart(
-    name: str, holder: str, more: dict[str, str]
-) -> None:
+def test_gang_scheduling_has_its_own_rights_in_the_chart() -> None:
     cluster = Recording()
-    measured_and_deleted(cluster, "MPIPingPong", "one", gang=name, **more)
-    assert f"{holder}/one" in cluster.made
-    text = (TEMPLATES / "operator.yaml").read_text("utf-8").partition("$gang :=")[2]
-    blocks = re.findall(r"\{\{- if ([^}]*) \}\}\n(.*?)\{\{- end \}\}", text, re.DOTALL)
-    allowed = set().union(
-        *(granted(rules) for condition, rules in blocks if f'has "{name}" $gang' in condition)
-    )
+    measured_and_deleted(cluster, "MPIPingPong", "one", gang="volcano")
+    assert "podgroups/one" in cluster.made
+    rules = (TEMPLATES / "operator.yaml").read_text("utf-8").partition("if $operator.volcano")[2]
+    allowed = granted(rules.partition("{{- end }}")[0])
     plain = role("operator.yaml", "{{ .kind }}", "{{ .name }}")
     assert cluster.used - plain == allowed
 
@@ -206,16 +185,6 @@ def test_a_validation_may_do_what_is_declared_and_nothing_else() -> None:
     assert allowed == declared(needed) == documented("kubernetes.md", "## Rights")
     everywhere = role("rbac.yaml", "ClusterRole", "{{ .Release.Namespace }}-{{ $name }}-read")
     assert everywhere == declared((*rights.CAPACITY, *rights.SLICES, *rights.CLASSES))
-
-
-def test_a_lifecycle_may_do_what_its_plain_workloads_need() -> None:
-    allowed = role("operator.yaml", "Role", "{{ $fullname }}-lifecycle")
-    needed: Rights = set()
-    for name in ("job", "indexed-job", "deployment", "statefulset", "pod"):
-        needed |= declared(
-            accounts.rights(benchmark.read({"kind": "Lifecycle", "spec": {"workloadType": name}}))
-        )
-    assert allowed == needed
 
 
 def test_the_exporter_may_only_write_deletion_costs() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.kinds import openfoam
-from scaletest.kinds.kind import BenchmarkFailed, Failure
+from scaletest.kinds.kind import BenchmarkFailed
 from tests.unit.tool_outputs import (
     BOTH,
     CSV_STREAMS,
@@ -195,48 +195,6 @@ def test_an_answer_of_pytorch_to_another_question_is_refused(text: str, message:
     assert message in refused("PyTorch", {}, text).message
 
 
-# -- scaletest itself
-# --------------------------------------------------------------------------------------------------
-
-
-def validation(verdict: str = "PASS", workers: int = 4) -> str:
-    steps = [{"workers": workers, "throughput_per_s": 3.0, "efficiency": 0.5}]
-    return json.dumps(
-        {"kind": "validation", "verdict": {"kind": verdict, "reason": "why"}, "steps": steps}
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "failure"),
-    [
-        (validation("FAIL"), 0, Failure.BAD_OUTPUT),
-        (validation("PASS"), 3, Failure.BAD_OUTPUT),
-        (validation("PASS", 2), 0, Failure.INTERRUPTED),
-        (validation("FAIL", 2), 3, Failure.EXIT),
-        (validation() * 2, 0, Failure.BAD_OUTPUT),
-    ],
-)
-def test_a_validation_that_did_not_reach_its_limit_gives_no_number(
-    text: str, code: int, failure: Failure
-) -> None:
-    assert parse("Validation", {}, validation()).headlines["throughput"] == 3
-    with pytest.raises(BenchmarkFailed) as error:
-        parse("Validation", {}, text, code=code)
-    assert error.value.failure is failure
-
-
-def test_a_lifecycle_of_another_number_of_workloads_gives_no_number() -> None:
-    report = {
-        "kind": "lifecycle",
-        "verdict": {"kind": "PASS"},
-        "throughput": {"per_s": 7.5},
-        "steps": [],
-    }
-    text = json.dumps({**report, "books": {"planned": 10}})
-    assert parse("Lifecycle", {}, text).headlines == {"podsPerSecond": 7.5}
-    assert "10 workloads instead of 20" in refused("Lifecycle", {"numWorkloads": 20}, text).message
-
-
 # -- every tool that writes JSON
 # --------------------------------------------------------------------------------------------------
 
@@ -274,7 +232,6 @@ WHOLE: list[tuple[str, dict[str, Any], str]] = [
     ("OpenFOAM", {"numProcs": 2}, openfoam_log()),
     ("PyTorch", {}, json.dumps({"figures": FIGURES}, indent=0) + "\n"),
     ("PyTorch", {}, TORCHBENCH),
-    ("Validation", {}, json.dumps(json.loads(validation()), indent=0)),
 ]
 
 

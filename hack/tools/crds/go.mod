@@ -8,7 +8,4 @@ require github.com/kedacore/keda/v2 v2.20.2
 require github.com/prometheus-operator/prometheus-operator v0.85.0
 
 // gang scheduling, into a file of its own
-require (
-	sigs.k8s.io/jobset v0.10.1
-	volcano.sh/volcano v1.10.0
-)
+require volcano.sh/volcano v1.10.0

@@ -375,8 +375,7 @@ class LifecycleProgress:
 
     def __str__(self) -> str:
         """In one line."""
-        planned = f" of {self.planned}" if self.planned else ""
-        parts = [f"{self.submitted}{planned} submitted"]
+        parts = [f"{self.submitted} of {self.planned} submitted"]
         parts += [f"{self.fates[fate]} {fate}" for fate in Fate if self.fates.get(fate)]
         if self.rejected:
             parts.append(f"{self.rejected} rejected")
@@ -393,7 +392,7 @@ def fate(timeline: WorkloadTimeline, until: str) -> Fate:
     workload = timeline.workload
     if until in timeline.passed and not (until == "finished" and workload.failed):
         return Fate.MEASURED
-    # of an observed workload perhaps only the pods are known
+    # where the object itself was never seen, its pods tell
     pods = list(workload.pods.values()) if not workload.seen else []
     if workload.failed or (pods and all(pod.failed for pod in pods)):
         return Fate.FAILED
@@ -417,7 +416,9 @@ def books(
     until: str,
     planned: int = 0,
 ) -> Books:
-    """The counts of a run; without submissions (observing) all known workloads are submitted."""
+    """The counts of a run; where submissions are not on record, all known workloads count as
+    submitted.
+    """
     by_name = {timeline.workload.name: timeline for timeline in timelines}
     submitted = {submission.name: submission for submission in submissions}
     rejected = [submission for submission in submitted.values() if not submission.accepted]

@@ -171,8 +171,8 @@ def _incomplete(books: Books, until: str) -> Ground | None:
     if not books.submitted:
         return Ground(
             Rank.OPEN,
-            "no workload was submitted or observed",
-            "look at the selector or the output folder",
+            "no workload was submitted",
+            "look into the output folder, or submit again",
         )
     if books.not_tried:
         return Ground(

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import scaletest
 from hack.kubernetes import ControlPlane
 from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.settings import has_ipv6
@@ -25,7 +24,6 @@ from tests.conftest import eventually, missing
 OPERATOR = "bench-scaletest-operator"
 # Its image has 800 MB: that alone takes as long as the tests of benchmarks
 OPENFOAM = os.environ.get("SCALETEST_TEST_OPENFOAM")
-SLEEP_S = 4
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,17 +33,8 @@ def home(real: ControlPlane, images: Callable[..., list[Path]]) -> str:
     """
     real.node.load(images("benchmarks", *(["openfoam"] if OPENFOAM else [])))
     name = restricted(real)
-    wanted = "operator.enabled=true,operator.everywhere=true,operator.lifecycle=true"
-    wanted += ",exporter.enabled=false"
-    # requests so long that whatever a busy machine adds to each is little
-    line = [
-        "--set",
-        wanted,
-        "--set-string",
-        f"queues.sleep.client.arguments={{{SLEEP_S}}}",
-        "--wait",
-        "--timeout=180s",
-    ]
+    wanted = "operator.enabled=true,operator.everywhere=true,exporter.enabled=false"
+    line = ["--set", wanted, "--wait", "--timeout=180s"]
     done = Helm(real, helm_program())("install", "bench", str(CHART), "-n", name, *line)
     assert done.stderr == ""
     assert "created by hand" in done.stdout
@@ -332,53 +321,3 @@ def test_a_benchmark_refused_by_pod_security_fails_with_the_message_of_the_api_s
     status = ended(real, namespace, "iperfs")
     assert (status["phase"], status["failure"]) == ("Failed", "refused")
     assert "violates PodSecurity" in status["message"] and "hostNetwork=true" in status["message"]
-
-
-@pytest.mark.timeout(900)
-def test_validations_and_lifecycles_run_with_the_service_accounts_of_the_chart(
-    real: ControlPlane, home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # given a validation of the release's workers, a run of Jobs, and one whose account may do
-    # nothing
-    image = f"scaletest-benchmarks:{scaletest.__version__}"
-    deployment = "bench-scaletest-sleep-worker"
-    # eleven requests of each worker: enough for a verdict, too few to see a neighbour's work in
-    plan = {"limit": 2, "scale": 1.2, "seconds": SLEEP_S, "stepTime": 40, "deployment": deployment}
-    ask(real, home, "Validation", "workers", plan)
-    jobs = {"numWorkloads": 6, "runSeconds": 1, "workloadImage": image}
-    ask(real, home, "Lifecycle", "jobs", jobs)
-    ask(real, home, "Lifecycle", "nobody", {**jobs, "serviceAccountName": "default"})
-    rows = ("validations", "lifecycles")
-
-    def over() -> bool:
-        phases = [
-            row.get("status", {}).get("phase") for kind in rows for row in get(real, home, kind)
-        ]
-        return all(phase in ("Completed", "Failed") for phase in phases)
-
-    eventually(over, 600)
-    (validation,) = get(real, home, "validations")
-    done, refused = (row["status"] for row in get(real, home, "lifecycles"))
-    # expect the workers scaled, and found to scale
-    assert validation["status"]["phase"] == "Completed", validation["status"]
-    monkeypatch.setenv("KUBECONFIG", str(real.kubeconfig))
-    document = stored(Documents(connect()), home, "workers", validation["metadata"]["uid"])
-    assert document is not None and document.result["verdict"]["kind"] == "PASS", document
-    assert [step["workers"] for step in document.result["steps"]] == [1, 2]
-    scaled = [
-        event["message"]
-        for event in get(real, home, "events")
-        if event["reason"] == "ScalingReplicaSet"
-    ]
-    assert any(f"{deployment}-" in line and "to 2" in line for line in scaled), scaled
-    # and six Jobs run and gone again, and nothing done by who may not
-    assert done["phase"] == "Completed" and "medianTime" in done["headlines"], done
-    assert not [
-        job
-        for job in get(real, home, "jobs")
-        if "scaletest/run" in job["metadata"].get("labels", {})
-    ]
-    assert (refused["failure"], "create jobs.batch" in refused["message"]) == (
-        "refused",
-        True,
-    ), refused
