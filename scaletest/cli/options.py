@@ -21,7 +21,6 @@ from click.core import ParameterSource
 
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, confirm, echo
-from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
@@ -240,17 +239,6 @@ def preset(text: str) -> Callable[[F], F]:
     names = list(PRESETS)
     return click.option(
         "--preset", type=click.Choice(["", *names]), default="", metavar="|".join(names), help=text
-    )
-
-
-def device_metrics_url(text: str) -> Callable[[F], F]:
-    """--device-metrics-url, with this help."""
-
-    def checked(_context: click.Context, _option: click.Parameter, value: str) -> str:
-        return value and checks.http_url(value, "--device-metrics-url", credentials=False)
-
-    return click.option(
-        "--device-metrics-url", default="", metavar="URL", callback=checked, help=text
     )
 
 

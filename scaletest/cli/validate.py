@@ -209,11 +209,6 @@ from scaletest.validation.options import ValidationPlace
     is_flag=True,
     help="Do not let local workers sample where requests spend their time.",
 )
-@heading("Devices")
-@shared.device_metrics_url(
-    "Let local workers also read their devices from an exporter of Prometheus"
-    " metrics at this address."
-)
 @heading("Run")
 @click.option(
     "--run-dir",

@@ -123,10 +123,6 @@ from workers.runtime import Serving, Settings
     help="Do not add the arguments of requests to those of the program.",
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
-@heading("Devices")
-@shared.device_metrics_url(
-    "Also read this node's devices from an exporter of Prometheus metrics at this address."
-)
 @heading("Program")
 @click.option(
     "--allow-commands",

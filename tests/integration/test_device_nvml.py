@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hack.compiler import NoCompiler, shared_library
-from scaletest.system.devices.metrics import AGAIN_S
 from scaletest.system.devices.reader import DeviceReader
+from scaletest.system.devices.readings import AGAIN_S
 from tests.conftest import missing
 from tests.unit.test_device_reader import Time
 

@@ -11,8 +11,8 @@ import pytest
 
 from scaletest.model.measurement import DEVICE, FIGURES
 from scaletest.system.devices.cards import CardSource, parse_levels
-from scaletest.system.devices.metrics import AGAIN_S
 from scaletest.system.devices.reader import DeviceReader
+from scaletest.system.devices.readings import AGAIN_S, pci_address
 
 SAMPLES = Path(__file__).parent / "samples" / "devices"
 I915, XE, AMD = (
@@ -236,6 +236,19 @@ def test_without_devices_it_looks_again_rarely(
         assert reader.read() == ({}, {})
         time.now_s += 1.0
     assert len(looks) == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("00000000:31:00.0", "0000:31:00.0"),
+        ("0000:3A:00.1", "0000:3a:00.1"),
+        ("10000:01:00.0", "10000:01:00.0"),
+        ("gpu-1", "gpu-1"),
+    ],
+)
+def test_addresses_are_written_as_sysfs_does(written: str, address: str) -> None:
+    assert pci_address(written) == address
 
 
 def test_a_failing_source_gives_one_warning_and_is_left_out(

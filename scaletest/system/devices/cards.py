@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scaletest.system import proc
-from scaletest.system.devices.metrics import AGAIN_S, DeviceNames, DeviceReading, Figures
+from scaletest.system.devices.readings import AGAIN_S, DeviceNames, DeviceReading, Figures
 
 SYSFS, HWMON = "sysfs", "hwmon"
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")

@@ -14,9 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from scaletest.system.devices.metrics import (
+from scaletest.system.devices.readings import (
     AGAIN_S,
-    NO_LIMIT,
     DeviceNames,
     DeviceReading,
     Figures,
@@ -27,6 +26,8 @@ NVML = "NVML"
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
 _NODES = ("nvidiactl", "dxg")
 _MILLI, _PERCENT = 1e-3, 1e-2
+# Reasons for a lower clock that are none of a limit: idle, a clock that somebody chose, a display.
+_NO_LIMIT = 0x1 | 0x2 | 0x100
 
 Read = Callable[[ModuleType, Any], Figures]
 
@@ -166,7 +167,7 @@ def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
         reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
     except pynvml.NVMLError_FunctionNotFound:
         reasons = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-    return {"throttled": float(bool(reasons & ~NO_LIMIT))}
+    return {"throttled": float(bool(reasons & ~_NO_LIMIT))}
 
 
 def _figure(name: str, unit: float, ask: Callable[[ModuleType, Any], float]) -> Read:

@@ -7,14 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from scaletest.system.devices.cards import CardSource
-from scaletest.system.devices.metrics import (
-    DeviceNames,
-    DeviceReading,
-    ExporterSource,
-    Figures,
-    Tell,
-)
 from scaletest.system.devices.nvml import NvmlSource
+from scaletest.system.devices.readings import DeviceNames, DeviceReading, Figures, Tell
 
 # A node's sample holds 64 resources in all.
 MOST_DEVICES = 32
@@ -26,24 +20,20 @@ class DeviceReader:
     def __init__(
         self,
         tell: Tell = lambda _key, _text: None,
-        url: str = "",
         paths: Callable[[], Mapping[str, str]] = dict,
         root: Path = Path("/"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """tell: hears of what is wrong, of each matter once: a key and a text. url: of an exporter
-        of device metrics.
+        """tell: hears of what is wrong, of each matter once: a key and a text.
 
         paths: PCI address -> path, as this worker's replies say it. root: of sys and dev.
         """
         self._tell = tell = _once(tell)
         names = DeviceNames(paths)
-        self._sources: list[CardSource | NvmlSource | ExporterSource] = [
+        self._sources: list[CardSource | NvmlSource] = [
             CardSource(names, root, clock),
             NvmlSource(names, tell, root / "dev", clock),
         ]
-        if url:
-            self._sources.append(ExporterSource(url, names, tell, clock))
         self._energy_j: dict[str, float] = {}
 
     def read(self) -> tuple[dict[str, Figures], dict[str, str]]:
