@@ -56,7 +56,6 @@ BAD = [
     (("autoscale", "simulate", "--rule", "demand:target=nan"), "target is nan"),
     (("autoscale", "simulate", "--rule", "demand:target=x"), "'x' is no target"),
     (("autoscale", "simulate", "--run", "nope"), "there is no run 'nope'"),
-    (("cluster", "deletion-cost", "--rate", "0"), "rate is 0.0"),
     (("lifecycle", "compare", LONG, LONG), "File name too long"),
     (("saturate", "--url", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
     (("saturate", "-f", "broken", "--dry-run"), "broken is not valid YAML"),

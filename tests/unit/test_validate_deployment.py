@@ -59,6 +59,7 @@ class Played:
             pods=lambda: [
                 PodState(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)
             ],
+            placed=lambda: self.replicas,
             trouble=lambda: "",
         )
 
