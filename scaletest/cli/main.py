@@ -37,7 +37,7 @@ COMMANDS = {
     "client": ("client", "Generate load, steer it, and watch it on a page."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "bench": ("bench", "Run network, storage and compute benchmarks, alone or as sweeps."),
-    "media": ("media", "Make test media, describe files, list devices."),
+    "devices": ("devices", "List the devices that workers would find here."),
     "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
     "lifecycle": ("lifecycle", "Measure how fast a cluster brings workloads up."),
     "operator": ("operator", "Run benchmarks that are Kubernetes objects."),
@@ -138,7 +138,7 @@ class ScaletestGroup(LazyGroup):
         "Plan": ("size", "autoscale"),
         "Queues": ("queue", "worker", "client", "exporter"),
         "Kubernetes": ("cluster", "operator"),
-        "Set up": ("config", "media", "completion", "help", "version"),
+        "Set up": ("config", "devices", "completion", "help", "version"),
     }
 
 

@@ -48,8 +48,6 @@ BAD = [
         "holds no benchmark.json",
     ),
     (("validate", "--local", "--dry-run", "-f", "empty"), "empty is empty"),
-    (("media", "make", "--folder", "empty"), "empty cannot be made"),
-    (("media", "make", "--folder", "empty/below"), "empty/below cannot be made"),
     (("autoscale", "simulate", "--rate", "0/min"), "rate is 0.0"),
     (("autoscale", "simulate", "--rate", "60"), "--rate: '60' is no rate with its unit"),
     (("autoscale", "simulate", "--variation", "nan"), "variation is nan"),

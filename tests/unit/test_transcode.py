@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.kinds.media import container, make_arguments, read_probe, refusal
+from scaletest.kinds.media import container, refusal
 from scaletest.kinds.transcode import (
     Acceleration,
     EncodedOutput,
@@ -347,35 +347,6 @@ def test_a_container_gets_the_command_that_extracts_it() -> None:
     text = refusal("/data/video.mp4", b"\0\0\0\x20ftypisom", "h265")
     assert "ffmpeg -i /data/video.mp4 -an -c:v copy /data/video.h265" in text
     assert refusal("v.h265", b"\0\0\0\x01\x40", "h265") == ""
-
-
-@pytest.mark.parametrize(
-    "change", [{"codec": "mp3"}, {"width": 63}, {"height": 65}, {"frames": 0}, {"rate": 0}], ids=str
-)
-def test_impossible_media_are_refused(change: dict[str, object]) -> None:
-    options = {
-        "codec": "h264",
-        "folder": "x",
-        "width": 64,
-        "height": 64,
-        "frames": 5,
-        "rate": 25,
-    } | change
-    with pytest.raises(InvalidValue):
-        make_arguments(**options)  # type: ignore[arg-type]
-
-
-def test_a_file_without_video_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="has no video"):
-        read_probe("a.txt", '{"streams": [], "format": {}}', b"")
-
-
-@given(st.text(max_size=200))
-def test_any_probe_answer_is_read_or_refused(text: str) -> None:
-    try:
-        read_probe("a", text, b"")
-    except InvalidValue:
-        pass
 
 
 @pytest.mark.parametrize(
