@@ -150,7 +150,7 @@ def test_records_fit(record: Record) -> None:
 def test_measurements_and_environments_fit() -> None:
     checked(json.loads(Measurement(2, 1, 0.5, 3, "precise").to_json()), "measurement")
     checked(environment(["scaletest", "redis://u:p@h"], "/dev/null"), "environment")
-    sample = NodeSample("n", "w", 1.5, 1.0, {"device:0": {"busy": 0.5}}, {"device:0": "NVML"})
+    sample = NodeSample("n", "w", 1.5, 1.0, {"device:0": {"busy": 0.5}})
     checked(json.loads(sample.to_json()), "node-sample")
 
 

@@ -1,24 +1,17 @@
-"""What the sources of device figures have in common: readings, and the names of devices."""
+"""What the sources of device figures have in common: figures, and the names of devices."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 # How often to look for devices that were not there before.
 AGAIN_S = 60.0
+# Of one device, as `model.measurement.FIGURES` names them.
 Figures = dict[str, float]
 # Hears of what is wrong, a key and a text; the same key may come again.
 Tell = Callable[[str, str], None]
 _PCI = re.compile(r"([0-9a-f]{4,}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
-
-
-class DeviceReading(NamedTuple):
-    """A device's figures, as `model.measurement.FIGURES` names them, and where they come from."""
-
-    figures: Figures
-    sources: list[str]
 
 
 class DeviceNames:
