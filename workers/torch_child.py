@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 from scaletest.kinds.torch import UNAVAILABLE, TorchWork, from_words
@@ -119,11 +118,6 @@ class Child:
             return {"figures": {**session.run(work), "torch_device": session.device}}
         except LookupError as error:
             return {"error": str(error), "no_device": True}
-        except AttributeError as error:
-            self._forget()
-            if not _lacks(error):
-                raise
-            return {"error": f"PyTorch {torch.__version__}: {error}", "unavailable": True}
         except NotImplementedError as error:
             self._forget()
             return {"error": str(error).strip().splitlines()[0], "unavailable": True}
@@ -150,11 +144,6 @@ class Child:
         self._session = self._like = None
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-
-
-def _lacks(error: AttributeError) -> bool:
-    """Whether PyTorch lacks the name; otherwise the error is a bug of ours."""
-    return isinstance(error.obj, ModuleType) and error.obj.__name__.partition(".")[0] == "torch"
 
 
 if __name__ == "__main__":

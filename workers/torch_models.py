@@ -16,8 +16,8 @@ from torch import Tensor, nn
 CLASSES = 1000
 VOCABULARY = 32000
 WIDTH, LAYERS, HEADS = 512, 8, 8
-# Sides of an image and of a matrix, and tokens of a text.
-IMAGE_SIDE, MATRIX_SIDE, TOKENS = 224, 1024, 32
+# Side of an image, and tokens of a text.
+IMAGE_SIDE, TOKENS = 224, 32
 
 
 def alexnet() -> nn.Module:
@@ -139,30 +139,13 @@ class Llama(nn.Module):
         return self.head(self.norm(x)[:, -1])
 
 
-class Product(nn.Module):
-    """A matrix times a matrix that stays."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.other = nn.Parameter(torch.randn(MATRIX_SIDE, MATRIX_SIDE))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """x: batch, side, side."""
-        return x @ self.other
-
-
 def build(name: str) -> nn.Module:
     """The model of that name, on the CPU."""
     if name == "llama" and not hasattr(nn, "RMSNorm"):
         raise NotImplementedError(
             f"llama needs PyTorch 2.4 or newer, and this is {torch.__version__}"
         )
-    builders: dict[str, Any] = {
-        "alexnet": alexnet,
-        "resnet50": resnet50,
-        "llama": Llama,
-        "matmul": Product,
-    }
+    builders: dict[str, Any] = {"alexnet": alexnet, "resnet50": resnet50, "llama": Llama}
     return builders[name]()
 
 
@@ -170,6 +153,4 @@ def sample(name: str, batch: int) -> Tensor:
     """Random input of that model."""
     if name == "llama":
         return torch.randint(0, VOCABULARY, (batch, TOKENS))
-    if name == "matmul":
-        return torch.randn(batch, MATRIX_SIDE, MATRIX_SIDE)
     return torch.randn(batch, 3, IMAGE_SIDE, IMAGE_SIDE)

@@ -7,7 +7,6 @@ throughput follows a known law, which a validation must recover.
 from __future__ import annotations
 
 import argparse
-import math
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ from scaletest.model import checks
 from scaletest.model.declared import Count, Document, Positive, Seconds
 from scaletest.model.errors import InvalidValue
 
-# Largest drift of speed in a second: no real device warms up faster.
-MOST_DRIFT = 0.1
 Share = typing.Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -48,9 +45,8 @@ class FakeWork(Document):
 
     seconds: on the device alone. jitter: standard deviation, relative to seconds. failure_rate:
     share of runs, from 0 to 1. memory_mib: memory during the run; a run that does not fit into
-    device_memory_mib with the others fails. drift: relative change of speed in each second
-    since the first run. activity: percent of the device that the run keeps busy.
-    metrics: where a worker serves them, as ADDR:PORT; "" for nowhere.
+    device_memory_mib with the others fails. activity: percent of the device that the run keeps
+    busy. metrics: where a worker serves them, as ADDR:PORT; "" for nowhere.
     """
 
     seconds: Seconds = 1.0
@@ -59,15 +55,8 @@ class FakeWork(Document):
     memory_mib: typing.Annotated[Count, Meta(title="memory")] = 0
     device_memory_mib: typing.Annotated[Positive, Meta(title="device memory")] = 16384
     law: SharingLaw = SharingLaw()
-    drift: typing.Annotated[float, Meta(ge=-MOST_DRIFT, le=MOST_DRIFT, title="drift a second")] = (
-        0.0
-    )
     activity: typing.Annotated[float, Meta(ge=0, le=100)] = 98.0
     metrics: str = ""
-
-    def speed(self, runs: int, at_s: float) -> float:
-        """Speed of each of `runs`, at_s seconds after the first run; 1: alone and at the start."""
-        return self.law.speed(runs) * math.exp(self.drift * at_s)
 
 
 def from_words(arguments: Sequence[str]) -> FakeWork:
@@ -75,7 +64,7 @@ def from_words(arguments: Sequence[str]) -> FakeWork:
     options: dict[str, dict[str, typing.Any]] = {
         **{
             name: {"type": float}
-            for name in ("--seconds", "--jitter", "--failure-rate", "--drift", "--activity")
+            for name in ("--seconds", "--jitter", "--failure-rate", "--activity")
         },
         "--memory": {"type": int, "dest": "memory_mib"},
         "--device-memory": {"type": int, "dest": "device_memory_mib"},

@@ -47,8 +47,8 @@ class PyTorchSpec(CommonSpec):
     device: str = spec_field("cpu", "Device that computes.", choices=("cpu", "cuda"))
     model: str = spec_field(
         "resnet50",
-        "Model; llama and matmul for inference only.",
-        choices=("alexnet", "resnet50", "llama", "matmul"),
+        "Model; llama for inference only.",
+        choices=("alexnet", "resnet50", "llama"),
     )
     benchmark_type: str = spec_field("eval", "Training or inference.", choices=("train", "eval"))
     input_batch_size: int = spec_field(
@@ -61,7 +61,7 @@ class PyTorchSpec(CommonSpec):
         super().__post_init__()
         checks.refuse(
             (
-                self.benchmark_type == "train" and self.model in ("llama", "matmul"),
+                self.benchmark_type == "train" and self.model == "llama",
                 f"{self.model} is for inference only",
                 "use benchmarkType eval, or another model",
             )
@@ -132,7 +132,7 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         headlines["gpuMemory"] = parsing.positive(figures, "gpu_peak_mib") * 2**20
     return ToolMeasurement(
         headlines,
-        {"figures": dict(figures), "gpuCount": gpus(spec), **({"time": times} if times else {})},
+        {"figures": dict(figures), **({"time": times} if times else {})},
         notes=(NOT_TORCHBENCH,),
     )
 
@@ -167,15 +167,6 @@ def absent(spec: PyTorchSpec) -> dict[str, str]:
         ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else (),
         f"device {spec.device} uses no GPU",
     )
-
-
-def gpus(spec: PyTorchSpec) -> int:
-    """Number of GPUs in the limits."""
-    limits = spec.resources.get("limits")
-    if not isinstance(limits, Mapping):
-        return 0
-    counts = [str(count) for name, count in limits.items() if "gpu" in str(name)]
-    return sum(int(count) for count in counts if count.isdigit())
 
 
 KIND = Kind(

@@ -2,8 +2,8 @@
 
 Imports no torch.
 
-Models and fields are those of kube-perftest's PyTorch benchmark, which follows TorchBench, and a
-plain matrix product. Weights and inputs are random, since only speed is measured.
+Models and fields are those of kube-perftest's PyTorch benchmark, which follows TorchBench. Weights
+and inputs are random, since only speed is measured.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ class Model(StrEnum):
     ALEXNET = "alexnet"
     RESNET50 = "resnet50"
     LLAMA = "llama"
-    MATMUL = "matmul"
 
 
 # The child's exit code when PyTorch cannot be loaded, as EX_UNAVAILABLE of sysexits.h.
@@ -46,10 +45,10 @@ class TorchWork:
     """The work of one request.
 
     device: auto uses CUDA if there is a device. batch: samples in a batch; a sample is an
-    image, a text, or a product of two matrices. batches: in one request.
+    image or a text. batches: in one request.
     """
 
-    model: Model = Model.MATMUL
+    model: Model = Model.RESNET50
     train: bool = False
     device: str = "auto"
     batch: Annotated[int, Meta(ge=1, le=1_000_000)] = 64
@@ -59,7 +58,7 @@ class TorchWork:
         declared.check(self)
         refuse(
             (
-                self.train and self.model in (Model.LLAMA, Model.MATMUL),
+                self.train and self.model is Model.LLAMA,
                 f"{self.model} is not for training",
                 "give --mode eval, or another --model",
             ),

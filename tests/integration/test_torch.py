@@ -16,7 +16,6 @@ from tests.conftest import call, wait_for
 from tests.unit.valid import checked
 
 ARGUMENTS = {
-    "matmul": ("--model", "matmul"),
     "alexnet": ("--model", "alexnet"),
     "alexnet-train": ("--model", "alexnet", "--mode", "train"),
     "resnet50": ("--model", "resnet50"),
@@ -59,7 +58,7 @@ def test_samples_per_second_come_out_of_a_validation(tmp_path: Path) -> None:
         "--max-step",
         "30",
     )
-    arguments = ("torch", *ARGUMENTS["matmul"], *TINY)
+    arguments = ("torch", *ARGUMENTS["alexnet"], *TINY)
     done = call(*line, "--run-dir", str(tmp_path / "run"), "--format", "json", "--", *arguments)
     (step,) = checked(json.loads(done.stdout))["steps"]
     assert step["work"]["samples"]["per_s"] == pytest.approx(4 * step["throughput_per_s"])

@@ -164,13 +164,3 @@ def test_metrics_of_all_runs_of_a_machine_are_served(
     assert f"scaletest_fakedev_memory_used_bytes{labels} 1.048576e+07\n" in text
     assert f"scaletest_fakedev_memory_bytes{labels} " in text
     assert caplog.text.count(f"metrics are not served on {address}") == 1
-
-
-def test_a_device_that_drifts_gets_slower_every_second() -> None:
-    work = from_words(("--seconds", "1", "--drift", "-0.001", "--law", "amdahl:1"))
-    assert work.speed(1, 0.0) == 1.0
-    assert work.speed(2, 0.0) == 0.5
-    assert work.speed(1, 100.0) == pytest.approx(0.905, abs=0.001)
-    for wrong in ("1", "nan", "x"):
-        with pytest.raises(InvalidValue):
-            from_words(("--drift", wrong))

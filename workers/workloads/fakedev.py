@@ -114,12 +114,11 @@ class FakeDevice:
 
     def _work(self, work: FakeWork, limit_s: float, place: Path) -> Result:
         left = max(0.0, work.seconds * self._chance.gauss(1.0, work.jitter))
-        first = _first_run(folder())
         began = before = cleaned = time.monotonic()
         shared = 0.0
         while left > 0:
             runs = max(1, sum(1 for _ in place.iterdir()))
-            speed = work.speed(runs, before - first)
+            speed = work.law.speed(runs)
             if self._interrupt.wait(min(LOOK_S, left / speed)):
                 raise Interrupted
             now = time.monotonic()
@@ -154,22 +153,6 @@ def _present(root: Path, use: DeviceUse) -> Iterator[Path]:
             yield place
         finally:
             path.unlink(missing_ok=True)
-
-
-def _first_run(root: Path) -> float:
-    """When this folder's first run began, on the clock that all processes here share."""
-    path = root / ".first"
-    with path.open("a+", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        text = file.read()
-        if not text:
-            text = repr(time.monotonic())
-            file.write(text)
-    try:
-        return min(time.monotonic(), float(text))
-    except ValueError as error:
-        raise InvalidValue(f"{path} holds no time", hint="remove it") from error
 
 
 def uses(place: Path) -> list[DeviceUse]:
