@@ -20,13 +20,12 @@ import re
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, NoDevice
-from scaletest.model.presets import Preset, preset
+from scaletest.model.presets import POLICIES, Preset, preset
 from scaletest.model.workload import Device
 from scaletest.system import proc
 
@@ -207,19 +206,6 @@ def _read(file: Path) -> str:
 DEVICE_VARIABLE = "SCALETEST_DEVICE"
 
 
-class Policy(StrEnum):
-    """Which device a worker gets a slot of."""
-
-    FIRST = "first"
-    BALANCED = "balanced"
-    PACKED = "packed"
-
-    @property
-    def preference(self) -> int:
-        """The broker's number of the policy: first free 0, least used -1, most used 1."""
-        return {Policy.FIRST: 0, Policy.BALANCED: -1, Policy.PACKED: 1}[self]
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
     """Which devices, and how they are shared.
@@ -233,7 +219,7 @@ class DeviceOptions:
     device_glob: str = ""
     device_index: int | None = None
     preset: str = ""
-    device_policy: str = Policy.BALANCED.value
+    device_policy: str = "balanced"
     per_device: int = 1
 
     def __post_init__(self) -> None:
@@ -243,7 +229,7 @@ class DeviceOptions:
             raise InvalidValue(
                 f"workers per device are {self.per_device}", hint="give a number from 1"
             )
-        checks.one_of(self.device_policy, Policy, "device policy")
+        checks.one_of(self.device_policy, POLICIES, "device policy")
         if self.preset:
             preset(self.preset)
 
@@ -365,7 +351,7 @@ class DeviceChooser:
         claimed = self._leases.claim(
             [device.id for device in devices],
             self._options.per_device,
-            Policy(self._options.device_policy).preference,
+            POLICIES[self._options.device_policy],
         )
         if claimed is None:
             raise NoneFree(len(devices), self._options.per_device)

@@ -19,7 +19,7 @@ from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.record import effective_limit
 from scaletest.model.texts import SECONDS, in_base_units
 from scaletest.system.wake import Wake
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree
 from workers.workloads import registry
 from workers.workloads.base import SUCCEEDED, PreparedWorkload, Result, failed
 from workers.workloads.making import DEFAULT_KILL_GRACE_S, Making, ProgramOptions
@@ -82,7 +82,7 @@ class Settings:
                 device_glob=text("DEVICE_GLOB"),
                 device_index=int(number("DEVICE_INDEX", 0)) if text("DEVICE_INDEX") else None,
                 preset=text("PRESET"),
-                device_policy=text("DEVICE_POLICY") or Policy.BALANCED.value,
+                device_policy=text("DEVICE_POLICY") or "balanced",
                 per_device=int(number("PER_DEVICE", 1)),
             ),
             program=ProgramOptions(

@@ -16,7 +16,7 @@ from scaletest.model.presets import PRESETS, preset
 from scaletest.model.workload import Device
 from scaletest.system.wake import Wake
 from workers import devices
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy, by_number, identify
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, by_number, identify
 from workers.runtime import Runtime, Settings
 
 # a device node that every Linux has, and that every user may open
@@ -229,7 +229,7 @@ def test_a_held_slot_costs_no_call(tmp_path: Path) -> None:
     assert first.device.path.endswith("renderD129")
     assert first.info()["slot"] == "0"
     assert all(chooser.choose() == first for _ in range(10))
-    assert (leases.claims, leases.preferences) == (1, [Policy.PACKED.preference])
+    assert (leases.claims, leases.preferences) == (1, [1])
 
 
 def test_a_lost_slot_is_asked_for_again(tmp_path: Path) -> None:
