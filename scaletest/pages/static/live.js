@@ -9,8 +9,8 @@
   const GONE = 404;
   const shown = new WeakMap();
   const freshness = document.getElementById("freshness");
-  // a command waits with its end for the open pages of its run, which it tells apart by this name
-  const headers = { "X-Page": Math.random().toString(36).slice(2) };
+  // a command waits with its end for the open pages of its run
+  const headers = { "X-Page": "open" };
 
   const refresh = async () => {
     const response = await fetch(location.href, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
@@ -91,13 +91,9 @@
     }
   };
 
-  const showsEnd = () => document.querySelector("[data-ended]") !== null;
-
   const live = async () => {
-    const showedEnd = showsEnd();
     if (!document.hidden && document.querySelector("[data-live]") !== null) await update();
-    // asking again at once says that the end is shown
-    setTimeout(live, showsEnd() && !showedEnd ? 0 : EVERY_MS);
+    setTimeout(live, EVERY_MS);
   };
   setTimeout(live, EVERY_MS);
 })();

@@ -29,7 +29,6 @@ from scaletest.render.contents import (
     ThresholdLine,
     Trend,
 )
-from scaletest.render.encoding import HeadOutline
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
 from scaletest.render.svg import Chart, interval_bar
@@ -74,13 +73,17 @@ def render(report: Report, links: Pairs = ()) -> str:
     )
 
 
-def contents(head: Head | HeadOutline, sections: Sequence[Section]) -> Markup:
+def contents(head: Head, sections: Sequence[Section]) -> Markup:
     """Verdict, facts, warnings and sections, for a page with a frame of its own and the rules of
     `style_below`.
     """
     template = environment().get_template("report.html")
-    lines = getattr(head, "thresholds", ())
-    shown = {"head": head, "thresholds": _thresholds(lines), "sections": sections, "is_live": True}
+    shown = {
+        "head": head,
+        "thresholds": _thresholds(head.thresholds),
+        "sections": sections,
+        "is_live": True,
+    }
     return Markup("".join(template.blocks["contents"](template.new_context(shown))))
 
 
