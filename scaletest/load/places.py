@@ -50,10 +50,9 @@ class PlaceCount:
 class LoadTally:
     """Both tables. Not safe for several threads at once."""
 
-    def __init__(self, begin_s: float = 0.0) -> None:
-        """begin_s: when the load began, in seconds since the epoch."""
+    def __init__(self) -> None:
         self._places: dict[RequestPlace, PlaceCount] = {}
-        self._failures = FailureTally(begin_s, most=FAILURES)
+        self._failures = FailureTally(most=FAILURES)
         self.other_succeeded = self.other_failed = 0
 
     def succeeded(self, reply: Reply) -> None:
@@ -72,9 +71,9 @@ class LoadTally:
         """Counts by place, sorted by name."""
         return tuple(replace(self._places[key]) for key in sorted(self._places))
 
-    def failures(self, now_s: float) -> tuple[FailureGroup, ...]:
-        """Groups of failures until now, the most frequent first."""
-        return self._failures.groups(now_s)
+    def failures(self) -> tuple[FailureGroup, ...]:
+        """Groups of failures, the most frequent first."""
+        return self._failures.groups()
 
     @property
     def other_failures(self) -> int:

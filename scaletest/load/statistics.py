@@ -232,7 +232,7 @@ class Statistics:
         self._points: deque[SeriesPoint] = deque(maxlen=MOST_POINTS)
         # before the last reset, since then until this second, and in this second
         self._before, self._since, self._now = _Counts(), _Counts(), _Counts()
-        self._tally = LoadTally(self._epoch_s)
+        self._tally = LoadTally()
         self._first_at: float | None = None
         # of this second: the most that was in flight, None before a turn of the loop, and asked for
         self._in_flight: int | None = None
@@ -298,7 +298,7 @@ class Statistics:
             self._changes.append(LoadChange(self._epoch_s + now, "reset", 0.0, 0.0))
             self._before = self._before.plus(self._since).plus(self._now)
             self._since = _Counts()
-            self._tally = LoadTally(self._epoch_s + now)
+            self._tally = LoadTally()
             self._points.clear()
             self._generation += 1
             self._begin_second(self._second)
@@ -322,7 +322,7 @@ class Statistics:
             tables: dict[str, Any] = {
                 "places": self._tally.places(),
                 "other_places": (self._tally.other_succeeded, self._tally.other_failed),
-                "failures": self._tally.failures(self._epoch_s + now),
+                "failures": self._tally.failures(),
                 "other_failures": self._tally.other_failures,
                 "record_seq": self._record_seq,
                 "first_record_seq": self._record_seq - len(self._records) + 1,

@@ -11,16 +11,16 @@ from flask.typing import ResponseReturnValue
 from scaletest.broker.failures import failure_groups
 from scaletest.broker.lookup import RequestState
 from scaletest.broker.snapshot import QueueSnapshot
+from scaletest.model import histogram
 from scaletest.model.checks import QUEUE_NAME, REQUEST_ID
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, page_of, printable
-from scaletest.render.spark import spark
 from scaletest.ui import rows
-from scaletest.ui.durations import Durations
 from scaletest.ui.reading import Reading, reader
 
 PAGE_WORKERS = 200
 MOST_ROWS = 200
+SHARES = {"median": 0.5, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 # The queue's accounts, and what its other counters mean.
 BOOKS = ("submitted", "succeeded", "failed", "timed_out", "client_gone", "purged")
 OTHERS = {
@@ -75,7 +75,8 @@ def _queue_page(reading: Reading, name: str) -> str:
         row=row,
         books=[(word, snapshot.counter(word)) for word in BOOKS],
         others=[(word, snapshot.counter(word), text) for word, text in OTHERS.items()],
-        times=_times(snapshot),
+        times=_times(row),
+        shares=SHARES,
         failures=failed,
         groups=failure_groups(failed),
         workers=workers[(page - 1) * PAGE_WORKERS : page * PAGE_WORKERS],
@@ -84,17 +85,25 @@ def _queue_page(reading: Reading, name: str) -> str:
         pages=pages,
         devices=rows.device_rows([snapshot], samples),
         nodes=rows.node_rows(samples, snapshot.at_s),
-        spark=spark,
         most=MOST_ROWS,
         commands=_commands(snapshot),
     )
 
 
-def _times(snapshot: QueueSnapshot) -> list[Durations]:
-    return [
-        Durations("wait", "Wait in the queue", snapshot.wait),
-        Durations("run", "Run", snapshot.run),
-    ]
+def _times(row: rows.QueueRow) -> list[tuple[str, int, list[float | None]]]:
+    """Return the times of requests that ended: how many, their mean and percentiles in seconds, and
+    the longest of the last minute.
+    """
+    times = []
+    for name, counts, longest_s in (
+        ("Wait in the queue", row.queue.wait, row.window.max_wait_s),
+        ("Run", row.queue.run, row.window.max_run_s),
+    ):
+        total = sum(counts.values())
+        mean_s = histogram.total_s(counts) / total if total else None
+        percentiles_s = [histogram.quantile(counts, share) for share in SHARES.values()]
+        times.append((name, total, [mean_s, *percentiles_s, longest_s]))
+    return times
 
 
 def _commands(snapshot: QueueSnapshot) -> list[tuple[str, str]]:

@@ -14,11 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.broker.lookup import RequestState, RqState
-from scaletest.model import histogram
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.ui import rows
 from scaletest.ui.app import make_app
-from scaletest.ui.durations import Durations, round_times
 from scaletest.ui.overview import MOST_ROWS
 from scaletest.ui.queue import PAGE_WORKERS
 from scaletest.ui.sources import Sources
@@ -170,7 +168,6 @@ def test_a_url_that_cannot_be_read_is_refused_at_the_start() -> None:
 def test_the_page_of_a_queue_has_its_times_failures_nodes_and_books() -> None:
     html = page(under_load(), "/queues/media")
     assert "Wait in the queue 234" in part(html, "times")
-    assert html.count('class="chart"') == 2
     failures = part(html, "failures")
     oldest = "[AVHWDeviceContext @ 0x55d0c006] Failed to initialise VAAPI"
     assert f"{oldest} 7 " in failures
@@ -331,36 +328,6 @@ def test_links_stay_below_a_prefix() -> None:
         assert all(link.startswith("/lab/") for link in links)
 
 
-def test_a_histogram_of_durations_has_every_request_once() -> None:
-    counts = {histogram.bucket(0.5): 3, histogram.bucket(0.51): 2, histogram.bucket(40.0): 1}
-    times = Durations("run", "Run", counts)
-    tops = [mark.points[1][1] for mark in times.chart().marks]
-    assert sum(tops) == times.total == 6
-    assert times.percentiles_s["median"] == pytest.approx(0.505, rel=0.03)
-    assert "of 1 request" not in times.chart().svg()
-
-
-@given(
-    st.dictionaries(
-        st.integers(0, histogram.LAST_BUCKET), st.integers(0, 10**9), min_size=1
-    ).filter(lambda counts: any(counts.values()))
-)
-def test_any_counts_give_a_chart(counts: dict[int, int]) -> None:
-    times = Durations("wait", "Wait", counts)
-    chart = times.chart()
-    assert sum(mark.points[1][1] for mark in chart.marks) == times.total
-    assert chart.x.low < chart.x.high
-    assert all(chart.x.low <= mark.points[0][0] < chart.x.high for mark in chart.marks)
-    assert tags(str(chart.svg()))
-
-
-def test_marks_of_times_are_round_and_few() -> None:
-    assert round_times(0.09, 1.1) == pytest.approx([0.1, 0.2, 0.5, 1.0])
-    assert round_times(1e-3, 20.0) == pytest.approx([1e-3, 1e-2, 1e-1, 1.0, 10.0])
-    # near each other, finer ones stand between
-    assert round_times(0.25, 1.0) == pytest.approx([0.3, 0.5, 0.7, 1.0])
-
-
 def test_failures_that_are_alike_are_a_row_with_the_text_of_the_oldest() -> None:
     elsewhere = [failure(number, node="node-2") for number in range(20, 23)]
     reader = under_load()
@@ -368,10 +335,10 @@ def test_failures_that_are_alike_are_a_row_with_the_text_of_the_oldest() -> None
     html = page(reader, "/queues/media")
     groups = re.findall(r'<tr data-key="failed exit 3 .*?</tr>', html, re.DOTALL)
     alike, single = map(text_of, groups)
-    assert "0x55d0c016] Failed to initialise VAAPI 10 10 failures, at most" in alike
+    assert "0x55d0c016] Failed to initialise VAAPI 10 " in alike
     assert "node-1 (7) and node-2 (3)" in alike
     assert "renderD128 of node-1 (7) and renderD128 of node-2 (3)" in alike
-    assert single.startswith("no space left on device 1 1 failure")
+    assert single.startswith("no space left on device 1 ")
     html = page(replace(reader, failed=[]), "/queues/media")
     assert "No request has failed." in part(html, "failures")
 

@@ -27,7 +27,6 @@ from scaletest.render.contents import (
     Share,
     Table,
     ThresholdLine,
-    Trend,
 )
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
@@ -156,7 +155,6 @@ def environment() -> Environment:
     )
     templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
-    templates.tests["trend"] = lambda cell: isinstance(cell, Trend)
     templates.filters["bar"] = lambda share: interval_bar(share.part, share.interval)
     templates.filters["anchor"] = anchor
     templates.filters["block"] = lambda block: BLOCKS[type(block)]
