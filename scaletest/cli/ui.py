@@ -19,7 +19,7 @@ from scaletest.http.server import Server
 from scaletest.pages.security import HEADERS
 from scaletest.runs.places import default_root, opened
 from scaletest.ui.app import make_app
-from scaletest.ui.live import let_pages_see_the_end
+from scaletest.ui.live import open_pages
 from scaletest.ui.reading import THREADS
 from scaletest.ui.runs import fill
 from scaletest.ui.sources import Sources, remedy
@@ -118,6 +118,7 @@ def command(
         else:
             # the command closes it when its run has ended
             sys.stdin.read()
-            let_pages_see_the_end(app)
+            with app.app_context():
+                open_pages().wait_for_the_end()
     finally:
         server.close()

@@ -23,7 +23,7 @@ from scaletest.http.server import bind, url_of
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.system.children import Guard, end_all, python_module
-from scaletest.ui.live import SEEN_S
+from scaletest.ui.live import LONGEST_S
 
 # So long a command waits for its page before it measures, and when it has ended: a process of low
 # priority needs that on a busy machine.
@@ -94,7 +94,7 @@ class RunPage:
         assert process.stdin is not None
         process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(SEEN_S + END_S)
+            process.wait(LONGEST_S + END_S)
 
     def _environment(self) -> dict[str, str]:
         """This process's environment. Which Redis the page shows is the command's to say; its URL

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 from urllib.parse import quote
 
-from flask import Flask, Response, current_app, g, make_response, redirect, render_template, request
+from flask import Response, g, make_response, redirect, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from scaletest.model.errors import ScaletestError, Unreachable
@@ -26,16 +26,18 @@ from scaletest.runs.folder import PROGRESS, RunFolder
 from scaletest.ui.reading import reader
 from scaletest.ui.reports import cache, folder_of, in_sentences, stamps_of
 from scaletest.ui.runs import PATIENCE_S, index
-from scaletest.ui.sources import sources
+from scaletest.ui.sources import of_application, sources
 
 # The report so far takes at most this part of a processor's time.
 REPORT_REST = 10.0
 MOST_PROGRESS_BYTES = 128 * 1024
 NOTHING = Markup("")
 RUNNING, ENDED, INTERRUPTED = "running", "ended", "interrupted"
-# An open page asks every two seconds: within this time it has seen the end of its run.
-SEEN_S = 5.0
-ASKED_S = "LIVE_PAGE_ASKED_S"
+# An open page asks every two seconds; one that did not for so long is closed, or hidden. A page
+# that was just loaded has not asked again yet, and no script may be there to do so.
+SILENT_S, LOADED_S = 6.0, 3.0
+# So long pages are served after the run of their command at most.
+LONGEST_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,25 @@ class LiveRun:
         return ": ".join(filter(None, (run_type, title)))
 
 
+@dataclass(slots=True)
+class OpenPages:
+    """What the open pages of runs have asked for."""
+
+    silent_s: float = 0.0  # when they are all silent, if none asks until then
+    ends: int = 0  # how often they were told of the end of a run
+
+    def wait_for_the_end(self) -> None:
+        """Wait until a page asks again after it was told of the end: then it shows that."""
+        until_s = time.monotonic() + LONGEST_S
+        while self.ends < 2 and time.monotonic() < min(until_s, self.silent_s):
+            time.sleep(0.1)
+
+
+def open_pages() -> OpenPages:
+    """The open pages of this application."""
+    return of_application("open pages", OpenPages)
+
+
 def live() -> AnyResponse:
     """The run in progress where there is one; else a list of them."""
     runs, problem = in_progress()
@@ -82,8 +103,9 @@ def live() -> AnyResponse:
 
 def live_run(name: str) -> Response:
     """A run in progress; also one that has just ended."""
-    if "X-Page" in request.headers:  # from the script of an open page
-        current_app.config[ASKED_S] = time.monotonic()
+    is_open = "X-Page" in request.headers  # from the script of a page
+    if is_open:
+        open_pages().silent_s = time.monotonic() + LONGEST_S
     run, problem, missing = None, "", 404
     folder = folder_of(name)
     if folder is not None:
@@ -95,13 +117,12 @@ def live_run(name: str) -> Response:
             problem, missing = in_sentences(error), 503
     title, status = (run.title, 200) if run else ("Live", missing)
     page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
+    shows_end = run is not None and run.state == ENDED
+    if is_open:
+        open_pages().ends += shows_end
+    if is_open or not shows_end:
+        open_pages().silent_s = time.monotonic() + (SILENT_S if is_open else LOADED_S)
     return make_response(page, status)
-
-
-def let_pages_see_the_end(app: Flask) -> None:
-    """Wait until the pages that are open in browsers have asked for the end of their run."""
-    if time.monotonic() - app.config.get(ASKED_S, -SEEN_S) < SEEN_S:
-        time.sleep(SEEN_S)
 
 
 def in_progress() -> tuple[list[LiveRun], str]:

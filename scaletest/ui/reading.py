@@ -15,7 +15,7 @@ from flask import current_app
 
 from scaletest.broker.connection import explained, prepare
 from scaletest.broker.failures import FailedRequest, failures
-from scaletest.broker.lookup import RequestState, RqState, request_state, rq_state
+from scaletest.broker.lookup import RqState, rq_state
 from scaletest.broker.run_progress import published
 from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, snapshot
@@ -68,10 +68,6 @@ class QueueReader:
     def failures(self, queue: str) -> list[FailedRequest]:
         """The last failures of a queue, newest first. Raises Unreachable."""
         return self._alone(lambda: failures(self._redis, queue))
-
-    def request(self, queue: str, request: str) -> RequestState | None:
-        """A request that waits, runs or is kept. Raises Unreachable."""
-        return self._alone(lambda: request_state(self._redis, queue, request))
 
     def runs(self) -> list[RunProgress]:
         """The runs that are measured elsewhere. Raises Unreachable."""

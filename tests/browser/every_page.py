@@ -40,7 +40,6 @@ LONG = "a-name-that-is-rather-long-for-narrow-screens.and-more-of-it_" + "x" * 3
 SERVED = {
     "ui": (
         *("/", "/queues/media", "/queues/lonely", "/queues/none"),
-        *(f"/queues/media/requests/{name}" for name in ("failed-1", "request-5", "waits", "none")),
         *("/runs", "/runs?name=none", "/runs/one"),
         *("/compare", "/compare?run=one&run=two", "/compare?run=one&run=none"),
         *("/live", f"/live/{LONG}", "/live/one", "/live/none"),

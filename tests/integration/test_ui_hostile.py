@@ -46,8 +46,6 @@ MOST_BYTES = 1_000_000
 PAGES = (
     "/",
     "/queues/q",
-    "/queues/q/requests/r-1",
-    "/queues/q/requests/a-1",
     "/live",
     "/live/run",
     "/runs",

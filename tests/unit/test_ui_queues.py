@@ -7,13 +7,12 @@ from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.broker.lookup import RequestState, RqState
+from scaletest.broker.lookup import RqState
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.ui import rows
 from scaletest.ui.app import make_app
@@ -68,7 +67,6 @@ def test_the_overview_tells_of_queues_workers_and_devices() -> None:
     assert "lonely no worker 3 1 min 1 s" in queues
     workers = part(html, "workers")
     assert "media-1 busy media request-1 7.0 s /dev/dri/renderD129 node-1 pod-of-media-1" in workers
-    assert '/queues/team/sleep/requests/request-5">request-5</a>' in html
     assert "/dev/dri/renderD128 node-1 media , team/sleep 6 4 82% 2.00 GB of 8.00 GB" in part(
         html, "devices"
     )
@@ -140,7 +138,7 @@ def test_a_long_list_of_workers_is_cut_and_says_where_the_rest_is() -> None:
         assert page(reader, f"/queues/q?page={odd}")
 
 
-@pytest.mark.parametrize("path", ["/", "/queues/media", "/queues/media/requests/r-1"])
+@pytest.mark.parametrize("path", ["/", "/queues/media"])
 def test_pages_say_that_redis_is_away_and_what_to_do(path: str) -> None:
     html = page(MadeReader(error=AWAY), path, 503)
     assert "Redis at redis://h is away &lt;b&gt;. What to do: start it." in html
@@ -149,7 +147,7 @@ def test_pages_say_that_redis_is_away_and_what_to_do(path: str) -> None:
     assert html.count("data-live=") > 3
 
 
-@pytest.mark.parametrize("path", ["/", "/queues/media", "/queues/media/requests/r-1"])
+@pytest.mark.parametrize("path", ["/", "/queues/media"])
 def test_pages_without_a_redis_url_say_how_to_name_it(path: str) -> None:
     html = page(None, path)
     assert "scaletest ui --redis-url redis://HOST:6379/0" in html
@@ -201,57 +199,6 @@ def test_unknown_queues_are_not_found(path: str, text: str) -> None:
     assert text in page(under_load(), path, 404)
 
 
-def test_a_queue_whose_name_looks_like_a_request_has_its_page() -> None:
-    reader = MadeReader((queue("a/requests/b"), queue("a")))
-    assert "<h1>Queue a/requests/b</h1>" in page(reader, "/queues/a/requests/b")
-    assert "<h1>Request c</h1>" in page(reader, "/queues/a/requests/c")
-
-
-def state(request: str, **fields: Any) -> RequestState:
-    values = {"status": "", "enqueued_s": None, "place": None, "worker": "", "attempt": ""}
-    return RequestState(request, "media", **{**values, **fields})
-
-
-@pytest.mark.parametrize(
-    ("request_id", "known", "texts"),
-    [
-        (
-            "request-1",
-            state("request-1", enqueued_s=AT_S - 9.0, worker="media-1", attempt="2"),
-            ("running", "7.0 s", "media-1", "Attempt 2", "Waited 2.0 s", "kubectl logs"),
-        ),
-        (
-            "waits",
-            state("waits", status="queued", enqueued_s=AT_S - 9.0, place=4),
-            ("waiting", "4 requests wait before it", "Has waited for 9.0 s"),
-        ),
-        ("waits", state("waits", place=1), ("1 request waits before it",)),
-        ("waits", state("waits", place=0), ("It is the next",)),
-        ("held", state("held", worker="gone", attempt="1"), ("Worker gone holds it",)),
-        (
-            "stock",
-            state("stock", status="failed"),
-            ("RQ keeps it with the status failed", "rq requeue --queue media stock"),
-        ),
-        (
-            "failed-3",
-            None,
-            ("It has failed", "Failure of attempt 1", "0x55d0c003", "exit code 3"),
-        ),
-        ("unknown", None, ("Redis knows nothing of this request",)),
-    ],
-)
-def test_the_page_of_a_request_tells_what_is_known(
-    request_id: str, known: RequestState | None, texts: tuple[str, ...]
-) -> None:
-    reader = under_load()
-    reader.states = {request_id: known} if known else {}
-    shown = text_of(page(reader, f"/queues/media/requests/{request_id}"))
-    for text in texts:
-        assert text in shown
-    assert f"scaletest queue result {request_id}" in shown
-
-
 class Tags(HTMLParser):
     """The names of elements and attributes of a page, and how deep it ends."""
 
@@ -287,18 +234,12 @@ def hostile_reader(text: str) -> MadeReader:
     row = replace(busy_queue(), note=text, workers=(member, late))
     failed = [failure(1, error=text, node=text, device=text, pod=text, reason=text)]
     node = replace(sample(), node=text, resources={f"device:{text}": {"busy": 0.5}})
-    known = state("waits", status=text, worker="", attempt=text)
-    running = state("held", worker=text, attempt=text)
-    states = {"waits": known, "held": running}
-    return MadeReader((row,), ((text, text),), {"media": [node]}, failed=failed, states=states)
+    return MadeReader((row,), ((text, text),), {"media": [node]}, failed=failed)
 
 
 PATHS = (
     "/",
     "/queues/media",
-    "/queues/media/requests/failed-1",
-    "/queues/media/requests/waits",
-    "/queues/media/requests/held",
 )
 
 

@@ -91,9 +91,13 @@
     }
   };
 
+  const showsEnd = () => document.querySelector("[data-ended]") !== null;
+
   const live = async () => {
+    const showedEnd = showsEnd();
     if (!document.hidden && document.querySelector("[data-live]") !== null) await update();
-    setTimeout(live, EVERY_MS);
+    // asking again at once says that the end is shown
+    setTimeout(live, showsEnd() && !showedEnd ? 0 : EVERY_MS);
   };
   setTimeout(live, EVERY_MS);
 })();
