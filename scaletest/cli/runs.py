@@ -221,7 +221,7 @@ def _cells(run: ListedRun, labels: Iterable[Callable[[ListedRun], str]]) -> list
         run.run,
         run.when,
         run.kind or "-",
-        f"{run.judged} ({run.change})" if run.change else run.judged,
+        run.judged,
         ",".join(map(str, run.steps or ())) or "-",
         "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
         *(text(run) for text in labels),

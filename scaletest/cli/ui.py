@@ -119,6 +119,6 @@ def command(
             # the command closes it when its run has ended
             sys.stdin.read()
             with app.app_context():
-                open_pages().wait()
+                open_pages().wait_for_the_end()
     finally:
         server.close()
