@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.analysis.autoscale.choice import PlayedRule
 from scaletest.analysis.autoscale.rule import (
@@ -28,7 +29,7 @@ from scaletest.analysis.autoscale.rule import (
 from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLoad, simulate
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedGroup, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text, echo, write
 from scaletest.cli.progress_views import shown
 from scaletest.model import checks
@@ -45,7 +46,7 @@ from scaletest.validation.folder import ValidationFolder
 RULE = "rule"
 
 
-@click.group("autoscale", cls=HeadedGroup)
+@cloup.group("autoscale")
 def command() -> None:
     """Simulate autoscaling rules: HPA and KEDA as they compute, pods that start slowly and drain, a
     virtual clock.
@@ -200,9 +201,6 @@ class PlayOptions:
 
 
 @command.command("simulate")
-@first(
-    "--seconds", "--rate", "--pattern", "--duration", "--max-workers", "--run", "--rule", "--output"
-)
 @workload_options
 @heading("Autoscaling")
 @click.option(
@@ -255,16 +253,6 @@ def simulate_rules(
 
 
 @command.command("recommend")
-@first(
-    "--seconds",
-    "--rate",
-    "--pattern",
-    "--duration",
-    "--max-workers",
-    "--run",
-    "--wait-target",
-    "--output",
-)
 @workload_options
 @heading("Autoscaling")
 @shared.duration(

@@ -6,14 +6,16 @@ from dataclasses import fields as fields_of
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.benchmarks import launch
 from scaletest.benchmarks.launch import BenchmarkChanges, BenchmarkPlace
 from scaletest.benchmarks.local_executor import LocalExecutor
 from scaletest.benchmarks.pod_main import run as play
-from scaletest.cli import bench_names, complete, stored
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli import stored
+from scaletest.cli.bench import complete_kind
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.cli.watching import watched
 from scaletest.kinds.benchmark import frame, read
@@ -23,20 +25,8 @@ from scaletest.model.labels import Labels
 from scaletest.report.benchmark import benchmark_report
 
 
-@click.command("run", cls=HeadedCommand)
-@first(
-    "--set",
-    "--repetitions",
-    "--threshold",
-    "--queue",
-    "--namespace",
-    "--resume",
-    "--ui",
-    "--output",
-)
-@click.argument(
-    "subject", required=False, metavar="FILE|KIND", shell_complete=bench_names.kinds_and_files
-)
+@cloup.command("run")
+@click.argument("subject", required=False, metavar="FILE|KIND", shell_complete=complete_kind)
 @heading("Load")
 @click.option(
     "--set",
@@ -77,7 +67,6 @@ from scaletest.report.benchmark import benchmark_report
     "thresholds",
     multiple=True,
     metavar="CONDITION",
-    shell_complete=bench_names.measures,
     help=(
         "Require this condition for a PASS, as in 'bandwidth>=5Gbit/s' or"
         " 'bandwidth(streams=8)>=9e9'; the option may be repeated."
@@ -96,7 +85,6 @@ from scaletest.report.benchmark import benchmark_report
 @heading("Target")
 @click.option(
     "--queue",
-    shell_complete=complete.queues,
     default="",
     metavar="NAME",
     help="Send the benchmarks to the workers of this queue. [default: run them here]",
@@ -162,7 +150,7 @@ def run(
     return stored.deliver_ended(benchmark_report(benchmarks), output, benchmarks.to_dict())
 
 
-@click.command(hidden=True, cls=HeadedCommand)
+@cloup.command(hidden=True)
 @click.argument("document")
 @click.option(
     "--scratch",
@@ -183,7 +171,7 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     return 0 if ended.ok else 5
 
 
-@click.command(hidden=True, cls=HeadedCommand)
+@cloup.command(hidden=True)
 @click.option("--role", required=True, help="Play this role of the benchmark.")
 @click.option(
     "--index",

@@ -8,12 +8,13 @@ from dataclasses import asdict
 from itertools import chain
 
 import click
+import cloup
 
 from scaletest.broker.connection import connect as connect_redis
 from scaletest.broker.connection import explained
 from scaletest.broker.snapshot import snapshot
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedGroup, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.cluster import autoscalers, inventory, rights
 from scaletest.cluster.capacity import quantity
@@ -27,7 +28,7 @@ from scaletest.system.wake import Wake
 FITS, FITS_NOT, UNKNOWN = 0, 3, 4
 
 
-@click.group("cluster", cls=HeadedGroup)
+@cloup.group("cluster")
 def command() -> None:
     """Work with a Kubernetes cluster."""
 
@@ -137,16 +138,6 @@ def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
 
 
 @command.command("devices")
-@first(
-    "--namespace",
-    "--context",
-    "--deployment",
-    "--resource",
-    "--cpu",
-    "--memory",
-    "--limit",
-    "--output",
-)
 @heading("Kubernetes")
 @shared.namespace("Count the quotas of this namespace. [default: the current one]")
 @shared.context

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+import cloup
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.options import Quantity, group, report_output
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
@@ -54,7 +55,7 @@ def compared(folders: Sequence[RunFolder], tolerance: float, force: bool, output
     return stored.deliver(comparison_report(comparison), output)
 
 
-@click.command("compare", cls=HeadedCommand)
+@cloup.command("compare")
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
 @compare_options

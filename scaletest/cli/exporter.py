@@ -9,10 +9,11 @@ from collections.abc import Callable
 from itertools import chain
 
 import click
+import cloup
 
 from scaletest.analysis.desired_workers import Targets, in_slots
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 from scaletest.cluster.deletion import DeletionCosts, PodAnnotations, costs
 from scaletest.exporter.service import serve
@@ -22,17 +23,7 @@ from scaletest.model.queue_counts import LONGEST_WINDOW_S
 from scaletest.model.texts import masked
 
 
-@click.command("exporter", cls=HeadedCommand)
-@first(
-    "--redis-url",
-    "--listen",
-    "--window",
-    "--wait-target",
-    "--utilisation",
-    "--log-interval",
-    "--declare",
-    "--deletion-cost",
-)
+@cloup.command("exporter")
 @heading("Target")
 @shared.redis_url()
 @heading("Server")

@@ -11,11 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.broker import connect
 from scaletest.broker.devices import Lease, device_leases
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedGroup, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.http.server import parse_address
 from scaletest.kinds import media
@@ -29,7 +30,7 @@ from workers.workloads.fakedev import serve
 TIMEOUT_S = 600.0
 
 
-@click.group("media", cls=HeadedGroup)
+@cloup.group("media")
 def command() -> None:
     """Test media and devices.
 

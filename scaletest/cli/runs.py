@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
-from typing import ClassVar
 
 import click
+import cloup
 
 from scaletest.cli import options, stored
-from scaletest.cli.headings import HeadedGroup, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
@@ -22,17 +22,7 @@ from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import TYPES, ListedRun
 
 
-class RunsGroup(HeadedGroup):
-    """The commands of scaletest runs."""
-
-    headings: ClassVar = {
-        "Look": ("list", "show"),
-        "Label": ("name", "tag", "note"),
-        "Delete": ("delete",),
-    }
-
-
-@click.group("runs", cls=RunsGroup)
+@cloup.group("runs")
 def command() -> None:
     """List, show, label, share and delete stored runs.
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from threading import Thread
 
 import click
+import cloup
 
 from scaletest.cli import options
-from scaletest.cli.headings import HeadedCommand, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 from scaletest.http.server import Server
 from scaletest.pages.security import HEADERS
@@ -31,7 +32,7 @@ PAGE_PRIORITY = 10
 GARBAGE_OBJECTS = 50_000
 
 
-@click.command("ui", cls=HeadedCommand)
+@cloup.command("ui")
 @heading("Target")
 @options.redis_url(None)
 @click.option(
