@@ -237,8 +237,9 @@ def simulate_rules(
     output: Output,
     progress: str,
 ) -> None:
-    """Play one workload against several rules, side by side, and name the best of them. HTML has
-    its settings, the reasons and charts over time.
+    """Play one workload against several rules, and name the best.
+
+    HTML has its settings, the reasons and charts over time.
 
     \b
     scaletest autoscale simulate --seconds 4m --rate 2/min
@@ -270,8 +271,9 @@ def recommend_rule(
     output: Output,
     progress: str,
 ) -> int:
-    """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
-    YAML for the chart.
+    """Search for the cheapest rule that keeps a wait target.
+
+    It kills no request, and is printed as YAML for the chart.
 
     \b
     scaletest autoscale recommend --seconds 4m --rate 2/min --wait-target 1m
@@ -314,7 +316,7 @@ def _choice_lines(choices: list[RuleChoice]) -> Iterator[str]:
 @command.command()
 @shared.output()
 def rules(output: Output) -> None:
-    """List the rules that can be played, and what can be changed about them.
+    """List the rules that can be played, and what can be changed.
 
     \b
     scaletest autoscale rules

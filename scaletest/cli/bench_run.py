@@ -8,21 +8,13 @@ from pathlib import Path
 import click
 import cloup
 
-from scaletest.benchmarks import launch
-from scaletest.benchmarks.launch import BenchmarkChanges, BenchmarkPlace
-from scaletest.benchmarks.local_executor import LocalExecutor
-from scaletest.benchmarks.pod_main import run as play
+from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.cli import options as shared
-from scaletest.cli import stored
 from scaletest.cli.bench import complete_kind
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
-from scaletest.cli.watching import watched
-from scaletest.kinds.benchmark import frame, read
-from scaletest.model import wire
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.report.benchmark import benchmark_report
 
 
 @cloup.command("run")
@@ -137,6 +129,12 @@ def run(
     Exit code 0: all measured, and every threshold holds. 3: some failed, or a threshold does not
     hold. 4: some were not measured, or a threshold is undecided.
     """
+    # what a run needs takes a while to import, and --help needs none of it
+    from scaletest.benchmarks import launch
+    from scaletest.cli import stored
+    from scaletest.cli.watching import watched
+    from scaletest.report.benchmark import benchmark_report
+
     if resume:
         own = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
         allowed = {"resume", "output", "form", *(field.name for field in own)}
@@ -163,6 +161,10 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
     this.
     """
+    from scaletest.benchmarks.local_executor import LocalExecutor
+    from scaletest.kinds.benchmark import frame, read
+    from scaletest.model import wire
+
     benchmark = read(wire.load(document, "the document"))
     executor = LocalExecutor(scratch, no_causes=no_causes)
     executor.refuse(benchmark)
@@ -194,10 +196,11 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
 )
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
     """Run one part of a benchmark in a pod; the operator's Jobs call this."""
+    from scaletest.benchmarks.pod_main import run as play
+
     if not (folder / "benchmark.json").is_file():
         raise UsageError(
             f"{folder} holds no benchmark.json",
             hint="the operator's Jobs call this; use: bench run",
         )
-
     return play(role, index, folder, scratch, echo)

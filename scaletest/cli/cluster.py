@@ -47,8 +47,9 @@ def command() -> None:
 @heading("Output")
 @shared.output()
 def check(namespace: str, context: str, deployment: str, output: Output) -> int:
-    """Say what a validation may do here, what the cluster has for autoscaling, and what stands in
-    the way.
+    """Check what a validation may do here, and what stands in the way.
+
+    Also shows what the cluster has for autoscaling.
 
     \b
     scaletest cluster check -n scaletest

@@ -177,23 +177,28 @@ def _explained(error: ScaletestError) -> int:
 
 
 def _usage_error(error: click.ClickException) -> UsageError:
-    """Word a mistake that click found as ours are worded."""
-    message = error.format_message()
-    message = message[:1].lower() + message[1:].removesuffix(".")
+    """Word a mistake that click found as ours are worded: what, and what to do."""
+    message, hint = error.format_message(), ""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is None:
-        return UsageError(message)
-    command, path = context.command, context.command_path
-    hint = f"see: {path} --help"
-    if isinstance(error, click.NoSuchOption) and any(
-        "-- COMMAND" in str(parameter.metavar) for parameter in command.params
-    ):
-        hint = f"if it is an option of your command, put -- before that: {path} -- COMMAND"
-    elif isinstance(error, click.BadParameter) and error.param is not None:
-        source = context.get_parameter_source(error.param.name or "")
-        if source is ParameterSource.DEFAULT_MAP:
-            hint = f"correct it in the settings file, {settings.place()}"
-    return UsageError(message, hint=hint)
+    if context is not None:
+        hint = f"see: {context.command_path} --help"
+    match error:
+        case (
+            click.NoSuchOption(possibilities=[name, *_])
+            | click.NoSuchCommand(possibilities=[name, *_])
+        ):
+            message, hint = error.message, f"did you mean {name}?"
+        case click.NoSuchOption() if context is not None and _takes_program(context.command):
+            example = f"{context.command_path} -- COMMAND"
+            hint = f"put -- before your command, if the option is one of its own: {example}"
+        case click.BadParameter(param=click.Parameter(name=str(name))) if context is not None:
+            if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+                hint = f"correct it in the settings file {settings.place()}"
+    return UsageError(message[:1].lower() + message[1:].removesuffix("."), hint=hint)
+
+
+def _takes_program(command: click.Command) -> bool:
+    return any("-- COMMAND" in str(parameter.metavar) for parameter in command.params)
 
 
 def _discard_what_cannot_be_written() -> None:

@@ -186,7 +186,7 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
 @shared.redis_url()
 @shared.yes
 def remove(name: str, redis_url: str, yes: bool) -> None:
-    """Forget a queue, with its waiting requests and counters, and its entries in RQ's registries.
+    """Forget a queue, its waiting requests, counters and entries in RQ.
 
     \b
     scaletest queue remove media --yes

@@ -97,7 +97,7 @@ def list_runs(
 @stored.run_argument()
 @options.report_output()
 def show(run: str, output: Output) -> None:
-    """Show one run: its summary, judged anew from its records, and where it was made.
+    """Show one run, judged anew from its records, and where it was made.
 
     \b
     scaletest runs show LAST
@@ -158,8 +158,9 @@ def tag(run: str, tags: tuple[str, ...], remove: bool) -> None:
 @stored.run_argument()
 @click.argument("text", metavar="TEXT")
 def note(run: str, text: str) -> None:
-    """Write a note about a run, which its reports show; it takes the place of an earlier one, and
-    "" takes it away.
+    """Write a note about a run, which its reports show.
+
+    It takes the place of an earlier one, and "" takes it away.
 
     \b
     scaletest runs note LAST "with the new driver"
