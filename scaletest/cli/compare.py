@@ -13,8 +13,6 @@ from scaletest.cli.headings import heading
 from scaletest.cli.options import Quantity, group, report_output
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
-from scaletest.report.comparison import comparison_report
-from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
 
 PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
@@ -51,6 +49,10 @@ compare_options = group(
 
 def compared(folders: Sequence[RunFolder], tolerance: float, force: bool, output: Output) -> int:
     """Compare, write the comparison, and return the exit code of its verdict."""
+    # takes a while to import, and --help needs none of it
+    from scaletest.report.comparison import comparison_report
+    from scaletest.runs import registry
+
     comparison = registry.compare(folders, tolerance, force=force)
     return stored.deliver(comparison_report(comparison), output)
 

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import click
 import cloup
@@ -16,11 +17,12 @@ from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 from scaletest.cluster.deletion import DeletionCosts, PodAnnotations, costs
-from scaletest.exporter.service import serve
-from scaletest.exporter.view import ExporterView, Redeclare, ViewReader
 from scaletest.model import checks
 from scaletest.model.queue_counts import LONGEST_WINDOW_S
 from scaletest.model.texts import masked
+
+if TYPE_CHECKING:
+    from scaletest.exporter.view import ExporterView
 
 
 @cloup.command("exporter")
@@ -129,6 +131,10 @@ def command(
     It also gives back what dead workers held, so that a queue whose workers all died is not
     forgotten, and drops what dead clients left, so that nobody starts workers for them.
     """
+    # what serves metrics takes a while to import, and --help needs none of it
+    from scaletest.exporter.service import serve
+    from scaletest.exporter.view import Redeclare, ViewReader
+
     targets = Targets(utilisation, wait_target_s, window_s)
     checks.seconds(log_interval_s, "log interval", maximum=LONGEST_WINDOW_S)
     interval_s = checks.seconds(heartbeat_s, "heartbeat", maximum=600.0, zero=False)
