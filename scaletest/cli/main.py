@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from scaletest import __version__
 from scaletest.cli import settings
 from scaletest.cli.lazy import LazyCommand, LazyGroup
-from scaletest.cli.output import echo, set_up
+from scaletest.cli.output import echo, is_verbose, set_up
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
 SECTIONS = (
@@ -163,7 +163,7 @@ def _called(arguments: list[str]) -> int:
         echo("interrupted", err=True)
         return 130
     except ScaletestError as error:
-        if _wants_traceback(arguments):
+        if is_verbose():
             echo(traceback.format_exc(), err=True)
         return _explained(error)
 
@@ -257,8 +257,3 @@ def _as_unreachable(error: Exception) -> Unreachable | None:
         return Unreachable(broker.FULL, hint=broker.REMEDY)
     hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
     return Unreachable(f"Redis failed: {error}", hint=hint)
-
-
-def _wants_traceback(arguments: list[str]) -> bool:
-    is_verbose = not {"-v", "--verbose"}.isdisjoint(arguments[:1])
-    return is_verbose or os.environ.get("SCALETEST_VERBOSE") in ("1", "true")
