@@ -85,7 +85,7 @@ def sample(node: str = "node-1", **figures: float) -> NodeSample:
         "pressure": {"cpu_some": 0.25, "memory_some": 0.0, "io_some": 0.5},
         "device:/dev/dri/renderD128": device,
     }
-    return NodeSample(node, "media-0", AT_S - 0.5, 1.0, resources, {})
+    return NodeSample(node, "media-0", AT_S - 0.5, 1.0, resources)
 
 
 def failure(number: int = 0, **fields: Any) -> FailedRequest:

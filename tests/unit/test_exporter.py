@@ -45,7 +45,6 @@ NODE = NodeSample(
         "device:/dev/dri/renderD128": {"busy": 0.5, "memory_used": 1e6, "energy_j": 123.5},
         "device:nvidia0": {},
     },
-    {},
 )
 
 

@@ -25,7 +25,7 @@ PLAN = Plan(limit=2, seconds=SECONDS, queue="q", order="ascending")
 
 
 def sample(at_s: float, node: str = "n") -> NodeSample:
-    return NodeSample(node, "w", at_s, 1.0, {"cpu": {"user": 1.5}}, {})
+    return NodeSample(node, "w", at_s, 1.0, {"cpu": {"user": 1.5}})
 
 
 def run(folder: ValidationFolder, read: samples.ReadSamples) -> ValidationRunner:

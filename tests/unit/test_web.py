@@ -148,9 +148,7 @@ def test_samples_are_lines_that_go_on_at_a_position() -> None:
         asked.append(position)
         if position == "9-9":
             raise Unreachable("Redis cannot be reached")
-        return "7-1", [
-            NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})
-        ] if position else []
+        return "7-1", [NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}})] if position else []
 
     http = Site(samples=after).http
     first, second = (http.get(f"/api/v1/samples{query}") for query in ("", "?since=5-0"))
