@@ -64,7 +64,6 @@ vector-effect:non-scaling-stroke}
 .c-ideal{stroke:var(--ideal);stroke-width:1.6;fill:none;stroke-dasharray:7 5}
 .c-wanted{stroke:var(--mark);stroke-width:1.6;fill:none;stroke-dasharray:3 3}
 .c-fail{stroke:var(--fail);stroke-width:2;fill:none;stroke-linejoin:round}
-.c-change{stroke:var(--ink);stroke-width:1.2;fill:none;stroke-dasharray:2 3}
 .c-limit{stroke:var(--pass);stroke-width:1.6;fill:none;stroke-dasharray:9 3 2 3}
 .c-limit-next{stroke:var(--pass);stroke-width:2;fill:none;stroke-dasharray:2 4}
 .c-limit-note{fill:var(--pass);font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:4px}
