@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
+import cloup
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedGroup, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.cluster import autoscalers, inventory, rights
 from scaletest.cluster.connection import connect
@@ -15,7 +16,7 @@ from scaletest.model.errors import Unreachable
 from scaletest.render.text import clean
 
 
-@click.group("cluster", cls=HeadedGroup)
+@cloup.group("cluster")
 def command() -> None:
     """Work with a Kubernetes cluster."""
 
@@ -34,8 +35,9 @@ def command() -> None:
 @heading("Output")
 @shared.output()
 def check(namespace: str, context: str, deployment: str, output: Output) -> int:
-    """Say what a validation may do here, how many workers fit, what the cluster has for
-    autoscaling, and what stands in the way.
+    """Check what a validation may do here, how many workers fit, and what stands in the way.
+
+    Also shows what the cluster has for autoscaling.
 
     \b
     scaletest cluster check -n scaletest

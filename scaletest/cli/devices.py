@@ -8,9 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import NoDevice
 from scaletest.model.presets import PRESETS
@@ -18,7 +19,7 @@ from scaletest.model.workload import Device
 from workers.devices import DeviceChooser, DeviceOptions
 
 
-@click.command("devices", cls=HeadedCommand)
+@cloup.command("devices")
 @heading("Devices")
 @shared.preset("List the devices of this vendor. [default: of all]")
 @click.option(

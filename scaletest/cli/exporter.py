@@ -7,28 +7,18 @@ import signal
 import sys
 
 import click
+import cloup
 
 from scaletest.analysis.desired_workers import Targets, in_slots
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
-from scaletest.exporter.service import serve
-from scaletest.exporter.view import Redeclare, ViewReader
 from scaletest.model import checks
 from scaletest.model.queue_counts import LONGEST_WINDOW_S
 from scaletest.model.texts import masked
 
 
-@click.command("exporter", cls=HeadedCommand)
-@first(
-    "--redis-url",
-    "--listen",
-    "--window",
-    "--wait-target",
-    "--utilisation",
-    "--log-interval",
-    "--declare",
-)
+@cloup.command("exporter")
 @heading("Target")
 @shared.redis_url()
 @heading("Server")
@@ -127,6 +117,10 @@ def command(
     It also gives back what dead workers held, so that a queue whose workers all died is not
     forgotten, and drops what dead clients left, so that nobody starts workers for them.
     """
+    # what serves metrics takes a while to import, and --help needs none of it
+    from scaletest.exporter.service import serve
+    from scaletest.exporter.view import Redeclare, ViewReader
+
     targets = Targets(utilisation, wait_target_s, window_s)
     checks.seconds(log_interval_s, "log interval", maximum=LONGEST_WINDOW_S)
     interval_s = checks.seconds(heartbeat_s, "heartbeat", maximum=600.0, zero=False)

@@ -407,12 +407,7 @@ watch = group(
 
 def is_typed(name: str) -> bool:
     """Whether the parameter of that name stands on the command line of the running command."""
-    context = click.get_current_context()
-    # an argument of no words counts as given for some versions of click
-    return (
-        context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        and context.params.get(name) != ()
-    )
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def refuse_beside(option: str, allowed: set[str]) -> None:

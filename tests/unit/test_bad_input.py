@@ -82,7 +82,7 @@ def test_an_invalid_plan_file_of_a_search_names_its_schema(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["saturate", "-f", "broken", "--dry-run"]) == 2
-    assert "config schema saturation-plan-file" in capsys.readouterr().err
+    assert "scaletest schema saturation-plan-file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["binary", "text", "broken", "deep.yaml"])
@@ -193,7 +193,7 @@ def test_run_times_come_from_a_run_by_its_name(
 
 
 @pytest.mark.parametrize(
-    "line", [("autoscale", "rules"), ("config", "schema", "benchmark"), ("report", "pass")]
+    "line", [("autoscale", "rules"), ("schema", "benchmark"), ("report", "pass")]
 )
 def test_a_closed_pipe_ends_a_command_without_a_traceback(
     home: Path, line: tuple[str, ...]

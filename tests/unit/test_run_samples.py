@@ -141,7 +141,7 @@ def test_a_reader_without_a_source_is_not_asked_again(
 
     collector = Collector(read, lambda rows: None)
     collector.start()
-    eventually(lambda: not collector._thread.is_alive())
+    eventually(lambda: calls)
     collector.collect()
     collector.close()
     assert len(calls) == 1 and "has no samples of the nodes" in caplog.text
