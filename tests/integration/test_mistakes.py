@@ -179,13 +179,13 @@ TYPED = [
     ),
     Typed("saturate http://127.0.0.1:8081/ --dry-run", 0, "target    http://127.0.0.1:8081/"),
     Typed(
-        "saturate --url 127.0.0.1:8081",
+        "saturate 127.0.0.1:8081",
         2,
         "error: the service's URL is '127.0.0.1:8081', not an HTTP URL",
         "give http://HOST[:PORT]/PATH",
     ),
     Typed(
-        "saturate --url http://127.0.0.1:8081/ --latency-limit 200ms",
+        "saturate http://127.0.0.1:8081/ --latency-limit 200ms",
         2,
         "error: the latency limit is '200ms'",
         "write a percentile and a time, as in p95<200ms",

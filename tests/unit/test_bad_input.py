@@ -58,7 +58,7 @@ BAD = [
     (("autoscale", "simulate", "--run", "nope"), "there is no run 'nope'"),
     (("cluster", "deletion-cost", "--rate", "0"), "rate is 0.0"),
     (("lifecycle", "compare", LONG, LONG), "File name too long"),
-    (("saturate", "--url", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
+    (("saturate", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
     (("saturate", "-f", "broken", "--dry-run"), "broken is not valid YAML"),
 ]
 

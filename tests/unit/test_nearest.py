@@ -69,7 +69,7 @@ def test_help_shows_what_the_command_does(
     [("500", True), ("500s", False), ("500ms", False), ("60", False), ("0.5h", False)],
 )
 @pytest.mark.parametrize(
-    "line", ["saturate --url http://h/ --timeout", "validate --local --seconds", "size --latency"]
+    "line", ["saturate http://h/ --timeout", "validate --local --seconds", "size --latency"]
 )
 def test_a_long_duration_without_a_unit_is_asked_about(
     line: str, written: str, warned: bool, capsys: pytest.CaptureFixture[str]
