@@ -23,7 +23,7 @@ OTHER_NAMES = {
     "--timeout": ("--time-limit",),
     "--gpus": ("--device-glob", "--num-gpus"),
     "--device": ("--device-glob",),
-    "--host": ("--url", "--redis-url"),
+    "--host": ("--redis-url",),
     "--redis": ("--redis-url",),
     "--last": ("--limit",),
 }

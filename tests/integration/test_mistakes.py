@@ -196,12 +196,12 @@ TYPED = [
         "warning: --latency 500 is read as 500s; write its unit, as in 90s, 3m or 500ms",
     ),
     Typed(
-        "autoscale simulate --rule waiting:foo=3",
+        "autoscale --rule waiting:foo=3",
         2,
         "error: there is no change of rule waiting 'foo'",
         "there are metric, target, min",
     ),
-    Typed("autoscale", 2, "Usage: scaletest autoscale [OPTIONS] COMMAND [ARGS]..."),
+    Typed("media", 2, "Usage: scaletest media [OPTIONS] COMMAND [ARGS]..."),
     Typed("lifecycle run -n 10", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed("cluster check", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed(
