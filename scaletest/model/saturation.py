@@ -8,7 +8,7 @@ clock; all agents begin a step together, so their times are comparable.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -159,9 +159,6 @@ class SaturationStep(Document):
     ] = 0.0
     unsent: Annotated[int, "requests that were due and never sent."] = 0
     began: str = ""
-    extra: Annotated[dict[str, Any], "what else was known of the target."] = field(
-        default_factory=dict
-    )
     around: Annotated[
         MachineUse | None, "use of the tester's machine during the step; None when it was not read."
     ] = None

@@ -361,7 +361,6 @@ class Assessed(Written):
             "too_few": self.few,
             **({"around": step.around.to_dict()} if step.around else {}),
             **({"pods": step.pods.to_dict()} if step.pods else {}),
-            **({"extra": step.extra} if step.extra else {}),
         }
 
 
