@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.analysis.autoscale.choice import PlayedRule
 from scaletest.analysis.autoscale.rule import (
@@ -28,7 +29,7 @@ from scaletest.analysis.autoscale.rule import (
 from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLoad, simulate
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
 from scaletest.model import checks
@@ -190,17 +191,7 @@ class PlayOptions:
         ]
 
 
-@click.command("autoscale", cls=HeadedCommand)
-@first(
-    "--seconds",
-    "--rate",
-    "--pattern",
-    "--max-workers",
-    "--run",
-    "--wait-target",
-    "--rule",
-    "--output",
-)
+@cloup.command("autoscale")
 @workload_options
 @heading("Autoscaling")
 @shared.duration(
@@ -229,8 +220,10 @@ def command(
     output: Output,
     progress: str,
 ) -> int:
-    """Search for the cheapest autoscaling rule that keeps a wait target and kills no request, and
-    print it as YAML for the chart; or play rules side by side, and name the best of them.
+    """Search for a good autoscaling rule, or play rules side by side.
+
+    Without --rule it is the cheapest rule that keeps a wait target and kills no request, as YAML
+    for the chart; else the rules that are given are compared, and the best is named.
 
     \b
     scaletest autoscale --seconds 4m --rate 2/min --wait-target 1m

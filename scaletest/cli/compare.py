@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import click
+import cloup
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.options import Quantity, report_output
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
-from scaletest.report.comparison import comparison_report
-from scaletest.runs import registry
 
 PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
 
@@ -26,7 +25,7 @@ def below_one(context: click.Context, parameter: click.Parameter, value: float) 
     return value
 
 
-@click.command("compare", cls=HeadedCommand)
+@cloup.command("compare")
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
 @heading("Verdict")
@@ -58,6 +57,10 @@ def command(
 
     Exit code 0 PASS: none is worse. 3 FAIL: one is. 4 INVALID: undecided, or the workloads differ.
     """
+    # takes a while to import, and --help needs none of it
+    from scaletest.report.comparison import comparison_report
+    from scaletest.runs import registry
+
     folders = [stored.find(name) for name in (base, *candidates)]
     comparison = registry.compare(folders, tolerance, force=force)
     return stored.deliver(comparison_report(comparison), output)

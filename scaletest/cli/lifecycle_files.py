@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.analysis.lifecycle.result import WorkloadSelection
 from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.run_type import LifecycleRun, read
@@ -21,7 +22,7 @@ from scaletest.report.formats import png
 from scaletest.report.lifecycle_figures import phase_charts
 
 
-@click.command(cls=HeadedCommand)
+@cloup.command()
 @heading("Target")
 @own.output_dir()
 @heading("Output")

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
@@ -31,17 +32,7 @@ from scaletest.runs.places import new_path
 from scaletest.runs.registry import TYPES
 
 
-@click.command(cls=HeadedCommand)
-@first(
-    "--output-dir",
-    "--workload-type",
-    "--num-workloads",
-    "--num-processes",
-    "--num-gpus",
-    "--image",
-    "--namespace",
-    "--dry-run",
-)
+@cloup.command()
 @heading("Run")
 @own.output_dir()
 @own.workload
@@ -72,7 +63,7 @@ def submit(output_dir: Path, workload: LifecycleWorkloadOptions, dry_run: bool) 
     return 3 if done[False] else 0
 
 
-@click.command(cls=HeadedCommand)
+@cloup.command()
 @heading("Target")
 @own.output_dir()
 @click.option(
@@ -130,17 +121,7 @@ def sample(
     echo(f"sampled: {store.path}", err=True)
 
 
-@click.command(cls=HeadedCommand)
-@first(
-    "--workload-type",
-    "--num-workloads",
-    "--num-processes",
-    "--num-gpus",
-    "--image",
-    "--namespace",
-    "--threshold",
-    "--output",
-)
+@cloup.command()
 @heading("Run")
 @own.output_dir(default=None)
 @own.workload
@@ -214,7 +195,7 @@ def run(
     return code
 
 
-@click.command(cls=HeadedCommand)
+@cloup.command()
 @own.output_dir()
 @shared.yes
 def delete(output_dir: Path, yes: bool) -> None:

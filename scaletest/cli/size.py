@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
+import cloup
 
 from scaletest.analysis.sizing import (
     NODE_OVERHEAD_CPU,
@@ -25,7 +26,7 @@ from scaletest.analysis.sizing import (
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text
 from scaletest.cluster.capacity import SUFFIXES
 from scaletest.cluster.connection import connect
@@ -92,8 +93,7 @@ class SizeOptions:
     output: Output
 
 
-@click.command("size", cls=HeadedCommand)
-@first("--rate", "--latency", "--pod", "--node", "--headroom", "--spare", "--run", "--deployment")
+@cloup.command("size")
 @heading("Load")
 @click.option(
     "--rate",
