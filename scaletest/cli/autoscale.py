@@ -227,7 +227,8 @@ def command(
 
     \b
     scaletest autoscale --seconds 4m --rate 2/min --wait-target 1m
-    scaletest autoscale --run LAST --rate 30/min --max-workers 32 --output rule.yaml
+    scaletest autoscale --run LAST --rate 30/min --max-workers 32 \\
+      --output rule.yaml
     scaletest autoscale --rule demand:down_window=60,target=2 \\
       --rule desired:window=300 --output rules.html
 
