@@ -98,9 +98,7 @@ class Evaluation(Written):
     sharing: Annotated[
         Sharing | None, "null unless the run compares numbers of workers per device"
     ] = None
-    trend_per_s: Annotated[
-        float, "relative change of the machine's speed per second, in a mirrored run"
-    ] = 0.0
+    trend_per_s: Annotated[float, "relative change of the machine's speed per second"] = 0.0
     causes: Annotated[
         Causes | None, "what keeps throughput from growing; null where no requests were sampled"
     ] = None
@@ -149,7 +147,7 @@ def evaluate(
     causes = supported(grew, used)
     disturbed = interferences(steps, records, samples)
     before = noticed or busy_before(samples, began(records))
-    trend_per_s = course_of(plan, [step.samples for step in steps]).per_s
+    trend_per_s = course_of([step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,
         steps=steps,

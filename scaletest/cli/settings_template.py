@@ -31,7 +31,7 @@ EXAMPLES = {
 # Options that people change, by the route of their command.
 OFTEN: dict[Route, tuple[str, ...]] = {
     ("validate",): (
-        *("limit", "scale", "precision", "seconds", "max_step", "order", "repeats"),
+        *("limit", "scale", "precision", "seconds", "max_step", "repeats"),
         *("time_limit", "tolerate_failures", "device_glob", "preset", "device_policy"),
         *("run_dir", "progress"),
     ),

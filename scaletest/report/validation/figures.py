@@ -18,6 +18,7 @@ from scaletest.analysis.law import Law
 from scaletest.analysis.request_time import PLACE_TEXTS, PLACES
 from scaletest.analysis.scaling import Scaled
 from scaletest.analysis.steps import MeasuredStep, Rows, Step
+from scaletest.analysis.stopping import way
 from scaletest.analysis.throughput import ends_of, rates, span
 from scaletest.model import Record
 from scaletest.render import svg
@@ -395,8 +396,7 @@ def _panel(result: Evaluation, sample: MeasuredStep, rows: Sequence[Record]) -> 
     done = sum(len(times) - 1 for times in ends.values())
     course = rates(ends, first, last, max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
     rate, at, long = sample.throughput, sample.measurement, last - first
-    way = words.measuring(result.plan, at.repeat)
-    name = ", ".join(filter(None, (plural(at.workers, "worker"), way)))
+    name = f"{plural(at.workers, 'worker')}, {way(at.repeat)}"
     chart = Chart(
         f"course-{at.workers}-{at.repeat}",
         name,

@@ -13,6 +13,7 @@ from scaletest.analysis.causes import Cause, Causes
 from scaletest.analysis.evaluation import BackgroundStep, Evaluation
 from scaletest.analysis.resources import clock_text
 from scaletest.analysis.steps import Step
+from scaletest.analysis.stopping import way
 from scaletest.model import Plan, VerdictKind
 from scaletest.render import contents
 from scaletest.render.contents import (
@@ -45,7 +46,7 @@ from scaletest.report import failures
 from scaletest.report.validation import figures, nodes, resources, times, words
 from scaletest.report.validation.speedup import speedup_bars
 from scaletest.report.validation.steps import members, rows_of, sheet, table, whole_table
-from scaletest.report.words import KNEES, knee, warnings
+from scaletest.report.words import warnings
 from scaletest.validation.run_type import ValidationRun
 
 MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES, MOST_SPREAD = 3, 2, 3, 8
@@ -376,22 +377,11 @@ def _sharing(result: Evaluation) -> list[Block | None]:
 
 
 def _steps(result: Evaluation) -> list[Block | None]:
-    blocks: list[Block | None] = [whole_table(result)]
-    if len(result.steps) > 2 and not result.plan.compares:
-        knees = [
-            {"knee": KNEES[each.method], "workers": knee(each)} for each in result.growth.knees
-        ]
-        blocks += [
-            Text([_sentence(result.growth.serial.sentence, "In this run ")]),
-            Table.of_rows(
-                knees,
-                {"knee", "workers"},
-                title="Diminishing returns",
-                note="Three common definitions of the same idea; they may differ.",
-                layout="wrapped",
-            ),
-        ]
-    return blocks
+    knee = result.growth.knee
+    if knee is None or result.plan.compares:
+        return [whole_table(result)]
+    text = f"Knee, the point farthest above the chord of the curve (Kneedle): {knee} workers."
+    return [whole_table(result), Text([text])]
 
 
 def _times(run: ValidationRun) -> list[Block | None]:
@@ -441,13 +431,9 @@ def _shares(run: ValidationRun) -> list[Block | None]:
     tables = members(steps[-1], run.records) if steps else []
     if not tables:
         return []
-    plan, measuring = run.result.plan, ""
-    if plan.repeats > 1 or plan.mirrored:
-        first = "the way up" if plan.mirrored else "the first repeat"
-        measuring = f"Workers and pods are those of {first}. "
     meaning = (
-        f"With {steps[-1].workers} workers. {measuring}Even shares are fair; one that lags"
-        " points at a slow device, node or pod."
+        f"With {steps[-1].workers} workers. Workers and pods are those of the way up. Even"
+        " shares are fair; one that lags points at a slow device, node or pod."
     )
     fairness: list[Mapping[str, str]] = []
     for step in run.result.steps:
@@ -473,7 +459,7 @@ def _shares(run: ValidationRun) -> list[Block | None]:
 
 
 def _background(result: Evaluation) -> Table:
-    rows = [_background_step(result.plan, step) for step in result.background]
+    rows = [_background_step(step) for step in result.background]
     meaning = (
         "What the load beside the validation did meanwhile. No verdict rests on it, but a change"
         " tells how much the two share."
@@ -481,11 +467,11 @@ def _background(result: Evaluation) -> Table:
     return Table.of_rows(rows, {"queue", "measuring"}, note=meaning)
 
 
-def _background_step(plan: Plan, row: BackgroundStep) -> dict[str, str]:
+def _background_step(row: BackgroundStep) -> dict[str, str]:
     return {
         "queue": row.name,
         "workers of the step": str(row.workers),
-        "measuring": words.measuring(plan, row.repeat) or "the only one",
+        "measuring": way(row.repeat),
         "requests/s": measured(row.throughput.per_s, row.throughput.half_width),
         "mean wait": seconds(row.wait.mean),
         "mean run": seconds(row.run.mean),

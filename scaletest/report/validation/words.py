@@ -12,9 +12,7 @@ from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
 from scaletest.analysis.law import LawInterval
 from scaletest.analysis.scaling import Peak
-from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
-from scaletest.analysis.stopping import way
-from scaletest.model import Plan
+from scaletest.analysis.steps import Step
 from scaletest.render.numbers import (
     NOTHING,
     between,
@@ -43,13 +41,6 @@ def wanted(result: Evaluation) -> str:
     return f"at least {plan.scale:g}x wanted per doubling up to {plural(plan.limit, 'worker')}"
 
 
-def measuring(plan: Plan, repeat: int) -> str:
-    """Which measuring of a step it is: a way or a repeat; "" where each step is measured once."""
-    if plan.mirrored:
-        return way(repeat)
-    return f"repeat {repeat + 1}" if plan.repeats > 1 else ""
-
-
 def workers_label(per_device: int) -> str:
     """What an axis across says of its numbers of workers."""
     return "workers on each device" if per_device else "workers"
@@ -64,10 +55,8 @@ def intervals(steps: Sequence[Step]) -> str:
 
 def interval(steps: Sequence[Step]) -> str:
     """Which interval the table shows."""
-    if any(step.mirrored and len(step.samples) > 1 for step in steps):
-        return "95 % interval of both ways"
     if steps and all(step.between for step in steps):
-        return f"95 % interval between {len(steps[0].samples)} repeats"
+        return f"95 % interval between {len(steps[0].samples) // 2} repeats"
     return "95 % interval within the run"
 
 
@@ -83,11 +72,11 @@ def law(result: Evaluation) -> str:
     if vague:
         return f"unknown, since the throughput is with {', '.join(vague)} workers"
     if growth.choice is None:
-        amdahl = growth.lacking.get("amdahl")
-        return f"too few steps to tell: {amdahl.remedy if amdahl else 'measure more steps'}"
+        remedy = growth.remedies.get("amdahl", "measure more steps")
+        return f"too few steps to tell: {remedy}"
     few = ""
     if growth.lacking:
-        few = f" (too few steps to be sure: {next(iter(growth.lacking.values())).remedy})"
+        few = f" (too few steps to be sure: {next(iter(growth.remedies.values()))})"
     place = " on each device" if result.plan.compares else ""
     missed = "".join(f"; {line}" for line in _missed(result))
     return f"{_law(growth)}{_peak(growth.peak, f'workers{place}')}{few}{missed}"
@@ -234,18 +223,6 @@ def common_quantile(steps: Sequence[Step]) -> str:
 def needs(name: str) -> int:
     """How many requests a percentile needs."""
     return samples_needed(QUANTILES[name])
-
-
-def measurings(plan: Plan) -> str:
-    """What follows from how often steps are measured; "" where repeats give the interval."""
-    if plan.mirrored:
-        return (
-            " (each step is measured on the way up and again on the way down, so that an even"
-            " change of the machine cancels in every ratio)"
-        )
-    if plan.repeats >= REPEATS_FOR_INTERVAL:
-        return ""
-    return " (one between repeats needs --repeats 3)"
 
 
 def stops(step: Step) -> str:
