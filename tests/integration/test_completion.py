@@ -37,7 +37,7 @@ LINES = [
     ("val", "validate", "saturate"),
     ("bench ru", "run", "compare"),
     ("validate --lim", "--limit", "--local"),
-    ("validate --order mi", "mirrored", "ascending"),
+    ("validate --device-policy ba", "balanced", "packed"),
     ("validate --preset n", "nvidia", "intel"),
     ("validate --threshold run.p99", "run.p99.9", "ratio"),
     ("bench run F", "Fio", "IPerf"),

@@ -179,27 +179,32 @@ def test_too_many_disturbances_leave_the_costliest_in_the_order_of_time() -> Non
 
 
 def test_an_unsteady_step_is_invalid_with_the_disturbance_in_place_of_a_guess() -> None:
-    first = runs.rows(1, 0.3, 60, noise=0.02, at_s=100.0)
-    second = runs.rows(1, 0.6, 60, noise=0.02, at_s=100.0 + 60 * 0.305)
+    first = runs.rows(1, 0.3, 300, at_s=100.0)
+    second = runs.rows(1, 0.33, 100, at_s=100.0 + 300 * 0.302)
     activity = Activity({State.ON_CPU: 0.3}, cpu_s=0.3)
     rows = [
         replace(row, reply=replace(row.reply, node="node-a", activity=activity))
         for row in [*first, *second]
     ]
     began = runs.BEGAN_S + 100.0
+    records = {
+        (1, repeat): [replace(runs.later(row, 200.0 * repeat), repeat=repeat) for row in rows]
+        for repeat in (0, 1)
+    }
     samples = samples_of(
-        {(1, 0): rows}, lambda node, workers, at_s: cpu(1.9 if at_s > began + 18.5 else 1.0)
+        records, lambda node, workers, at_s: cpu(1.9 if (at_s - began) % 200 > 90.6 else 1.0)
     )
     plan = Plan(limit=1, seconds=0.3, queue="q", warmup_s=0.0)
-    measurements = [Measurement(1, 0, 0.1, rows[-1].reply.ended_s - began, "precise")]
-    result = evaluate(plan, measurements, {(1, 0): rows}, random.Random(1), samples=samples)
+    long_s = rows[-1].reply.ended_s - began
+    measurements = [Measurement(1, repeat, 0.1, long_s, "precise") for repeat in (0, 1)]
+    result = evaluate(plan, measurements, records, random.Random(1), samples=samples)
     assert result.verdict.kind is VerdictKind.INVALID
     assert (
         "UTC other programs used 1." in result.verdict.remedy
         and "neighbours" not in result.verdict.remedy
     )
-    assert sum("UTC other programs used" in line for line in result.warnings) == 1
-    without = evaluate(plan, measurements, {(1, 0): rows}, random.Random(1))
+    assert sum("UTC other programs used" in line for line in result.warnings) == 2
+    without = evaluate(plan, measurements, records, random.Random(1))
     assert "thermal throttling, frequency scaling, other programs" in without.verdict.remedy
 
 
@@ -299,7 +304,7 @@ def test_a_change_of_the_machine_between_way_up_and_way_down_is_named() -> None:
     samples = samples_of(
         records, lambda node, workers, at_s: cpu(4.0 if began + 2 < at_s < began + 30 else 1.0, 4.0)
     )
-    plan = Plan(limit=2, seconds=0.3, queue="q", order="mirrored")
+    plan = Plan(limit=2, seconds=0.3, queue="q")
     measurements = [Measurement(*key, 0.1, 30.0, "precise") for key in records]
     verdict = evaluate(plan, measurements, records, random.Random(1), samples=samples).verdict
     assert verdict.kind is VerdictKind.INVALID and "the machine changed" in verdict.reason

@@ -44,9 +44,7 @@ per_device: [2]
 device_policy: packed
 time_limit: 30
 tolerate_failures: 2
-order: mirrored
 repeats: 3
-seed: 9
 thresholds: ["efficiency(4)>=0.8", "failures<1%"]
 background:
   - {name: noise, workers: 2, parallel: 3, seconds: 0.5, command: [cat], device_glob: "",
@@ -68,7 +66,6 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "time_limit": st.floats(0, 1000),
     "tolerate_failures": st.integers(0, 1000),
     "repeats": st.integers(1, 10),
-    "seed": st.integers(0, 1000),
     "thresholds": st.lists(
         st.sampled_from(["failures<1%", "ratio>=1.5", "run.p99<2s"]), max_size=3
     ),
@@ -130,9 +127,8 @@ def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
     assert {schemas.KEYS.get(field, field) for field in fields} == set(SCHEMA["properties"])
     options = {option.name for option in validate.command.params}
     assert set(SCHEMA["properties"]) - options == {"background"}
-    # and the program's defaults are the plan's, but for the order: stored plans without one are
-    # ascending
-    assert plan_of() == Plan(queue="q", order="mirrored")
+    # and the program's defaults are the plan's
+    assert plan_of() == Plan(queue="q")
 
 
 def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
@@ -408,7 +404,7 @@ def test_view_shows_every_setting_and_hides_passwords(
                 "-f",
                 str(file),
                 "--set",
-                "seed=1",
+                "scale=1.5",
                 "--repeats",
                 "2",
                 "--format",
@@ -423,7 +419,10 @@ def test_view_shows_every_setting_and_hides_passwords(
         "value": "redis://me:***@host:1",
         "origin": "environment SCALETEST_REDIS_URL",
     }
-    assert (shown["seed"], shown["repeats"]["origin"]) == ({"value": 1, "origin": "--set"}, "flag")
+    assert (shown["scale"], shown["repeats"]["origin"]) == (
+        {"value": 1.5, "origin": "--set"},
+        "flag",
+    )
     assert shown["limit"] == {"value": 6, "origin": f"file {file}"}
     assert program(["config", "view", "--no-such"]) == 2
     assert program(["config", "view"]) == 0

@@ -150,7 +150,7 @@ def test_a_mistake_is_told_with_its_line_by_every_command(
         ("limit: many", "validate.limit is wrong: 'many' is not a valid integer"),
         ("limit: [1]", "validate.limit is wrong: a list is too much"),
         ("limit: {a: 1}", "is no text and no number"),
-        ("order: sideways", "validate.order is wrong: 'sideways' is not one of"),
+        ("device_policy: any", "validate.device_policy is wrong: 'any' is not one of"),
         ("seconds: soon", "validate.seconds is wrong: --seconds: 'soon' is no duration"),
         ("local: 3", "validate.local is wrong: 3 is neither true nor false"),
         ("deployment: no", "validate.deployment is wrong: False is no text"),
