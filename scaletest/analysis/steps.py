@@ -3,8 +3,7 @@
 How evenly the throughput of a step is shared out between workers, nodes or devices.
 
 Amounts are completions or rates of groups that had the same chance: count in one window, and pass a
-group that did nothing as 0, since one that is absent would not count. Jain's index (Jain, Chiu,
-Hawe 1984) is (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has everything.
+group that did nothing as 0, since one that is absent would not count.
 """
 
 from __future__ import annotations
@@ -83,7 +82,6 @@ class Fairness(Written):
 
     shares: Annotated[tuple[GroupShare, ...], called("groups"), "most first"]
     ratio: Annotated[Unbounded, "largest over smallest"]
-    jain: Annotated[float, "Jain's index, 1 when all are equal"]
 
 
 def fairness(amounts: Mapping[str, float]) -> Fairness | None:
@@ -94,11 +92,7 @@ def fairness(amounts: Mapping[str, float]) -> Fairness | None:
     ordered = sorted(amounts.items(), key=lambda group: (-group[1], group[0]))
     most, least = ordered[0][1], ordered[-1][1]
     shares = tuple(GroupShare(name, amount, amount / total) for name, amount in ordered)
-    return Fairness(
-        shares=shares,
-        ratio=most / least if least > 0 else math.inf,
-        jain=1 / (len(shares) * sum(group.share**2 for group in shares)),
-    )
+    return Fairness(shares, most / least if least > 0 else math.inf)
 
 
 # (workers, repeat) -> records

@@ -43,7 +43,7 @@ from scaletest.render.numbers import (
 from scaletest.render.svg import Chart
 from scaletest.render.text import clean, one_line
 from scaletest.report import failures
-from scaletest.report.validation import figures, nodes, resources, times, words
+from scaletest.report.validation import figures, resources, times, words
 from scaletest.report.validation.speedup import speedup_bars
 from scaletest.report.validation.steps import members, rows_of, sheet, table, whole_table
 from scaletest.report.words import warnings
@@ -301,9 +301,11 @@ def _scaling(run: ValidationRun) -> list[Block | None]:
     result, throughput = run.result, figures.throughput(run)
     if throughput is None:
         return []
-    certain = result.growth.choice is not None and not words.doubts(result)
-    law = Text([_sentence(words.law(result), "Law: ")], "strong" if certain else "plain")
-    return [law, throughput, figures.efficiency(result)]
+    return [
+        Text([_sentence(words.law(result), "Law: ")], "strong"),
+        throughput,
+        figures.efficiency(result),
+    ]
 
 
 def _limits(result: Evaluation) -> list[Block | None]:
@@ -324,7 +326,6 @@ def _limits(result: Evaluation) -> list[Block | None]:
         _causes(causes, on_page=True, note=meaning),
         Text([words.note(causes)]),
         chart,
-        nodes.use(result),
     ]
 
 
@@ -337,7 +338,6 @@ def _resources(result: Evaluation) -> list[Block | None]:
         f" device: the part of the time in which it was busy. {note}".rstrip()
     )
     known = resources.table(result, note=meaning)
-    named = figures.time_spent(result) is not None
     disturbed = [
         {
             "from (UTC)": clock_text(spell.begin_s),
@@ -351,8 +351,6 @@ def _resources(result: Evaluation) -> list[Block | None]:
         return []
     return [
         known,
-        None if named else nodes.use(result),
-        nodes.disturbances(result),
         Table.of_rows(disturbed, {"from (UTC)", "to (UTC)", "node", "what"}, layout="wrapped"),
     ]
 
@@ -387,20 +385,18 @@ def _steps(result: Evaluation) -> list[Block | None]:
 def _times(run: ValidationRun) -> list[Block | None]:
     """How wait and run times spread."""
     result = run.result
-    boxes = [times.boxes(result, run.records, kind) for kind in ("run", "wait")]
-    charts = [chart for chart in boxes if chart]
-    if not charts:
+    if not any(step.run.count for step in result.steps):
         return []
     cells = []
     for step in result.steps:
         cells += [_percentiles(step, kind) for kind in ("run", "wait")]
     meaning = (
         "Wait: from the client's submission until a worker took the request. Run: the workload"
-        " itself. In brackets the 95 % interval; n/a: the step has fewer requests than the"
-        " percentile needs."
+        " itself. Run times that grow with the workers mean that they share something; long waits"
+        " mean that the workers were not ready to take. In brackets the 95 % interval; n/a: the"
+        " step has fewer requests than the percentile needs."
     )
     return [
-        Charts(charts, "two", note=times.BOX_NOTE),
         Table.of_rows(cells, {"time"}, layout="tight", note=meaning),
         times.histograms(result, run.records),
     ]
@@ -435,27 +431,7 @@ def _shares(run: ValidationRun) -> list[Block | None]:
         f"With {steps[-1].workers} workers. Workers and pods are those of the way up. Even"
         " shares are fair; one that lags points at a slow device, node or pod."
     )
-    fairness: list[Mapping[str, str]] = []
-    for step in run.result.steps:
-        fairness += [
-            {
-                "workers": str(step.workers),
-                "by": kind,
-                "most / least": significant(fair.ratio),
-                "Jain's index": f"{fair.jain:.3f}",
-            }
-            for kind, fair in step.fairness.items()
-        ]
-    explained = (
-        "Most / least: requests of the busiest over those of the idlest. Jain's index is 1 when all"
-        " did the same."
-    )
-    return [
-        Text([meaning], "soft"),
-        *tables,
-        Table.of_rows(fairness, {"by"}, note=explained),
-        times.histograms_of_nodes(steps[-1], run.records),
-    ]
+    return [Text([meaning], "soft"), *tables]
 
 
 def _background(result: Evaluation) -> Table:

@@ -10,7 +10,6 @@ from scaletest.analysis.doubling import Ratio
 from scaletest.analysis.estimate import Estimate, samples_needed
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
-from scaletest.analysis.law import LawInterval
 from scaletest.analysis.scaling import Peak
 from scaletest.analysis.steps import Step
 from scaletest.render.numbers import (
@@ -25,9 +24,8 @@ from scaletest.render.numbers import (
 
 # Less of a request is shown as 0 %.
 LEAST_KNOWN = 0.005
-# A law is doubtful where the interval of a coefficient is wider than this, or that of a ceiling
-# than this part of it, and where it lies farther than this part from a step's interval.
-WIDE, WIDE_CEILING, MISSED = 0.2, 0.5, 0.05
+# A law misses a step where it lies farther than this part from the step's interval.
+MISSED = 0.05
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
 
@@ -80,26 +78,6 @@ def law(result: Evaluation) -> str:
     place = " on each device" if result.plan.compares else ""
     missed = "".join(f"; {line}" for line in _missed(result))
     return f"{_law(growth)}{_peak(growth.peak, f'workers{place}')}{few}{missed}"
-
-
-def doubts(result: Evaluation) -> list[str]:
-    """Why the law is not certain; none where it is, or where there is no law."""
-    growth = result.growth
-    if growth.choice is None:
-        return []
-    reasons = ["too few steps"] if growth.lacking else []
-    if growth.interval and _is_wide(growth.interval):
-        reasons.append("its interval is wide")
-    return [*reasons, *_missed(result)]
-
-
-def _is_wide(known: LawInterval) -> bool:
-    """Whether the coefficients of a law are hardly known."""
-    parts = [part for part in (known.contention, known.coherency) if part]
-    ceiling = known.ceiling
-    return any(part.high - part.low > WIDE for part in parts) or bool(
-        ceiling and ceiling.high - ceiling.low > WIDE_CEILING * ceiling.value
-    )
 
 
 def _missed(result: Evaluation) -> list[str]:
