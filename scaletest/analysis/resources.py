@@ -338,16 +338,6 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) if known and len(known) == len(values) else None
 
 
-def began(records: Rows) -> float:
-    """When the first request of a run started, on Redis's clock; 0 where none did."""
-    times = [
-        record.reply.started_s
-        for record in itertools.chain.from_iterable(records.values())
-        if record.reply.started_s
-    ]
-    return min(times, default=0.0)
-
-
 def _node_use(
     name: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
 ) -> tuple[NodeUse, list[str]]:

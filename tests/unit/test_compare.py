@@ -419,17 +419,6 @@ def test_equal_runs_are_seldom_flagged_however_many_measures_and_candidates_they
     assert max(flagged.values()) <= 20
 
 
-def test_a_ratio_that_is_not_the_quotient_of_its_means_says_why() -> None:
-    def text_of(*values: float) -> str:
-        compared = compare_measures(measure(50.0, 150.0), measure(*values))
-        return formats.render(comparison_report(compared), "text")
-
-    # 100 in the mean on both sides, and medium values of 87 and 100
-    assert "100.0" in text_of(100.0, 100.0) and "1.155 [" in text_of(100.0, 100.0)
-    assert "geometric means" in text_of(100.0, 100.0)
-    assert "geometric means" not in text_of(100.0, 300.0)
-
-
 def test_a_long_difference_is_cut() -> None:
     text = Difference("template", "a: 1\n" * 500, "a: 2\n" * 500).text
     assert len(text) < 200 and "\n" not in text

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.interference import between, busy, busy_before
+from scaletest.analysis.interference import between, busy
 from scaletest.analysis.judge import CHANGES
 from scaletest.analysis.resources import clock_text
 from scaletest.model import Activity, Measurement, Plan, Record, State, VerdictKind
 from scaletest.model.measurement import FIGURES, NodeSample
 from tests.unit import runs
 from tests.unit.made import Records
-from tests.unit.node_samples import Resources, began_s, cpu, samples_of
+from tests.unit.node_samples import Resources, cpu, samples_of
 from tests.unit.valid import checked
 
 DEVICE = "device:/dev/dri/renderD128"
@@ -229,13 +229,13 @@ BUSY = [
 
 @pytest.mark.parametrize(("resources", "text"), BUSY)
 def test_a_busy_machine_gives_a_warning_with_its_figure(resources: Resources, text: str) -> None:
-    (line,) = busy(resources)
+    (line,) = busy(resources, 0.0)
     assert line.startswith("before the run, ") and text in line
     assert line.endswith(": end the other programs there, or wait for them")
 
 
 def test_other_programs_are_one_sign_and_need_no_second() -> None:
-    (line,) = busy({**cpu(1.5, load=4.1), "pressure": {"cpu_some": 0.9}})
+    (line,) = busy({**cpu(1.5, load=4.1), "pressure": {"cpu_some": 0.9}}, 0.0)
     assert line == (
         "before the run, other programs used 1.5 of 2 cores: end the other programs there, or wait"
         " for them"
@@ -253,25 +253,11 @@ def test_other_programs_are_one_sign_and_need_no_second() -> None:
     ],
 )
 def test_a_quiet_machine_gives_no_warning(resources: Resources) -> None:
-    assert busy(resources) == []
+    assert busy(resources, 0.0) == []
 
 
 def test_cpu_time_of_the_tester_before_the_run_is_left_out() -> None:
     assert busy(cpu(1.3), own_cores=1.1) == []
-
-
-def test_a_node_is_busy_before_the_run_when_every_sample_shows_it() -> None:
-    records: Records = {(1, 0): computing(1, 10)}
-    steady = samples_of(records, lambda node, workers, at_s: cpu(1.5 if not workers else 0.0))
-    assert busy_before(steady, began_s(records)) == [
-        "before the run on node-a, other programs used 1.5 of 2 cores: end the other programs"
-        " there, or wait for them"
-    ]
-    starting = samples_of(
-        records, lambda node, workers, at_s: cpu(1.5 if at_s > began_s(records) - 1 else 0.1)
-    )
-    assert busy_before(starting, began_s(records)) == []
-    assert busy_before(steady[:1], began_s(records)) == []
 
 
 def test_warnings_from_before_the_run_come_first_and_once() -> None:
@@ -283,10 +269,7 @@ def test_warnings_from_before_the_run_come_first_and_once() -> None:
     evaluation = evaluate(
         PLAN, measurements, records, random.Random(1), noticed=["it was busy"], samples=samples
     )
-    assert evaluation.warnings[0] == "it was busy" and not any(
-        "before the run" in line for line in evaluation.warnings
-    )
-    assert _judged(records, samples).warnings[0].startswith("before the run on node-a, ")
+    assert evaluation.warnings[0] == "it was busy"
 
 
 def test_a_change_of_the_machine_between_way_up_and_way_down_is_named() -> None:
@@ -331,7 +314,6 @@ sample = st.builds(
     st.floats(runs.BEGAN_S + 90, runs.BEGAN_S + 240) | st.sampled_from([0.0, -1e300, 1e300]),
     st.floats(0, 5),
     read,
-    st.just({}),
 )
 
 

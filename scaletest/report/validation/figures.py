@@ -7,7 +7,7 @@ where the time of a request goes, and how throughput went on in each measurement
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -17,7 +17,6 @@ from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.interference import Interference
 from scaletest.analysis.law import Law
 from scaletest.analysis.request_time import PLACE_TEXTS, PLACES
-from scaletest.analysis.scaling import Scaled
 from scaletest.analysis.steps import MeasuredStep, Rows, Step
 from scaletest.analysis.stopping import way
 from scaletest.analysis.throughput import ends_of, rates, span
@@ -39,7 +38,6 @@ BEYOND, FARTHEST = 1.5, 2.0
 HEADROOM = 1.2
 CURVE_POINTS = 65
 WIDTH, HEIGHT = 760.0, 420.0
-EFFICIENCY_HEIGHT, NARROW_EFFICIENCY = 302.4, (360.0, 237.6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,61 +191,6 @@ def _point(chart: Chart, step: Step, tip: str) -> None:
         chart.error(step.level, low, high, "c-error")
     css = "c-dot" if step.sound else "c-dot c-hollow"
     chart.dot(step.level, rate.per_s, css, tip)
-
-
-def efficiency(result: Evaluation) -> Figure | None:
-    """Efficiency with intervals, beside what the wanted ratio needs; None for less than two
-    steps.
-    """
-    data = curve_of(result)
-    scaled = result.growth.scaling
-    if data is None or min(len(data.steps), len(scaled)) < 2 or result.plan.compares:
-        return None
-    base, scale = data.steps[0].workers, result.plan.scale
-
-    def needed(workers: float) -> float:
-        """The efficiency where every doubling from the base on reaches the wanted ratio."""
-        return math.pow(scale / 2.0, math.log2(workers / base))
-
-    caption = (
-        f"Of what {plural(data.last, 'worker')} could do if nothing held them up, "
-        f"{percent(scaled[-1].efficiency.value)} was measured; "
-        f"a ratio of {scale:g} in every doubling needs {percent(needed(data.last), 0)}. "
-        "Bars are 95 % intervals and hold the uncertainty of the first step too."
-    )
-    tested = Curve(data.steps, None, None, data.last * 1.06)
-    return Figure(_efficiency(tested, scaled, needed), caption, NARROW_EFFICIENCY)
-
-
-def _efficiency(data: Curve, scaled: Sequence[Scaled], needed: Callable[[float], float]) -> Chart:
-    top = max(1.1, 1.02 * max(min(each.efficiency.high, 1.5) for each in scaled))
-    marks = svg.nice(0.0, top, 8)
-    shares = [percent(each.efficiency.value) for each in scaled]
-    parts = [
-        f"{plural(each.workers, 'worker')}: {share}"
-        for each, share in zip(scaled, shares, strict=True)
-    ]
-    chart = Chart(
-        "efficiency",
-        "Efficiency against the number of workers",
-        "; ".join(parts),
-        data.across(),
-        Axis("efficiency", 0.0, top, marks=marks, names=[f"{mark:.0%}" for mark in marks]),
-        WIDTH,
-        EFFICIENCY_HEIGHT,
-    )
-    chart.legend("measured, 95 % interval", "c-dot", "dot")
-    chart.legend("ideal", "c-ideal")
-    chart.legend("wanted", "c-wanted")
-    chart.across(1.0, "c-ideal")
-    wanted = [(level, needed(level)) for level in data.levels(data.first, data.end)]
-    chart.line(wanted, "c-wanted")
-    for each, share in zip(scaled, shares, strict=True):
-        part, at = each.efficiency, each.workers
-        if math.isfinite(part.high):
-            chart.error(at, part.low, part.high, "c-error")
-        chart.dot(at, part.value, "c-dot", f"{plural(at, 'worker')}: {share}")
-    return chart
 
 
 # A place that holds less of every step is joined with others of that kind.

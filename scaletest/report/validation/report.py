@@ -301,11 +301,7 @@ def _scaling(run: ValidationRun) -> list[Block | None]:
     result, throughput = run.result, figures.throughput(run)
     if throughput is None:
         return []
-    return [
-        Text([_sentence(words.law(result), "Law: ")], "strong"),
-        throughput,
-        figures.efficiency(result),
-    ]
+    return [Text([_sentence(words.law(result), "Law: ")], "strong"), throughput]
 
 
 def _limits(result: Evaluation) -> list[Block | None]:
