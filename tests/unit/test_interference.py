@@ -326,7 +326,6 @@ sample = st.builds(
     st.floats(runs.BEGAN_S + 90, runs.BEGAN_S + 240) | st.sampled_from([0.0, -1e300, 1e300]),
     st.floats(0, 5),
     read,
-    st.just({}),
 )
 
 
