@@ -24,7 +24,6 @@ from scaletest.render.contents import (
     CLOCK_DIGITS,
     Block,
     Case,
-    Facts,
     Head,
     Report,
     Section,
@@ -36,7 +35,7 @@ from scaletest.render.contents import (
 )
 from scaletest.render.numbers import between, duration, percent, plural, seconds, significant
 from scaletest.report.saturation_figures import charts, state
-from scaletest.report.words import KNEES, knee, percentile, sentence, warnings
+from scaletest.report.words import percentile, sentence, warnings
 from scaletest.saturation.run_type import SaturationRun
 
 QUANTILES = ("p50", "p90", "p95", "p99")
@@ -162,12 +161,6 @@ def comment(run: SaturationRun) -> list[Block]:
 def sections(run: SaturationRun) -> list[Section]:
     """All sections that have anything to show."""
     result = run.result
-    unit = result.plan.unit
-    knees = [
-        (KNEES[each.method].replace("workers", unit), f"{knee(each)} {unit}")
-        for each in result.knees
-        if each.workers
-    ]
     lines = sentences(result)
     return contents.page(
         {
@@ -178,7 +171,6 @@ def sections(run: SaturationRun) -> list[Section]:
             "Settings and target": [Text(_settings(run), "code")],
             "Steps": _steps(result),
             "Pods under load": [Text(_pod_lines(result), "list")],
-            "Knees": [Facts(knees)],
         }
     )
 
@@ -189,12 +181,11 @@ def _settings(run: SaturationRun) -> list[str]:
 
 
 def sentences(result: SaturationResult) -> list[str]:
-    """The saturation point, the operating point, where the service's time goes and where knees lie,
-    as far as these are known.
+    """The saturation point, the operating point, where the service's time goes and where the knee
+    lies, as far as these are known.
     """
-    knees = [f"{each.method} {knee(each)}" for each in result.knees if each.workers is not None]
-    known = f"knee, {result.plan.unit}: {', '.join(knees)}" if knees else ""
-    return list(filter(None, (_point(result), _operating(result), service_time(result), known)))
+    knee = f"knee (Kneedle): {result.knee} {result.plan.unit}" if result.knee else ""
+    return list(filter(None, (_point(result), _operating(result), service_time(result), knee)))
 
 
 def _point(result: SaturationResult) -> str:

@@ -34,7 +34,7 @@ from scaletest.analysis.saturation.step import (
     machine_full,
     pooled,
 )
-from scaletest.analysis.scaling import Knee, MeasuredThroughput, kneedle, knees
+from scaletest.analysis.scaling import MeasuredThroughput, kneedle
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Verdict
 from scaletest.model.declared import INNER, VERSIONED, Written, called
@@ -326,7 +326,7 @@ class SaturationResult(Written):
         called("operating_point"),
         "the step at 70 % of it, None when not measured, or when the tester was late in it.",
     ]
-    knees: tuple[Knee, ...]
+    knee: Annotated[int | None, "level from which more load brings less, by Kneedle"]
     searched: Annotated[int, called("steps_before_confirmation"), "steps before it was confirmed."]
     warnings: tuple[str, ...]
     elapsed_s: float
@@ -353,7 +353,7 @@ def conclude(
 ) -> SaturationResult:
     """The result of a sequence as far as it was measured."""
     plan, bracket = course.plan, course.bracket
-    point, operating, curve = _point(course), course.operating, _curve(course)
+    point, operating = _point(course), course.operating
     if _late(course, point):
         # it would be a figure of the tester
         point, operating = None, None
@@ -366,7 +366,7 @@ def conclude(
         warm=course.warm,
         steps=tuple(course.steps),
         operating=None if operating and operating.tester else operating,
-        knees=(kneedle(curve),) if plan.open else knees(curve),
+        knee=kneedle(_curve(course)),
         searched=bracket.steps if bracket else len(course.steps),
         warnings=tuple(_warnings(course, known=point is not None)),
         elapsed_s=elapsed_s,
@@ -427,11 +427,7 @@ def _most(course: SaturationSequence, level: float | None) -> float:
 
 
 def _curve(course: SaturationSequence) -> list[MeasuredThroughput]:
-    """Throughput against requests in flight or the offered rate, each level once.
-
-    Closed load has knees by all definitions. Open load has that of the bend of the curve alone: its
-    throughput follows the offered rate.
-    """
+    """Throughput against requests in flight or the offered rate, each level once."""
     load = course.plan.load
     first_at: dict[int, Assessed] = {}
     for step in searched(course):
