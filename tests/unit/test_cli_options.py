@@ -19,6 +19,7 @@ from scaletest.cli import validate_options
 from scaletest.cli.main import cli
 from scaletest.cli.options import OPTIONS_OF, Quantity, grouped
 from scaletest.cli.output import Output
+from scaletest.cli.size import Amounts
 from scaletest.model.plan import file
 
 CLI = Path(__file__).parents[2] / "scaletest" / "cli"
@@ -72,7 +73,7 @@ def value_type(parameter: click.Parameter) -> type | None:
         return int
     if isinstance(parameter.type, click.types.FloatParamType | Quantity):
         return float
-    return None if isinstance(parameter.type, click.Tuple) else str
+    return None if isinstance(parameter.type, click.Tuple | Amounts) else str
 
 
 def typed_parameters() -> Iterator[tuple[str, click.Parameter, Any]]:
