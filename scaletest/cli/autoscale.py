@@ -29,14 +29,13 @@ from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLo
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.headings import HeadedGroup, first, heading
-from scaletest.cli.output import Output, as_text, echo, write
+from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import masked
 from scaletest.render.contents import Pairs
 from scaletest.render.numbers import plural, seconds
-from scaletest.report import formats
 from scaletest.report.autoscaling import Simulation, simulation_report
 from scaletest.runs.folder import RECORDS
 from scaletest.validation.folder import ValidationFolder
@@ -73,7 +72,6 @@ workload_options = shared.group(
         metavar="RUN",
         help="Draw the run times of requests from the records of this stored run instead.",
     ),
-    shared.renamed("--run-dir", to="run", instead="--run"),
     click.option(
         "--pattern",
         type=click.Choice(PATTERNS),
@@ -222,12 +220,6 @@ class PlayOptions:
     metavar="NAME[:KEY=VALUE,...]",
     help=("Play this rule; `scaletest autoscale rules` lists them; the option may be repeated."),
 )
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path),
-    hidden=True,
-    callback=shared.deprecated("--output FILE.html"),
-)
 @heading("Output")
 @shared.output("text", "json", "yaml", "html", "md", "csv", "png")
 @shared.progress
@@ -235,7 +227,6 @@ class PlayOptions:
 def simulate_rules(
     workload: PlayOptions,
     rules: tuple[str, ...],
-    html: Path | None,
     output: Output,
     progress: str,
 ) -> None:
@@ -248,10 +239,7 @@ def simulate_rules(
       --rule desired:window=300 --output rules.html
     """
     played = workload.simulation(list(map(parse, rules)), progress)
-    report = simulation_report(played)
-    if html:
-        write(formats.render(report, "html"), html)
-    stored.deliver(report, output)
+    stored.deliver(simulation_report(played), output)
 
 
 @command.command("recommend")

@@ -68,8 +68,7 @@ def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
 )
 @heading("Target")
 @own.output_dir(short=False)
-@shared.old_type
-@shared.report_output(bare_forms=False)
+@shared.report_output()
 @own.view_options
 @own.judged_options
 @shared.grouped

@@ -215,15 +215,13 @@ def _leases(redis_url: str, node: str, devices: list[Device]) -> dict[str, list[
     metavar="ADDR:PORT",
     help="Serve the metrics at this address; port 0 means any free port.",
 )
-@click.option("--host", hidden=True, callback=shared.deprecated("--listen ADDR:PORT"))
-@click.option("--port", hidden=True, callback=shared.deprecated("--listen ADDR:PORT"))
 @click.option(
     "--vendor",
     multiple=True,
     type=click.Choice(["intel", "nvidia", "amd"]),
     help=("Serve metrics by the names of this vendor; the option may be repeated. [default: all]"),
 )
-def fake_metrics(listen: str, host: str | None, port: str | None, vendor: tuple[str, ...]) -> None:
+def fake_metrics(listen: str, vendor: tuple[str, ...]) -> None:
     """Serve the simulated devices of this machine as the vendors' exporters would, for
     Prometheus.
 
@@ -232,8 +230,8 @@ def fake_metrics(listen: str, host: str | None, port: str | None, vendor: tuple[
     """
     address, number = parse_address(listen)
     serve(
-        host or address,
-        int(port or number),
+        address,
+        number,
         vendor,
         lambda served: echo(f"serving http://{served}/metrics", err=True),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast, get_type_hints
+from typing import Protocol, TypeVar, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -73,7 +73,7 @@ class Quantity(click.ParamType[float]):
 # 500 without a unit may be meant in milliseconds.
 DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=60.0)
 RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
-# For what was a minute once, without a unit.
+# For rates that people count per second or per minute.
 RATE_WITH_UNIT = Quantity("rate with its unit", PER_SECOND, "2/s or 120/min")
 
 
@@ -166,50 +166,6 @@ def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F],
     )
 
 
-def deprecated(instead: str) -> Callable[[click.Context, click.Parameter, Returned], Returned]:
-    """A callback of an option that works in this version only. instead: what to write."""
-
-    def warn(_context: click.Context, option: click.Parameter, value: Returned) -> Returned:
-        if value:
-            names = "/".join(option.opts)
-            echo(f"warning: {names} is deprecated; write {instead}", err=True)
-        return value
-
-    return warn
-
-
-def renamed(*names: str, to: str, instead: str) -> Decorator:
-    """An option as version 0.1 spelled it, whose value counts as typed for the parameter `to`,
-    unless that is typed itself. instead: what to write.
-    """
-
-    class OldSpelling(click.Option):
-        """The option; it is eager, so that it is consumed before the other."""
-
-        def consume_value(
-            self, ctx: click.Context, opts: Mapping[str, Any]
-        ) -> tuple[Any, ParameterSource]:
-            """The value, which goes to the other option too."""
-            value, source = super().consume_value(ctx, opts)
-            if source is ParameterSource.COMMANDLINE:
-                cast(dict[str, Any], opts).setdefault(to, value)
-            return value, source
-
-    return click.option(
-        *names,
-        cls=OldSpelling,
-        hidden=True,
-        is_eager=True,
-        expose_value=False,
-        allow_from_autoenv=False,
-        callback=deprecated(instead),
-    )
-
-
-# Of commands that write a report.
-old_type = renamed("-t", "--type", to="form", instead="--format")
-
-
 def namespace(text: str) -> Callable[[F], F]:
     """-n/--namespace, with this help."""
     return click.option("-n", "--namespace", default="", metavar="NAME", help=text)
@@ -254,15 +210,8 @@ def device_metrics_url(text: str) -> Callable[[F], F]:
     )
 
 
-# What --output once was, and the form of today.
-OLD_FORMS = {"table": "text", "json": "json", "yaml": "yaml"}
-
-
-def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callable[[F], F]:
-    """-o/--output and --format, as one parameter `output`: an Output. The first form is the usual.
-
-    bare_forms: whether the form itself was given as --output in version 0.1.
-    """
+def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
+    """-o/--output and --format, as one parameter `output`: an Output. The first form is usual."""
     forms = forms or ("text", "json", "yaml")
 
     def note_form(context: click.Context, _option: click.Parameter, form: str | None) -> None:
@@ -273,8 +222,6 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
 
     def choose(context: click.Context, option: click.Parameter, file: str) -> Output:
         form, name = context.meta["form"], option.opts[0]
-        if bare_forms and file in OLD_FORMS:
-            return _old_output(name, file, form)
         if file in forms and not Path(file).exists():
             raise UsageError(
                 f"{name} {file} names a form, not a file",
@@ -301,20 +248,12 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
             *(["-o"] if letter else []),
             "--output",
             default="-",
-            envvar="SCALETEST_OUTPUT" if bare_forms else None,
             callback=choose,
             metavar="FILE",
             help="Write the result to this file. [default: standard output]",
         )(function)
 
     return decorate
-
-
-def _old_output(option: str, file: str, form: str | None) -> Output:
-    """What --output meant in version 0.1: a form on standard output."""
-    named = OLD_FORMS[file]
-    echo(f"warning: {option} {file} is deprecated; write --format {named}", err=True)
-    return Output(Path("-"), form or named)
 
 
 def _form_of(file: str, forms: Sequence[str], usual: str) -> str:
@@ -331,11 +270,11 @@ def _form_of(file: str, forms: Sequence[str], usual: str) -> str:
     return form
 
 
-def report_output(*, letter: bool = True, bare_forms: bool = True) -> Decorator:
+def report_output(*, letter: bool = True) -> Decorator:
     """-o/--output and --format of a command that writes a report."""
     first = ("text", "json", "yaml")
     others = [name for name in formats.names() if name not in first]
-    options = output(*first, *others, letter=letter, bare_forms=bare_forms)
+    options = output(*first, *others, letter=letter)
     return group(heading("Output"), options)
 
 

@@ -8,7 +8,7 @@ import click
 
 from scaletest.cli import stored
 from scaletest.cli.headings import HeadedCommand
-from scaletest.cli.options import old_type, report_output
+from scaletest.cli.options import report_output
 from scaletest.cli.output import Output, echo, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
@@ -18,8 +18,7 @@ from scaletest.runs import registry
 
 @click.command("report", cls=HeadedCommand)
 @stored.run_argument()
-@old_type
-@report_output(bare_forms=False)
+@report_output()
 @click.option(
     "--png",
     type=click.Path(dir_okay=False, path_type=Path),
