@@ -151,7 +151,7 @@ def draw_run(studio: Studio) -> None:
     """A validation that uses up the processors: while it is measured, its report, and the list."""
     for _ in range(ATTEMPTS):
         process, url = studio.start(
-            *("validate", "--limit", "8", "--scale", "1.8", "--tag", "laptop", "--ui"),
+            *("validate", "--limit", "8", "--scale", "1.8", "--ui"),
             *COUNT,
             announces="watch it at ",
         )

@@ -137,7 +137,6 @@ def validate(
     device_metrics_url: str = "",
     run_dir: str | os.PathLike[str] = "",
     name: str = "",
-    tags: Sequence[str] = (),
     note: str = "",
     resume: str | os.PathLike[str] = "",
     on_progress: Callable[[RunProgress], object] | None = None,
@@ -156,7 +155,7 @@ def validate(
     no_causes: leave out where requests spend their time.
     device_metrics_url: of an exporter that tells how busy the devices are.
     run_dir: a new folder for the run; by default it gets its name among all runs.
-    name, tags, note: labels by which the run is found again.
+    name, note: labels by which the run is found again.
     resume: go on with this run, which was interrupted or killed, in place of a new one; named as
     for `load_run`. It has its plan and labels, and goes on where it was begun: give redis_url or
     deployment again.
@@ -199,7 +198,7 @@ def validate(
         no_causes=no_causes,
         device_metrics_url=device_metrics_url,
     )
-    labels = Labels(name, (tags,) if isinstance(tags, str) else tuple(tags), note)
+    labels = Labels(name, note)
 
     show = on_progress or notebook.cell_line()
 

@@ -114,14 +114,16 @@ OPTIONS_OF: dict[Callable[..., object], Callable[..., object]] = {}
 
 def filled(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
     """Call with the parameters of a command that it names, of which a group takes its own. KeyError
-    when one is lacking.
+    when one is lacking that has no default.
     """
     values: dict[str, object] = {}
     types = get_type_hints(make)
-    for name in signature(make).parameters:
-        is_group = is_dataclass(types[name]) and types[name] is not Output
+    for name, parameter in signature(make).parameters.items():
         option = name if name in parameters else name.removesuffix("_s")
-        values[name] = filled(types[name], parameters) if is_group else parameters[option]
+        if is_dataclass(types[name]) and types[name] is not Output:
+            values[name] = filled(types[name], parameters)
+        elif option in parameters or parameter.default is parameter.empty:
+            values[name] = parameters[option]
     return make(**values)
 
 
@@ -292,7 +294,7 @@ def _check_place(file: str, option: str) -> None:
         raise UsageError(f"{path} cannot be written: {reason}", hint=f"give another {option} FILE")
 
 
-# What to call a new run: the fields of its Labels.
+# What to call a new run: of its Labels, the one that is known before it is measured.
 labels = group(
     heading("Run"),
     click.option(
@@ -301,31 +303,15 @@ labels = group(
         metavar="NAME",
         help="Call the run by this name, by which other commands find it.",
     ),
-    click.option(
-        "--tag",
-        "tags",
-        multiple=True,
-        metavar="TAG",
-        help=("Give the run this tag, by which `runs list` finds it; the option may be repeated."),
-    ),
-    click.option(
-        "--note",
-        default="",
-        metavar="TEXT",
-        help="Store this note with the run; its reports show it.",
-    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a run is watched. progress: auto, plain, json or none. ui: whether a page is served, at
-    ui_listen.
-    """
+    """How a run is watched. progress: auto, plain, json or none. ui: whether a page is served."""
 
     progress: str
     ui: bool
-    ui_listen: str
 
 
 # What a long command shows of its progress, for `progress_views.shown`.
@@ -346,12 +332,13 @@ progress = group(
 # The fields of WatchOptions.
 watch = group(
     progress,
-    click.option("--ui", is_flag=True, help="Show the run in a browser while it is measured."),
     click.option(
-        "--ui-listen",
-        default="127.0.0.1:0",
-        metavar="ADDR:PORT",
-        help="Serve the page of --ui at this address. [default: a free port of this machine]",
+        "--ui",
+        is_flag=True,
+        help=(
+            "Show the run in a browser while it is measured, at a free port of this machine;"
+            " `scaletest ui --listen` shows it at another address."
+        ),
     ),
 )
 

@@ -152,17 +152,11 @@ def continued(
 
     UsageError when another typed option differs from it, or would name the run anew.
     """
-    plan, stored_labels = store.plan(), store.labels
-    differing = [
-        name
-        for name in ("name", "note", "tags")
-        if name in typed and getattr(labels, name) != getattr(stored_labels, name)
-    ]
-    if differing:
+    plan = store.plan()
+    if "name" in typed and labels.name != store.labels.name:
         raise UsageError(
-            f"{store.path} holds run {plan.run} already, and another --{differing[0].rstrip('s')}"
-            " is for a new one",
-            hint="leave it out, or say what the run is called: scaletest runs name|tag|note",
+            f"{store.path} holds run {plan.run} already, and another --name is for a new one",
+            hint="leave it out, or say what the run is called: scaletest runs label",
         )
     kind = kinds.find(options.workload_type).name
     for name, value, stored in (

@@ -111,7 +111,7 @@ def test_workloads_submitted_by_one_process_are_measured_repeatedly_by_another(
     submitter.send_signal(signal.SIGSTOP)
     try:
         lifecycle("sample", "-o", "out", "-t", "training")
-        during = lifecycle("report", "--output-dir", "out", "-t", "json", code=4)
+        during = lifecycle("report", "--output-dir", "out", "--format", "json", code=4)
     finally:
         submitter.send_signal(signal.SIGCONT)
     assert json.loads(during.stdout)["books"]["not_tried"] > 0
@@ -121,7 +121,7 @@ def test_workloads_submitted_by_one_process_are_measured_repeatedly_by_another(
     assert submitter.wait(60) == 130
     lifecycle("submit", "-o", "out", "-g", "0", "--delay", "0")
     lifecycle("sample", "-o", "out", "--follow", "--timeout", "60")
-    result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json").stdout)
+    result = json.loads(lifecycle("report", "--output-dir", "out", "--format", "json").stdout)
     assert result["books"]["measured"] == 12
     # a second submit on the folder submits nothing more (defect 14)
     again = lifecycle("submit", "-o", "out", "-g", "0")
@@ -140,7 +140,7 @@ def test_defect_13_workloads_that_end_between_two_samples_are_counted(
     lifecycle("sample", "-o", "out")
     plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
     lifecycle("sample", "-o", "out")
-    result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json").stdout)
+    result = json.loads(lifecycle("report", "--output-dir", "out", "--format", "json").stdout)
     assert (result["books"]["measured"], result["books"]["lost"]) == (4, 0)
 
 
@@ -154,7 +154,7 @@ def test_workloads_that_are_deleted_before_their_end_are_lost(
     lifecycle("sample", "-o", "out")
     plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
     lifecycle("sample", "-o", "out")
-    result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json", code=4).stdout)
+    result = json.loads(lifecycle("report", "--output-dir", "out", "--format", "json", code=4).stdout)
     assert (result["books"]["measured"], result["books"]["lost"], result["books"]["balanced"]) == (
         0,
         3,
@@ -542,7 +542,7 @@ def test_defect_10_the_runai_command_line_gets_every_option(
     assert {f"claimname={first[3]}", "path=/path-new", "ephemeral"} <= set(claim)
     assert last[:2] == ["workspace", "submit"]
     lifecycle("sample", "-o", "a", "--follow", "--timeout", "60")
-    result = json.loads(lifecycle("report", "--output-dir", "a", "-t", "json").stdout)
+    result = json.loads(lifecycle("report", "--output-dir", "a", "--format", "json").stdout)
     assert result["books"]["measured"] == 2
 
 

@@ -236,12 +236,6 @@ TYPED = [
         "error: scaletest runs list has no option --last",
         "the newest runs stand last: scaletest runs list | tail",
     ),
-    Typed(
-        "runs note LAST",
-        2,
-        "error: TEXT is missing",
-        "write scaletest runs note [OPTIONS] RUN TEXT",
-    ),
 ]
 
 

@@ -158,13 +158,6 @@ def test_a_run_with_a_redis_is_shown_by_a_ui_elsewhere(
         assert f"/runs/{run}" in page(f"{here}/live/{run}")
 
 
-def test_an_address_that_is_taken_ends_the_command_before_it_measures(site: Site) -> None:
-    taken = site.ui(log="ui").removeprefix("http://")
-    command = site.start(*VALIDATE, "--ui", "--ui-listen", taken, log="run")
-    assert command.wait() == 2 and "cannot listen on" in site.log("run")
-    assert not (site.path / "data").exists()
-
-
 def first_address(url: str) -> str:
     """Where a page leads."""
     with urllib.request.urlopen(url, timeout=60) as response:

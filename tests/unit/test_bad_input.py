@@ -163,7 +163,7 @@ def test_a_report_is_never_written_over_a_file_of_the_run(
 ) -> None:
     make("pass", home)
     before = (home / "pass" / "records.jsonl").read_bytes()
-    assert run(["report", "pass", "-t", "json", option, "pass/../pass/records.jsonl"]) == 2
+    assert run(["report", "pass", "--format", "json", option, "pass/../pass/records.jsonl"]) == 2
     assert "is a file of the run itself" in capsys.readouterr().err
     assert (home / "pass" / "records.jsonl").read_bytes() == before
 

@@ -39,7 +39,7 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     assert (table[0]["Pods"], table[0]["Last Pod Creation"]) == ("", "1.000000")
     assert (tmp_path / "detailed.png").exists()
     capsys.readouterr()
-    assert run(["lifecycle", "report", "--output-dir", str(tmp_path), "-t", "json"]) == 4
+    assert run(["lifecycle", "report", "--output-dir", str(tmp_path), "--format", "json"]) == 4
     report = json.loads(capsys.readouterr().out)
     assert (report["books"]["measured"], report["books"]["pending"]) == (4, 1)
     assert run(["lifecycle", "report", "--output-dir", str(tmp_path)]) == 4
@@ -61,7 +61,7 @@ def test_every_form_of_a_report(
                 "report",
                 "--output-dir",
                 str(tmp_path),
-                "-t",
+                "--format",
                 form,
                 "-o",
                 str(tmp_path / "out"),
@@ -149,14 +149,13 @@ def test_options_that_would_be_ignored_are_refused(
             template=text_of("job", None),
         ),
         {},
-        Labels("weekly", ("gpu",), ""),
+        Labels("weekly"),
     )
     command = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
     # the same command goes on
-    assert run([*command, "--name", "weekly", "--tag", "gpu"]) == 0
+    assert run([*command, "--name", "weekly"]) == 0
     assert run([*command, "--num-workers", "3", "-t", "training", "-p", "2"]) == 0
     assert run([*command, "--num-workers", "4"]) == 2
     assert "num workers 3, not 4" in capsys.readouterr().err
-    for option in ("--name", "--tag", "--note"):
-        assert run([*command, option, "nightly"]) == 2
-        assert f"{option} is for a new one" in capsys.readouterr().err
+    assert run([*command, "--name", "nightly"]) == 2
+    assert "--name is for a new one" in capsys.readouterr().err

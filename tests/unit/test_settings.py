@@ -63,12 +63,12 @@ def test_the_command_line_counts_most_then_environment_plan_file_settings_defaul
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    written(file, "# mine\nvalidate:\n  limit: 3\n  seconds: 200ms\n  tag: [a, b]\n")
+    written(file, "# mine\nvalidate:\n  limit: 3\n  seconds: 200ms\n  threshold: [run.p99<2s]\n")
     plan = tmp_path / "plan.yaml"
     plan.write_text("limit: 4\n")
     assert shown(capsys)["limit"] == (3, f"settings {file}:3")
     assert shown(capsys)["seconds"] == (0.2, f"settings {file}:4")
-    assert shown(capsys)["tags"] == (["a", "b"], f"settings {file}:5")
+    assert shown(capsys)["thresholds"] == (["run.p99<2s"], f"settings {file}:5")
     assert shown(capsys)["scale"] == (1.8, "default")
     assert shown(capsys, "-f", str(plan))["limit"] == (4, f"file {plan}")
     monkeypatch.setenv("SCALETEST_VALIDATE_LIMIT", "5")
