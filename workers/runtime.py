@@ -19,7 +19,7 @@ from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.record import effective_limit
 from scaletest.model.texts import SECONDS, in_base_units
 from scaletest.system.wake import Wake
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree
 from workers.workloads import registry
 from workers.workloads.base import SUCCEEDED, PreparedWorkload, Result, failed
 from workers.workloads.making import DEFAULT_KILL_GRACE_S, Making, ProgramOptions
@@ -86,7 +86,6 @@ class Settings:
                 device_glob=text("DEVICE_GLOB"),
                 device_index=int(number("DEVICE_INDEX", 0)) if text("DEVICE_INDEX") else None,
                 preset=text("PRESET"),
-                device_policy=text("DEVICE_POLICY") or Policy.BALANCED.value,
                 per_device=int(number("PER_DEVICE", 1)),
             ),
             program=ProgramOptions(
@@ -109,8 +108,6 @@ class Serving:
     """How a worker serves its queue. Times in seconds.
 
     name: None for a new one. allow_function: prefixes of functions that may be executed.
-    device_wait_s: how long to wait for a free slot of a device; None for some heartbeats.
-    no_rq_commands: do not listen for commands of RQ's tools, which takes a connection.
     """
 
     queue: str
@@ -121,9 +118,7 @@ class Serving:
     heartbeat_s: float
     max_attempts: int
     grace_s: float
-    device_wait_s: float | None
     log_messages: bool
-    no_rq_commands: bool
 
     def __post_init__(self) -> None:
         if self.name:
@@ -131,7 +126,6 @@ class Serving:
         checks.seconds(self.heartbeat_s, "heartbeat", maximum=600.0, zero=False)
         checks.count(self.max_attempts, "max attempts", minimum=1)
         checks.seconds(self.grace_s, "grace")
-        checks.seconds(self.device_wait_s or 0.0, "device wait")
 
 
 @dataclass(frozen=True, slots=True)

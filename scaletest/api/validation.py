@@ -51,7 +51,6 @@ class ValidationOptions(TypedDict, total=False):
     device_glob: str
     preset: str
     per_device: Sequence[int]
-    device_policy: Literal["first", "balanced", "packed"]
     time_limit: Duration
     tolerate_failures: int
     order: Literal["mirrored", "ascending"]
@@ -75,7 +74,6 @@ class Plan:
     warmup: how long requests run before a step is measured.
     device_glob: device files; preset: intel, nvidia or amd.
     per_device: numbers of workers that share a device, to compare.
-    device_policy: which device a worker gets: first, balanced or packed.
     time_limit: after which a request is stopped; 0: never.
     tolerate_failures: failed requests that do not fail the run.
     order: mirrored measures the way up and the way down, ascending the way up.

@@ -32,7 +32,7 @@ EXAMPLES = {
 OFTEN: dict[Route, tuple[str, ...]] = {
     ("validate",): (
         *("limit", "scale", "precision", "seconds", "max_step", "order", "repeats"),
-        *("time_limit", "tolerate_failures", "device_glob", "preset", "device_policy"),
+        *("time_limit", "tolerate_failures", "device_glob", "preset"),
         *("run_dir", "progress"),
     ),
     ("saturate",): (

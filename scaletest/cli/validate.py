@@ -15,7 +15,7 @@ from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.presets import MIRRORED, ORDERS, POLICIES
+from scaletest.model.presets import MIRRORED, ORDERS
 from scaletest.validation.options import ValidationPlace
 
 
@@ -191,16 +191,6 @@ from scaletest.validation.options import ValidationPlace
     help=(
         "Let K workers share one device, each with a slot of it. Several numbers are"
         " compared, with all devices full, and the best is named."
-    ),
-)
-@click.option(
-    "--device-policy",
-    type=click.Choice(POLICIES),
-    default="balanced",
-    show_default=True,
-    help=(
-        "With --per-device, take the first device with a free slot (first), the least"
-        " used (balanced) or the most used (packed)."
     ),
 )
 @heading("Accuracy")

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from scaletest.model import checks
 
-# Which device a worker gets a slot of: the first with a free slot, the least used, the most used.
-POLICIES = ("first", "balanced", "packed")
 # In which order the steps of a plan are measured.
 MIRRORED, ASCENDING = "mirrored", "ascending"
 ORDERS = (MIRRORED, ASCENDING)

@@ -154,7 +154,9 @@ def test_workloads_that_are_deleted_before_their_end_are_lost(
     lifecycle("sample", "-o", "out")
     plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
     lifecycle("sample", "-o", "out")
-    result = json.loads(lifecycle("report", "--output-dir", "out", "--format", "json", code=4).stdout)
+    result = json.loads(
+        lifecycle("report", "--output-dir", "out", "--format", "json", code=4).stdout
+    )
     assert (result["books"]["measured"], result["books"]["lost"], result["books"]["balanced"]) == (
         0,
         3,

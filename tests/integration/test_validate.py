@@ -187,7 +187,9 @@ def test_a_load_beside_a_run_has_a_row_for_both_ways_of_every_step(tmp_path: Pat
     rows = {(row["workers"], row["repeat"]): row for row in result["background"]}
     assert sorted(rows) == [(1, 0), (1, 1), (2, 0), (2, 1)]
     assert all(row["completions"] > 0 for row in rows.values()), rows
-    page = call("report", str(tmp_path / "run"), "--format", "html").stdout.partition("Other queues")[2]
+    page = call("report", str(tmp_path / "run"), "--format", "html").stdout.partition(
+        "Other queues"
+    )[2]
     assert [page.count(f">{way}</td>") for way in ("way up", "way down")] == [2, 2]
 
 

@@ -41,7 +41,6 @@ command: [ffmpeg, -i, "1.mkv"]
 device_glob: /dev/dri/*
 preset: intel
 per_device: [2]
-device_policy: packed
 time_limit: 30
 tolerate_failures: 2
 order: mirrored
@@ -64,7 +63,6 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "command": st.lists(texts, max_size=4),
     "device_glob": texts,
     "preset": st.sampled_from(["intel", "nvidia", "amd"]),
-    "device_policy": st.sampled_from(["first", "balanced", "packed"]),
     "time_limit": st.floats(0, 1000),
     "tolerate_failures": st.integers(0, 1000),
     "repeats": st.integers(1, 10),
@@ -168,7 +166,6 @@ def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
         ),
         ({"per_device": (1, 2), "preset": "intel", "thresholds": ("ratio>1",)}, "has no ratio"),
         ({"preset": "acme"}, "no preset"),
-        ({"device_policy": "random"}, "no device policy"),
     ],
 )
 def test_shares_that_cannot_be_are_refused(settings: dict[str, Any], text: str) -> None:
