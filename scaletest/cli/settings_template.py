@@ -43,7 +43,7 @@ OFTEN: dict[Route, tuple[str, ...]] = {
     ("client",): ("queue", "parallel", "time_limit", "listen"),
     ("ui",): ("listen", "archive"),
     ("exporter",): ("listen", "window"),
-    ("bench", "run"): ("repetitions", "scratch", "queue"),
+    ("bench", "run"): ("repetitions", "queue"),
     ("lifecycle", "run"): ("num_gpus", "image", "timeout"),
 }
 WIDTH = 96

@@ -294,7 +294,7 @@ def test_a_run_of_benchmarks_that_is_not_complete_names_itself(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    result = call_here("bench", "run", "Fio", "--paused")
+    result = call_here("bench", "run", "Fio", "--set", "paused=true")
     (run,) = (tmp_path / "scaletest" / "runs").iterdir()
     assert result.returncode == 4
     assert "fio lays out 1.07 GB of test files in " in result.stderr

@@ -182,7 +182,7 @@ def test_the_report_of_a_run_fills_up_on_its_page(site: Site, command: str) -> N
             shown = ["What it can take", "What succeeded"]
         else:
             need("fio")
-            line = ["bench", "run", "Fio", "--repetitions", "300", "--scratch", str(site.path)]
+            line = ["bench", "run", "Fio", "--repetitions", "300"]
             line += ["--set", "size=64m", "--set", "runtime=1s"]
             shown = ["read bandwidth"]
         run, report = site.path / "run", site.path / "report.html"

@@ -131,13 +131,6 @@ def test_too_few_open_files_are_no_bug(
     assert "Traceback" not in errors
 
 
-def test_a_benchmark_refuses_a_file_as_its_scratch_folder(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(["bench", "run", "IPerf", "--scratch", "empty"]) == 2
-    assert "'empty' is a file" in capsys.readouterr().err
-
-
 def test_a_picture_is_not_written_into_a_file_of_another_form(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

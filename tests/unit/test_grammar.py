@@ -18,7 +18,7 @@ from tests.unit.test_cli_options import COMMANDS
 # Options that Run:ai's scale test tool has, with its letters; -l is kubectl's.
 OF_RUNAI = {"--output-dir", "--num-workloads", "--num-processes", "--project", "--workload-type"}
 # Numbers whose names sound like a time but are none.
-NO_TIMES = {"--warm-up", "--repetitions"}
+NO_TIMES = {"--repetitions"}
 TIMES = ("time", "timeout", "interval", "delay", "duration", "grace", "wait", "warm", "heartbeat")
 TIMES += ("seconds", "latency", "ttl", "window", "target", "pod-start", "max-step")
 
