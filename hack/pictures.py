@@ -45,7 +45,7 @@ ENOUGH = 400
 WITH_DEVICES = "transcode"
 # Queue -> seconds of its requests, workers, load.
 QUEUES = {
-    "thumbnails": ("0.2", 3, ("--poisson", "9/s", "--seed", "7")),
+    "thumbnails": ("0.2", 3, ("--poisson", "9/s")),
     "transcode": ("1.1", 4, ("--parallel", "6")),
     "upload": ("0.5", 1, ("--rate", "1/s")),
 }
