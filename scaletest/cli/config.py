@@ -217,7 +217,7 @@ def _masked(value: object) -> object:
 
 def _others(context: click.Context) -> list[validate_options.Setting]:
     """The settings of validate that are no part of a plan: where to run, what to print."""
-    in_plan = {*plan.file()["properties"], "sets", "output"}
+    in_plan = {*plan.file()["properties"], "output"}
     rows = []
     for option in context.command.params:
         if option.expose_value and option.name and option.name not in in_plan:

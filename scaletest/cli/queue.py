@@ -13,7 +13,7 @@ from scaletest.analysis.failures import FailureGroup
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.failures import failure_groups
 from scaletest.broker.failures import failures as last_failures
-from scaletest.broker.jobs import stored, wait_for
+from scaletest.broker.jobs import stored
 from scaletest.broker.queues import QueueState
 from scaletest.cli import complete
 from scaletest.cli import options as shared
@@ -267,14 +267,6 @@ def resume(name: str, redis_url: str) -> None:
         "Print the id of the request and do not wait; `scaletest queue result` prints its reply."
     ),
 )
-@click.option(
-    "--keep",
-    is_flag=True,
-    help="Run the request even when this command has ended, and keep its result.",
-)
-@shared.duration(
-    "--result-ttl", default="500s", help="Keep the result this long, with --no-wait or --keep."
-)
 @shared.duration(
     "--timeout", default="0s", help="Wait at most this long for the reply; 0 waits for ever."
 )
@@ -285,8 +277,6 @@ def submit(
     redis_url: str,
     time_limit_s: float,
     no_wait: bool,
-    keep: bool,
-    result_ttl_s: float,
     timeout_s: float,
     arguments: tuple[str, ...],
 ) -> int:
@@ -298,19 +288,14 @@ def submit(
     scaletest queue submit sleep --no-wait -- 30
     """
     checks.seconds(timeout_s, "timeout")
-    keep_s = checks.count(round(result_ttl_s), "result ttl", minimum=1)
     redis = connect(redis_url)
     with Client(redis, patience_s=10.0) as client:
         request = Request(client.new_id(), name, arguments, time_limit_s)
-        is_kept = no_wait or keep
-        client.submit_one(request, reply=not is_kept, result_ttl_s=keep_s)
+        client.submit_one(request, reply=not no_wait)
         if no_wait:
             echo(request.id)
             return 0
         warn_without_worker(name, Queues(redis).worker_names(name))
-        if is_kept:
-            echo(f"request {request.id}", err=True)
-            return _show_reply(wait_for(redis, request.id, timeout_s or math.inf))
         return _show_reply(client.wait_for(request, timeout_s or math.inf))
 
 

@@ -147,14 +147,6 @@ from scaletest.validation.options import ValidationPlace
     metavar="R",
     help="Measure every step R times, in shuffled order.",
 )
-@click.option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Use this seed for the order of repeated steps.",
-)
 @heading("Load")
 @click.option(
     "--time-limit",
@@ -227,14 +219,6 @@ from scaletest.validation.options import ValidationPlace
     metavar="PLAN",
     help="Take settings from this YAML file, or from standard input (-).",
 )
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    envvar="SCALETEST_VALIDATE_SET",
-    metavar="KEY=VALUE",
-    help=("Set one key of the plan, whatever the plan file says; the option may be repeated."),
-)
 @heading("Verdict")
 @click.option(
     "--threshold",
@@ -270,8 +254,7 @@ def command(
     scaletest validate --limit 4 --workload thumbs.py:Thumbs -- --width 640
     scaletest validate --local --device-glob '/dev/dri/renderD*' -- \\
       vainfo --display drm --device FILENAME
-    scaletest validate --local -f plan.yaml --set limit=16 \\
-      --threshold 'efficiency(8)>=0.8'
+    scaletest validate --local -f plan.yaml --limit 16 --threshold 'efficiency(8)>=0.8'
     scaletest validate -n scaletest --deployment scaletest-sleep-worker \\
       --client svc/scaletest-sleep-client --seconds 2s --limit 16
 

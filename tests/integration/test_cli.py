@@ -333,15 +333,6 @@ def test_a_restart_of_redis_in_the_middle_of_a_run(tmp_path: Path) -> None:
     assert [step["failures"] for step in result["steps"]] == [0, 0]
 
 
-def test_a_kept_request_runs_without_its_client_and_keeps_its_result(url: str, start: Any) -> None:
-    start()
-    done = call_here("queue", "submit", "q", "--keep", "--redis-url", url, "--", "0")
-    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (0, "succeeded")
-    name = done.stderr.split()[-1]
-    assert json.loads(call_here("queue", "result", name, "--redis-url", url).stdout)["id"] == name
-    assert call_here("queue", "check", "--redis-url", url).stdout == "q: the books balance\n"
-
-
 def test_check_says_what_is_wrong_and_repairs_nothing(url: str, redis: Any, queues: Queues) -> None:
     redis.hincrby("scaletest:queue:q:counters", "submitted", 2)
     for _ in range(2):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import math
 import re
 import sys
 from dataclasses import replace
@@ -127,7 +126,7 @@ def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
     fields = {field.name for field in dataclasses.fields(Plan)} - {"queue", "devices"}
     assert {schemas.KEYS.get(field, field) for field in fields} == set(SCHEMA["properties"])
     options = {option.name for option in validate.command.params}
-    assert set(SCHEMA["properties"]) - options == {"background"}
+    assert set(SCHEMA["properties"]) - options == {"background", "seed"}
     # and the program's defaults are the plan's, but for the order: stored plans without one are
     # ascending
     assert plan_of() == Plan(queue="q", order="mirrored")
@@ -138,16 +137,13 @@ def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
     file = str(tmp_path / "p.yaml")
     for arguments, expected in {
         ("-f", file): (1, 2, 4),
-        ("-f", file, "--set", "per_device=2,3"): (2, 3),
-        ("-f", file, "--set", "per_device=[3]"): (3,),
         ("-f", file, "--per-device", "5"): (5,),
     }.items():
         assert plan_of(*arguments).per_device == expected
     for text in (
         "--per-device=x",
         "--per-device=1;2",
-        "--set=per_device=1,a",
-        "--set=per_device=1.5",
+        "--per-device=1.5",
     ):
         with pytest.raises((click.BadParameter, InvalidValue)):
             plan_of("--preset", "intel", text)
@@ -283,7 +279,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         plan_of("-f", str(tmp_path / "long"))
 
 
-def test_a_flag_wins_over_set_over_environment_over_file_over_default(
+def test_a_flag_wins_over_environment_over_file_over_default(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given_file = ("-f", str(file))
@@ -291,11 +287,9 @@ def test_a_flag_wins_over_set_over_environment_over_file_over_default(
     assert origin("limit", *given_file) == (6, f"file {file}")
     monkeypatch.setenv("SCALETEST_VALIDATE_LIMIT", "5")
     assert origin("limit", *given_file) == (5, "environment SCALETEST_VALIDATE_LIMIT")
-    assert origin("limit", *given_file, "--set", "limit=4") == (4, "--set")
-    assert origin("limit", *given_file, "--set", "limit=4", "--limit", "3") == (3, "flag")
+    assert origin("limit", *given_file, "--limit", "3") == (3, "flag")
     # a flag counts even when it says the default
     assert origin("limit", *given_file, "--limit", "8") == (8, "flag")
-    assert origin("limit", "--set", "limit=2", "--set", "limit=3") == (3, "--set")
 
 
 def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,71 +299,6 @@ def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyP
     assert origin("thresholds", *given_file, "--threshold", "ratio>1") == (["ratio>1"], "flag")
     monkeypatch.setenv("SCALETEST_VALIDATE_THRESHOLD", "ratio>1 drift<3%")
     assert origin("thresholds", *given_file)[0] == ["ratio>1", "drift<3%"]
-
-
-@pytest.mark.parametrize(
-    ("text", "key", "value"),
-    [
-        ("limit=3", "limit", 3),
-        (" limit = 3 ", "limit", 3),
-        ("seconds=1e-3", "seconds", 0.001),
-        ("seconds=500ms", "seconds", 0.5),
-        ("max_step=1.5 m", "max_step", 90.0),
-        ("warmup=2s", "warmup", 2.0),
-        (
-            "background=[{name: a, time_limit: 2m}]",
-            "background",
-            [{"name": "a", "time_limit": 120}],
-        ),
-        ("warmup=null", "warmup", None),
-        ("warmup=", "warmup", None),
-        ("device_glob=/dev/a=b", "device_glob", "/dev/a=b"),
-        ("command=sh -c 'sleep 1'", "command", ["sh", "-c", "sleep 1"]),
-        ("command=", "command", []),
-        ('command=["a b", "1"]', "command", ["a b", "1"]),
-        ("thresholds=ratio>=1.5 failures<1%", "thresholds", ["ratio>=1.5", "failures<1%"]),
-        ("background=[{name: a, workers: 2}]", "background", [{"name": "a", "workers": 2}]),
-    ],
-)
-def test_set_reads_each_type(text: str, key: str, value: Any) -> None:
-    assert validate_options.parse_set(text, SCHEMA) == (key, value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "limit",
-        "limit=x",
-        "limit=1.5",
-        "typo=1",
-        "=1",
-        "command=[1]",
-        "command='a",
-        "command=[a",
-        "seconds=",
-        "seconds=3/s",
-        "background=[{name: a, seconds: soon}]",
-        "limit=3s",
-        "repeats=null",
-    ],
-)
-def test_set_refuses_unknown_keys_and_wrong_types(text: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        validate_options.parse_set(text, SCHEMA)
-    assert caught.value.hint
-
-
-@given(
-    st.text(max_size=40)
-    | st.builds("{}={}".format, st.sampled_from([*SCHEMA["properties"]]), st.text(max_size=20))
-)
-def test_any_set_is_read_or_a_usage_error(text: str) -> None:
-    try:
-        key, value = validate_options.parse_set(text, SCHEMA)
-        schemas.as_plan({key: value}, "q")
-        assert not (isinstance(value, float) and math.isnan(value))
-    except ScaletestError as error:
-        assert error.exit_code == 2
 
 
 def test_a_run_that_goes_on_keeps_its_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -404,8 +333,6 @@ def test_view_shows_every_setting_and_hides_passwords(
                 "view",
                 "-f",
                 str(file),
-                "--set",
-                "seed=1",
                 "--repeats",
                 "2",
                 "--format",
@@ -420,7 +347,7 @@ def test_view_shows_every_setting_and_hides_passwords(
         "value": "redis://me:***@host:1",
         "origin": "environment SCALETEST_REDIS_URL",
     }
-    assert (shown["seed"], shown["repeats"]["origin"]) == ({"value": 1, "origin": "--set"}, "flag")
+    assert shown["repeats"]["origin"] == "flag"
     assert shown["limit"] == {"value": 6, "origin": f"file {file}"}
     assert program(["config", "view", "--no-such"]) == 2
     assert program(["config", "view"]) == 0
@@ -447,8 +374,8 @@ def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "sets", [("step_time=1", "warmup=5"), ("max_step=3", "warmup=3"), ("warmup=60",)]
+    "options", [("--step-time=1", "--warmup=5"), ("--max-step=3", "--warmup=3"), ("--warmup=60",)]
 )
-def test_a_warm_up_as_long_as_its_step_is_refused(sets: tuple[str, ...]) -> None:
+def test_a_warm_up_as_long_as_its_step_is_refused(options: tuple[str, ...]) -> None:
     with pytest.raises(InvalidValue, match="leaves nothing of a step"):
-        plan_of("--set", "seconds=0.1", *(word for text in sets for word in ("--set", text)))
+        plan_of("--seconds", "0.1", *options)
