@@ -156,9 +156,9 @@ def view(context: click.Context, arguments: tuple[str, ...]) -> None:
 
     \b
     scaletest config view
-    scaletest config view -f plan.yaml --set limit=16 --repeats 3 --format json
+    scaletest config view -f plan.yaml --limit 16 --repeats 3 --format json
 
-    Takes the options of validate. A flag comes before --set, that before the environment, the plan
+    Takes the options of validate. A flag comes before the environment, the plan
     file, the settings file, the default.
     """
     root = _root(context)
