@@ -254,7 +254,8 @@ def command(
     scaletest validate --limit 4 --workload thumbs.py:Thumbs -- --width 640
     scaletest validate --local --device-glob '/dev/dri/renderD*' -- \\
       vainfo --display drm --device FILENAME
-    scaletest validate --local -f plan.yaml --limit 16 --threshold 'efficiency(8)>=0.8'
+    scaletest validate --local -f plan.yaml --limit 16 \\
+      --threshold 'efficiency(8)>=0.8'
     scaletest validate -n scaletest --deployment scaletest-sleep-worker \\
       --client svc/scaletest-sleep-client --seconds 2s --limit 16
 

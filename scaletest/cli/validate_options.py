@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import click
 from click.core import ParameterSource
 
+from scaletest.cli.options import filled
 from scaletest.cli.settings import origin_of
 from scaletest.documents import reader
 from scaletest.model import Plan
@@ -34,6 +35,13 @@ class Setting:
     origin: str
 
 
+@dataclass(frozen=True, slots=True)
+class PlanFileOptions:
+    """Where settings come from beside their own options."""
+
+    file: str
+
+
 def plan(context: click.Context) -> tuple[Plan, bool]:
     """The plan that the command line, the environment and the plan file make together; and whether
     they say how many workers it has at most.
@@ -48,7 +56,7 @@ def settings(context: click.Context) -> list[Setting]:
     type.
     """
     schema = schemas.file()
-    file = context.params["file"]
+    file = filled(PlanFileOptions, context.params).file
     from_file = read(file, schema) if file else {}
     file_origin = "stdin" if file == "-" else f"file {file}"
     rows = []

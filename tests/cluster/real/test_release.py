@@ -277,7 +277,7 @@ def test_a_worker_that_is_deleted_breaks_no_request(release: Release, force: boo
         "-n",
         release.namespace,
     ]
-    batch = [*config, *line, "--batch", "3", "--listen", "none", "-o", "json", "--", "8"]
+    batch = [*config, *line, "--batch", "3", "--listen", "none", "--format", "json", "--", "8"]
     client = subprocess.Popen(batch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     running = 'scaletest_queue_running{queue="sleep"} 2.0'
     eventually(lambda: running in release.proxy(EXPORTER, 9998, "/metrics"))
