@@ -38,7 +38,6 @@ class Settings:
         one in Python, with its options; empty for the built-in sleep.
     allow_commands: let a benchmark's document decide what runs on this node.
     no_causes: do not sample where programs spend their time.
-    device_metrics_url: an exporter that has metrics of this node's devices.
     node_env, pod_env: names of the environment variables that hold node and pod name.
     """
 
@@ -49,15 +48,12 @@ class Settings:
     ignore_arguments: bool = False
     allow_commands: bool = False
     no_causes: bool = False
-    device_metrics_url: str = ""
     node_env: str = ""
     pod_env: str = ""
 
     def __post_init__(self) -> None:
         checks.arguments(self.command, 65536)
         checks.seconds(self.time_limit_s, "time limit")
-        if self.device_metrics_url:
-            checks.http_url(self.device_metrics_url, "the URL of device metrics", credentials=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -97,7 +93,6 @@ class Settings:
             ignore_arguments=flag("IGNORE_ARGUMENTS"),
             allow_commands=flag("ALLOW_COMMANDS"),
             no_causes=flag("NO_CAUSES"),
-            device_metrics_url=text("DEVICE_METRICS_URL"),
             node_env=text("NODE_ENV"),
             pod_env=text("POD_ENV"),
         )

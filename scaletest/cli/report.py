@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import click
+import cloup
 
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.options import report_output
 from scaletest.cli.output import Output, echo
 from scaletest.report import formats
 from scaletest.runs import registry
 
 
-@click.command("report", cls=HeadedCommand)
+@cloup.command("report")
 @stored.run_argument()
 @report_output()
 def command(run: str, output: Output) -> None:
