@@ -173,7 +173,7 @@ def draw_queues(studio: Studio) -> None:
     redis = ("--redis-url", studio.redis())
     pages = []
     for queue, (seconds, workers, load) in QUEUES.items():
-        studio.run("queue", "add", queue, *redis)
+        studio.run("queue", *redis, "add", queue)
         devices = _devices(studio.folder, workers) if queue == WITH_DEVICES else ()
         for _ in range(workers):
             studio.start("worker", "--queue", queue, *devices, *redis)

@@ -123,18 +123,18 @@ TYPED = [
         "see: scaletest report --help",
     ),
     Typed(
-        "queue list --redis-url redis://CLOSED",
+        "queue --redis-url redis://CLOSED list",
         7,
         "error: Redis at redis://CLOSED cannot be reached: ",
         "start it, or correct --redis-url (SCALETEST_REDIS_URL)",
     ),
     Typed(
-        "queue list --redis-url localhost:6379",
+        "queue --redis-url localhost:6379 list",
         2,
         "error: the Redis URL 'localhost:6379' cannot be read: ",
         "use redis://HOST:PORT/DB",
     ),
-    Typed("queue submit slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
+    Typed("queue --redis-url REDIS submit slep", 2, UNDECLARED, "did you mean sleep? If not, "),
     Typed("worker --queue slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
     Typed("worker --queue sleep -- nosuchprogram", 2, NO_PROGRAM, "install it, or give its path"),
     Typed(

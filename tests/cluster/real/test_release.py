@@ -216,7 +216,7 @@ def test_no_worker_ignores_that_it_is_scaled_down(release: Release) -> None:
     finally:
         watch.close()
     line = ("exec", f"deployment/{CLIENT}", "-c", "client", "--", "scaletest", "queue", "show")
-    shown = json.loads(release.kubectl(*line, "sleep", "-o", "json"))
+    shown = json.loads(release.kubectl(*line, "sleep", "--format", "json"))
     sys.stdout.write(
         f"by exit code: {Counter(exit_codes.values())}; of {len(seconds)} the longest ends took"
         f" {sorted(seconds.values())[-3:]} s; queue: {shown}\n"
