@@ -38,7 +38,7 @@ def command(context: click.Context, redis_url: str) -> None:
 
     \b
     scaletest queue list
-    scaletest queue --redis-url redis://HOST:6379/0 list
+    scaletest queue --redis-url redis://127.0.0.1:6379/1 list
 
     A queue must be declared before requests can be submitted to it, so that a typing error never
     makes one.
