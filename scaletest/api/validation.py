@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from scaletest.api import notebook
 from scaletest.api.client import Argument
@@ -53,9 +53,7 @@ class ValidationOptions(TypedDict, total=False):
     per_device: Sequence[int]
     time_limit: Duration
     tolerate_failures: int
-    order: Literal["mirrored", "ascending"]
     repeats: int
-    seed: int
     thresholds: Sequence[str]
     background: Sequence[Mapping[str, Any]]
 
@@ -76,8 +74,7 @@ class Plan:
     per_device: numbers of workers that share a device, to compare.
     time_limit: after which a request is stopped; 0: never.
     tolerate_failures: failed requests that do not fail the run.
-    order: mirrored measures the way up and the way down, ascending the way up.
-    repeats: how often every step is measured, in shuffled order; seed: of that order.
+    repeats: how often every step is measured on the way up and on the way down.
     thresholds: further conditions of a PASS, as in "efficiency(8)>=0.8".
     background: load on other queues meanwhile, a mapping for each.
 

@@ -10,10 +10,6 @@ from dataclasses import dataclass
 
 from scaletest.model import checks
 
-# In which order the steps of a plan are measured.
-MIRRORED, ASCENDING = "mirrored", "ascending"
-ORDERS = (MIRRORED, ASCENDING)
-
 
 @dataclass(frozen=True, slots=True)
 class Preset:
