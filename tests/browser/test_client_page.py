@@ -232,18 +232,6 @@ def test_the_rate_is_steered_without_javascript(paced: Site, browse: Open) -> No
     check_quiet(browser, paced)
 
 
-def test_a_schedule_says_why_it_cannot_be_changed(browse: Open) -> None:
-    site = Site(pace.steps([(20, 1), (1, 60)]))
-    browser = browse()
-    browser.get(site.url)
-    assert browser.find_elements(By.CSS_SELECTOR, ".steer button") == [
-        browser.find_element(By.CSS_SELECTOR, "[data-reset] button")
-    ]
-    assert "the load cannot be changed" in inner(browser, ".steer", "innerText")
-    check_quiet(browser, site)
-    site.close()
-
-
 def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open) -> None:
     eventually(lambda: len(site.statistics.snapshot().points) > 4)
     browser = browse()

@@ -190,7 +190,7 @@ def test_an_open_page_shows_how_its_run_ended_also_in_a_slow_browser(
 def test_hostile_texts_are_shown_as_text(archive: Archive, browse: Open) -> None:
     name = HOSTILE.replace("/", "\u2215")
     folder = archive.add(name, verdict={"kind": HOSTILE})
-    labels = {"name": HOSTILE, "tags": [HOSTILE, "arc"], "note": HOSTILE}
+    labels = {"name": HOSTILE, "note": HOSTILE}
     (folder.path / LABELS).write_text(json.dumps(labels))
     tell(folder, phase=HOSTILE, line=HOSTILE, log=(HOSTILE,))
     browser = browse()

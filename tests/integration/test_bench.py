@@ -89,32 +89,6 @@ def test_the_time_of_server_and_client_is_told_apart(tmp_path: Path) -> None:
     } <= {"5201"}
 
 
-def test_activities_are_not_recorded_with_no_causes(tmp_path: Path) -> None:
-    need("iperf3")
-    line = (
-        "bench",
-        "run",
-        "IPerf",
-        "--set",
-        "duration=1",
-        "--run-dir",
-        str(tmp_path / "run"),
-        "--format",
-        "json",
-    )
-    done = call(*line, "--no-causes")
-    assert done.returncode == 0, done.stderr
-    (row,) = json.loads(done.stdout)["benchmarks"]
-    assert row["status"]["activities"] == {}
-
-
-def test_no_causes_is_refused_for_benchmarks_that_a_queue_runs(tmp_path: Path) -> None:
-    done = call(
-        "bench", "run", "IPerf", "--queue", "q", "--no-causes", "--run-dir", str(tmp_path / "run")
-    )
-    assert done.returncode == 2 and "--no-causes is for benchmarks that run here" in done.stderr
-
-
 @pytest.mark.parametrize("direction", ["reverse", "both"])
 def test_iperf_measures_the_reverse_direction(
     isolated: None, tmp_path: Path, direction: str
@@ -582,7 +556,7 @@ def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
     code = (
         "import time; from scaletest.benchmarks.launch import _alone\n"
         "from scaletest.benchmarks.options import BenchmarkPlace\n"
-        "with _alone(BenchmarkPlace('', '', '', None, False), None):\n"
+        "with _alone(BenchmarkPlace('', '', ''), None):\n"
         " print('held', flush=True)"
     )
     code += "\n time.sleep(60)"

@@ -53,24 +53,11 @@ def expire(redis: Any, device: str) -> None:
         redis.zadd(name, {member: 1})
 
 
-@pytest.mark.parametrize(
-    ("preference", "expected"),
-    [(0, [4, 2, 0]), (1, [4, 2, 0]), (-1, [2, 2, 2])],
-    ids=["first", "packed", "balanced"],
-)
-def test_the_preference_decides_how_workers_spread_over_devices(
-    redis: Any, preference: int, expected: list[int]
-) -> None:
-    slots = [leases(redis, f"w{n}").claim(EIGHT[:3], 4, preference) for n in range(6)]
+def test_workers_spread_over_devices(redis: Any) -> None:
+    slots = [leases(redis, f"w{n}").claim(EIGHT[:3], 4) for n in range(6)]
     counts = Counter(slot.device for slot in slots if slot)
-    assert [counts[device] for device in EIGHT[:3]] == expected
+    assert [counts[device] for device in EIGHT[:3]] == [2, 2, 2]
     assert len(set(slots)) == 6
-
-
-def test_packed_fills_what_is_used_before_what_comes_first(redis: Any) -> None:
-    assert leases(redis, "a").claim(EIGHT[1:2], 2) == Slot(EIGHT[1], 0)
-    assert leases(redis, "b").claim(EIGHT[:2], 2, 1) == Slot(EIGHT[1], 1)
-    assert leases(redis, "c").claim(EIGHT[:2], 2, 1) == Slot(EIGHT[0], 0)
 
 
 def test_a_repeated_claim_returns_the_same_slot(redis: Any) -> None:
@@ -184,7 +171,7 @@ def test_a_worker_without_a_free_device_says_which_option_shares_one(
         url,
         "--device-glob",
         device,
-        "--device-wait",
+        "--heartbeat",
         "0.2",
     )
     second = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
@@ -217,8 +204,6 @@ def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
         device,
         "--heartbeat",
         "0.5",
-        "--device-wait",
-        "60",
         "--node-env",
         "NODE",
     )
@@ -291,7 +276,7 @@ with open(sys.argv[5], "a", buffering=1) as log:
         slot = leases.slot
         if slot is None:
             tenure += 1
-            slot = leases.claim(devices, per_device, -1)
+            slot = leases.claim(devices, per_device)
         now = time.monotonic()
         sure = leases.slot_at(now)
         if slot and sure:
@@ -401,7 +386,7 @@ def test_sixty_four_concurrent_claims_fill_every_slot_once(
         client = connect(url)
         holder = leases(client, f"w{number}")
         gate.wait()
-        claims.append(holder.claim(EIGHT, per_device, -1))
+        claims.append(holder.claim(EIGHT, per_device))
         client.close()
 
     threads = [threading.Thread(target=claim, args=(number,)) for number in range(64)]

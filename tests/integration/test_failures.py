@@ -133,7 +133,7 @@ def test_a_queue_is_shown_with_its_failures_in_groups(
     texts = [f"[AVHWDeviceContext @ 0x55d0c3a1b{number:03x}] Failed" for number in range(7)]
     texts.append("\\033[31m</script>")
     ids_of(client, *[(f"printf '{text}' >&2; exit 4", 0.0) for text in texts])
-    shown = call_here("queue", "show", "q", "--redis-url", url, "--format", form)
+    shown = call_here("queue", "--redis-url", url, "show", "q", "--format", form)
     assert shown.returncode == 0
     assert "\x1b" not in shown.stdout
     if form == "json":

@@ -40,7 +40,7 @@ def hostile(url: str, redis: Any, queues: Queues) -> str:
     "line",
     [
         # more of them: tests/unit/test_hostile_texts.py
-        ["queue", "show", "q"],
+        ["queue", "--redis-url", "URL", "show", "q"],
         ["client", "--queue", "nope", "--listen", "none"],
         ["worker", "--queue", "nope"],
     ],
@@ -49,7 +49,8 @@ def hostile(url: str, redis: Any, queues: Queues) -> str:
 def test_control_characters_in_redis_are_escaped_on_the_terminal(
     hostile: str, line: list[str]
 ) -> None:
-    done = call(*line, "--redis-url", hostile)
+    places = [] if "--redis-url" in line else ["--redis-url", hostile]
+    done = call(*(hostile if word == "URL" else word for word in line), *places)
     assert "Traceback" not in done.stderr
     assert "WORD" in done.stdout + done.stderr
     assert obeyed(done.stdout, done.stderr) == []
@@ -78,10 +79,10 @@ def test_an_unreadable_queue_entry_does_not_hide_other_queues(
     redis.hset(keys.QUEUES, name, entry)
     # when queues are listed, expect ours, and one warning that names the entry and says how to
     # remove it
-    listed = call("queue", "list", "--format", "json", "--redis-url", url)
+    listed = call("queue", "--redis-url", url, "list", "--format", "json")
     assert [row["name"] for row in json.loads(listed.stdout)] == ["q"]
     assert listed.stderr.count("is not a queue") == 1 and obeyed(listed.stderr) == []
-    assert call("queue", "check", "--redis-url", url).returncode == 0
+    assert call("queue", "--redis-url", url, "check").returncode == 0
     run = [
         "validate",
         "--limit",
@@ -98,7 +99,7 @@ def test_an_unreadable_queue_entry_does_not_hide_other_queues(
     assert redis.hexists(keys.QUEUES, name)
     # and the words of the warning remove it
     shown = listed.stderr.rstrip().partition("queue remove -- ")[2]
-    removed = call("queue", "remove", "--yes", "--redis-url", url, "--", shown.strip("'"))
+    removed = call("queue", "--redis-url", url, "remove", "--yes", "--", shown.strip("'"))
     assert removed.returncode == 0 and obeyed(removed.stdout) == [], removed.stderr
     assert redis.hkeys(keys.QUEUES) == [b"q"]
 

@@ -72,7 +72,6 @@ def test_runs_list_shows_all_runs(home: Home, tmp_path: Path) -> None:
         "PASS",
         "1,2,4",
         "4",
-        "example",
         "sleep",
         "0.1",
     ]
@@ -126,7 +125,7 @@ def test_show_says_that_a_running_validation_already_fails(home: Home) -> None:
         shown = json.loads(home("runs", "show", "slow", "--format", "json")[1])
     assert "RUNNING  it is still being measured; so far FAIL: " in out
     checked(shown.pop("environment"), "environment")
-    assert shown.pop("labels")["tags"] == ["example"]
+    assert shown.pop("labels")["note"] == "example"
     assert checked(shown)["verdict"]["kind"] == "RUNNING"
 
 
@@ -138,7 +137,7 @@ def test_runs_show_prints_summary_and_environment(home: Home) -> None:
     code, out, _ = home("runs", "show", "LAST", "--format", "json")
     shown = json.loads(out)
     checked(shown.pop("environment"), "environment")
-    assert shown.pop("labels")["tags"] == ["example"]
+    assert shown.pop("labels")["note"] == "example"
     assert checked(shown)["verdict"]["kind"] == "FAIL"
     stored = json.loads((home.runs / "2026-01-02-slow" / "result.json").read_text())
     assert shown["steps"] == checked(stored)["steps"]

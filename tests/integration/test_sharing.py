@@ -128,7 +128,7 @@ def test_numbers_of_workers_per_device_are_compared_on_the_way_up_and_down(
             if (row["step"], row["repeat"]) == (workers, repeat)
         ]
         assert len({(row["device"], row["device_info"]["slot"]) for row in own}) == workers
-    page = call("report", str(tmp_path / "run"), "-t", "html").stdout
+    page = call("report", str(tmp_path / "run"), "--format", "html").stdout
     assert all(
         f"<h3>{workers} workers, {way}</h3>" in page
         for workers in (2, 4)

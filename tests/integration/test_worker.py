@@ -174,7 +174,7 @@ def test_a_worker_whose_device_fails_does_not_fail_the_whole_queue(
     assert sum(reply.worker == "broken" for reply in replies.values()) < 66
     state = queues.state("q")
     assert state.suspects == ("broken",)
-    assert "suspect" in call("queue", "show", "q", "--redis-url", connect_url(queues)).stdout
+    assert "suspect" in call("queue", "--redis-url", connect_url(queues), "show", "q").stdout
 
 
 def test_an_idle_worker_stops_at_once(start: Any, queues: Queues, redis: Any) -> None:
@@ -304,7 +304,7 @@ def test_a_stock_worker_runs_our_requests(
     state = queues.state("q")
     assert (state.counters["succeeded"], state.balance) == (2, 0)
     assert not redis.exists(f"rq:job:{name}")
-    shown = call("queue", "result", no_wait.id, "--redis-url", url)
+    shown = call("queue", "--redis-url", url, "result", no_wait.id)
     assert shown.returncode == 0
     assert json.loads(shown.stdout)["outcome"] == "succeeded"
 

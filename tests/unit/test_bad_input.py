@@ -128,22 +128,6 @@ def test_too_few_open_files_are_no_bug(
     assert "Traceback" not in errors
 
 
-def test_a_benchmark_refuses_a_file_as_its_scratch_folder(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(["bench", "run", "IPerf", "--scratch", "empty"]) == 2
-    assert "'empty' is a file" in capsys.readouterr().err
-
-
-def test_a_picture_is_not_written_into_a_file_of_another_form(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make("pass", home)
-    assert run(["report", "pass", "--png", str(home / "page.html")]) == 2
-    assert "its suffix names another form" in capsys.readouterr().err
-    assert not (home / "page.html").exists()
-
-
 @pytest.mark.parametrize("words", [["size", "--rat", "3"], ["queue", "purge"], ["--wrong"]])
 def test_mistakes_that_click_finds_are_told_as_ours(
     words: list[str], capsys: pytest.CaptureFixture[str]
@@ -152,17 +136,6 @@ def test_mistakes_that_click_finds_are_told_as_ours(
     error = capsys.readouterr().err
     first, hint = error.splitlines()
     assert first.startswith("error: ") and hint.startswith("  ") and "Error" not in error
-
-
-@pytest.mark.parametrize("option", ["-o", "--png"])
-def test_a_report_is_never_written_over_a_file_of_the_run(
-    option: str, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make("pass", home)
-    before = (home / "pass" / "records.jsonl").read_bytes()
-    assert run(["report", "pass", "-t", "json", option, "pass/../pass/records.jsonl"]) == 2
-    assert "is a file of the run itself" in capsys.readouterr().err
-    assert (home / "pass" / "records.jsonl").read_bytes() == before
 
 
 def test_a_validation_is_no_lifecycle(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -412,8 +412,8 @@ def test_a_paused_run_is_stored_and_listed(
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     # when
-    line = ["bench", "run", "IPerf", "--repetitions", "3", "--random-order", "--seed", "2"]
-    assert cli([*line, "--paused"]) == 4
+    line = ["bench", "run", "IPerf", "--repetitions", "3"]
+    assert cli([*line, "--set", "paused=true"]) == 4
     # expect
     capsys.readouterr()
     assert cli(["runs", "list", "--format", "json"]) == 0

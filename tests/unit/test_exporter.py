@@ -25,9 +25,10 @@ from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model import NodeSample, histogram
 from scaletest.model.errors import Unreachable
-from scaletest.model.queue_counts import EndedCounts, TimeSlot
+from scaletest.model.queue_counts import TimeSlot
 from scaletest.pages.turns import READS
 from tests.conftest import eventually
+from tests.unit.queue_pages import ended_counts
 
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 
@@ -67,9 +68,7 @@ def queue(name: str = "q", **fields: Any) -> QueueSnapshot:
             "rejected": 4,
             "requeued": 5,
         },
-        "early_wait": {100: 9},
-        "early_run": {700: 9},
-        "ended": EndedCounts(),
+        "ended": ended_counts({100: 9}, {700: 9}),
         "slots": (),
         "workers": (
             WorkerState("a", True, False),

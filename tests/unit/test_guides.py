@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -89,13 +88,13 @@ def test_commands_of_scaletest_are_accepted(page: Path) -> None:
 def accept(block: Block, arguments: list[str]) -> None:
     """Parse a command line without running it; the test fails when it is not accepted."""
     unread = list(arguments)
-    command: Any = cli
     try:
-        while hasattr(command, "get_command") and unread != ["--help"]:
-            name = unread.pop(0)
-            command = command.get_command(None, name)
+        context = cli.make_context("scaletest", unread)
+        while isinstance(context.command, click.Group):
+            name, *unread = [*context._protected_args, *context.args]
+            command = context.command.get_command(context, name)
             assert command is not None, f"{block.place}: there is no command {name}"
-        command.make_context(command.name, unread)
+            context = command.make_context(name, unread, parent=context)
     except click.exceptions.Exit as ended:
         assert ended.exit_code == 0
     except Exception as error:

@@ -119,11 +119,9 @@ def test_every_example_can_be_typed(
     while isinstance(context.command, click.Group) and arguments:
         name, command, arguments = context.command.resolve_command(context, arguments)
         assert name and command
-        if isinstance(command, click.Group):
-            context = click.Context(command, info_name=name, parent=context)
-        else:
-            # parsed and checked, and not called
-            context = command.make_context(name, arguments, parent=context)
+        # parsed and checked, and not called
+        context = command.make_context(name, arguments, parent=context)
+        arguments = [*context._protected_args, *context.args]
     # capitals stand for what a reader would have to replace
     assert not re.search(r"\b(NAME|FILE|HOST|NAMESPACE|COMMAND|ARG|BASE|RUN)\b", line)
 

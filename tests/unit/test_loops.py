@@ -105,7 +105,9 @@ def test_open_load_measures_from_the_intended_start() -> None:
             return super().submit(requests)
 
     client: Any = Stalled(lambda request: replied(request.id, wait_s=0.0, run_s=0.0))
-    loop = OpenLoop(client, "q", records.append, pace.steps([(10, 1)]), maximum=100, clock=clock)
+    loop = OpenLoop(
+        client, "q", records.append, iter([n / 10 for n in range(10)]), maximum=100, clock=clock
+    )
     go.set()
     assert loop.wait_idle(120)
     loop.close()
@@ -290,21 +292,6 @@ def test_only_a_rate_can_be_set_of_a_load_with_a_rate() -> None:
         with pytest.raises(InvalidValue):
             steering.set_rate(wrong)
     assert steering.rate == 10
-    loop.close()
-
-
-def test_an_open_load_cannot_be_steered() -> None:
-    client: Any = FakeClient()
-    statistics = Statistics("q")
-    loop = OpenLoop(client, "q", statistics.add, itertools.repeat(1e9), maximum=5)
-    steering = Steering(loop, statistics, load="1 requests/s", maximum=5)
-    assert steering.steered is Steered.NOTHING
-    with pytest.raises(NotSteerable):
-        steering.set_parallel(1)
-    with pytest.raises(NotSteerable):
-        steering.set_rate(1)
-    loop.stop()
-    assert loop.wait_idle(120)
     loop.close()
 
 

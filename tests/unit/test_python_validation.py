@@ -169,9 +169,7 @@ def test_a_program_that_validates_when_it_is_imported_ends_with_what_to_do(tmp_p
 def test_the_time_for_a_deployment_is_a_duration(
     begun: Begun, tmp_path: Path, ready_timeout: Any, seconds: float
 ) -> None:
-    scaletest.validate(
-        deployment="workers", ready_timeout=ready_timeout, run_dir=tmp_path / "pass", tags="nightly"
-    )
+    scaletest.validate(deployment="workers", ready_timeout=ready_timeout, run_dir=tmp_path / "pass")
     assert begun.places[0].deployment.ready_timeout == seconds
 
 

@@ -80,8 +80,7 @@ def test_the_schema_has_the_fields_of_the_classes_and_no_other() -> None:
 def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other() -> None:
     plan = validator("lifecycle").schema
     assert set(plan["properties"]) == names(LifecyclePlan) | {"schema_version", "kind_of_run"}
-    # version 0.1 wrote no conditions
-    assert set(plan["properties"]) - set(plan["required"]) == {"thresholds", "tolerate_failures"}
+    assert set(plan["properties"]) == set(plan["required"])
     assert plan["additionalProperties"] is False
     assert set(validator("lifecycle-submission").schema["properties"]) == names(Submission) | {
         "schema_version"

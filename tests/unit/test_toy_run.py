@@ -40,7 +40,7 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Say:
 
 
 def test_it_is_listed_shown_and_judged_by_its_thresholds(say: Say) -> None:
-    rows = {row["run"]: row for row in json.loads(say("runs", "list", "-o", "json").stdout)}
+    rows = {row["run"]: row for row in json.loads(say("runs", "list", "--format", "json").stdout)}
     assert {name: row["verdict"] for name, row in rows.items()} == {"slow": "FAIL", "swift": "PASS"}
     assert {row["kind"] for row in rows.values()} == {"toy"}
     shown = say("runs", "show", "slow").stdout
