@@ -155,19 +155,3 @@ def test_abandoned_requests_in_the_middle_are_replaced_by_the_last_request(
     assert left[: len(front)] == front
     assert sorted(left[len(front) : len(front) + 100]) == sorted(back[-100:])
     assert left[len(front) + 100 :] == back[:-100]
-
-
-@pytest.mark.parametrize("by", ["worker", "watcher"])
-def test_a_lost_request_that_somebody_requeued_counts_again(
-    by: str, redis: Any, queues: Queues, url: str, start: Any
-) -> None:
-    # given a request that failed as lost, put back from RQ's failed registry, whose client is gone
-    abandon(redis, "request")
-    redis.hincrby(keys.counters("q"), "failed", 1)
-    redis.hset(keys.rq_job("request"), "booked", "1")
-    if by == "watcher":
-        Watcher(connect(url), 60.0, 3).tick()
-    else:
-        start("--", "true")
-    eventually(lambda: ended_as_client_gone(queues) == 1)
-    assert queues.state("q").balance == 0

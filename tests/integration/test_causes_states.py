@@ -104,10 +104,6 @@ def test_a_semaphore_in_shared_memory_is_named(wake: Wake, tmp_path: Path) -> No
     assert objects(result.activity, State.LOCK) == {injected.object}
 
 
-def test_a_sleeping_command_is_seen_as_sleep(wake: Wake) -> None:
-    assert longest(sampled(wake, "sleep", "1")) is State.SLEEP
-
-
 def test_a_command_beside_others_waits_for_a_cpu(wake: Wake) -> None:
     spin = python("while True: pass")
     others = [

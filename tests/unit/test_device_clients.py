@@ -268,12 +268,6 @@ def test_unreadable_files_are_left_out_with_one_warning(
     assert set(warnings) == {"fdinfo"}
 
 
-def test_processes_that_are_gone_are_no_error(reader: Clients) -> None:
-    reader.look([10, 11])
-    reader.look([])
-    assert reader.busy_s() == {}
-
-
 def test_a_client_that_outlives_a_request_goes_on_from_where_it_was(
     reader: Clients, processes: Processes
 ) -> None:

@@ -82,16 +82,6 @@ def test_nothing_but_failures_slows_the_load_down() -> None:
     assert len(client.submitted) == HOPELESS
 
 
-def test_a_batch_is_submitted_once_and_then_the_loop_is_idle() -> None:
-    records: list[Record] = []
-    client: Any = FakeClient(lambda request: replied(request.id))
-    loop = ClosedLoop(client, "q", records.append, total=600)
-    loop.set_parallel(600)
-    assert loop.wait_idle(120)
-    loop.close()
-    assert len(records) == len(client.submitted) == 600
-
-
 def test_open_load_measures_from_the_intended_start() -> None:
     # given 10 requests a second for a second, and a client that is only let go after 3 s
     clock, records = Clock(), []
@@ -294,31 +284,6 @@ def test_only_a_rate_can_be_set_of_a_load_with_a_rate() -> None:
             steering.set_rate(wrong)
     assert steering.rate == 10
     loop.close()
-
-
-def test_an_open_load_cannot_be_steered() -> None:
-    client: Any = FakeClient()
-    statistics = Statistics("q")
-    loop = OpenLoop(client, "q", statistics.add, itertools.repeat(1e9), maximum=5)
-    steering = Steering(loop, statistics, load="1 requests/s", maximum=5)
-    assert steering.steered is Steered.NOTHING
-    with pytest.raises(NotSteerable):
-        steering.set_parallel(1)
-    with pytest.raises(NotSteerable):
-        steering.set_rate(1)
-    loop.stop()
-    assert loop.wait_idle(120)
-    loop.close()
-
-
-def test_failures_are_counted_as_their_outcome() -> None:
-    client: Any = FakeClient(lambda request: replied(request.id, Outcome.TIMED_OUT, error="late"))
-    statistics = Statistics("q")
-    loop = ClosedLoop(client, "q", statistics.add, total=1, observer=statistics)
-    loop.set_parallel(1)
-    assert loop.wait_idle(120)
-    loop.close()
-    assert statistics.snapshot().outcomes["timed_out"] == 1
 
 
 def test_a_reply_that_comes_while_a_step_ends_is_counted_once(
