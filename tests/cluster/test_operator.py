@@ -386,13 +386,6 @@ def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
     assert operator.status("benchmarkset", "fixed")["count"] == 1
 
 
-def test_an_empty_product_is_refused(operator: Operator) -> None:
-    spec = {"template": {"kind": "IPerf", "spec": {}}, "permutations": {"product": {"streams": []}}}
-    operator.apply("BenchmarkSet", "empty", spec)
-    eventually(lambda: operator.status("benchmarkset", "empty").get("phase") == "Failed")
-    assert "no values" in operator.status("benchmarkset", "empty")["conditions"][0]["message"]
-
-
 def test_benchmarks_that_share_no_node_run_side_by_side(operator: Operator) -> None:
     # given all pairs of four nodes, and benchmarks that do not end by themselves
     pairs = {"combinations": {"length": 2, "source": {"nodes": {"selector": {}}}}}

@@ -48,7 +48,6 @@ def exporter(url: str) -> Iterator[str]:
         "1",
     )
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
     yield process.stderr.readline().split()[-1]
     process.terminate()
     process.communicate(timeout=60)
@@ -95,7 +94,6 @@ def test_requests_of_a_killed_client_are_dropped_without_any_worker(
     with subprocess.Popen(
         [sys.executable, "-c", CLIENT, url], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "submitted\n"
         process.kill()
     # expect its requests to end in the books, and workers to be wanted for the others alone

@@ -48,7 +48,6 @@ def test_a_record_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
     with subprocess.Popen(
         python(f"{holder}; print(1, flush=True); time.sleep({LONG_S})", path), stdout=-1
     ) as other:
-        assert other.stdout is not None
         other.stdout.readline()
         activity = sampled(wake, *python(holder, path))
     assert longest(activity) is State.FILE_LOCK

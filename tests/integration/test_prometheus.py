@@ -52,7 +52,6 @@ def exporter(url: str, queues: Queues) -> Iterator[str]:
     """The address of an exporter."""
     line = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0")
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
     yield process.stderr.readline().split()[-1].removeprefix("http://")
     process.terminate()
     process.communicate(timeout=60)

@@ -21,13 +21,11 @@ def test_a_request_is_known_while_it_waits_and_runs(
     first, second = (Request(client.new_id(), "q") for _ in range(2))
     client.submit([first, second])
     waiting = request_state(redis, "q", second.id)
-    assert waiting is not None
     assert (waiting.place, waiting.status, waiting.queue) == (1, "queued", "q")
     assert (waiting.enqueued_s, waiting.worker) == (enqueued_s, "")
     Heartbeat(redis, "w", "q", interval_s=60.0)._beat()
     lane_of(redis, interval_s=60.0).cycle(None)
     running = request_state(redis, "q", first.id)
-    assert running is not None
     assert (running.place, running.worker, running.attempt) == (None, "w", "1")
     assert request_state(redis, "q", "unknown") is None
 
@@ -48,7 +46,6 @@ def test_what_others_wrote_into_a_job_is_cut_or_left_out(redis: VirtualRedis) ->
     redis.hset(keys.rq_job("odd"), mapping={"status": "\x1b[2J" + "x" * 999, "enqueued_us": "soon"})
     redis.set(keys.rq_job("other"), "a text")
     odd = request_state(redis, "q", "odd")
-    assert odd is not None
     assert len(odd.status) <= 50
     assert "\x1b" not in odd.status
     assert odd.enqueued_s is None

@@ -135,21 +135,6 @@ def test_open_load_has_an_end_that_nobody_can_notice_late() -> None:
     loop.close()
 
 
-def test_open_load_submits_nothing_that_is_due_after_its_end() -> None:
-    clock = Clock()
-    client: Any = FakeClient()
-    loop = OpenLoop(
-        client, "q", lambda _: None, pace.constant(10), maximum=100, ends_s=1.0, clock=clock
-    )
-    clock.now = 2.0
-    eventually(lambda: len(client.submitted) == 10)
-    before = len(client.waits)
-    eventually(lambda: len(client.waits) > before + 2)
-    loop.stop()
-    assert (len(client.submitted), loop.overdue) == (10, 0)
-    loop.close()
-
-
 def test_requests_refused_by_a_full_queue_keep_their_intended_start_and_order() -> None:
     clock, records = Clock(), []
     client: Any = FakeClient(lambda request: replied(request.id, wait_s=0.0, run_s=0.0), room=2)

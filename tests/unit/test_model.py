@@ -177,7 +177,6 @@ def test_states_of_a_newer_version_count_as_not_observed() -> None:
         "songs": 3,
     }
     activity = Reply.from_dict({"id": "a", "outcome": "succeeded", "activity": row}).activity
-    assert activity is not None
     assert activity.seconds == {State.DISK: 0.5, State.NOT_OBSERVED: 1.375}
     assert activity.waits == (Wait(State.DISK, "/data", 0.5),)
 

@@ -298,7 +298,6 @@ def test_19_every_result_says_on_what_it_was_measured() -> None:
     cluster = cluster_with()
     assert until_ended(cluster)["phase"] == "Completed"
     measured = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
-    assert measured is not None
     assert measured.environment["kubernetes"] == "v1.37.1"
     assert measured.environment["nodes"] == {"one-server-0": "n0", "one-client-0": "n0"}
     assert measured.environment["images"] == {
