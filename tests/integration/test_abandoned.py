@@ -18,6 +18,7 @@ from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.heartbeat import MOST_PIECES, PIECE, Watcher
 from scaletest.model import Request
 from tests.conftest import eventually, program
+from tests.integration.lanes import abandon, waiting
 
 # A client that submits five requests and then only lives, with a shorter deadline than clients
 # have.
@@ -58,27 +59,6 @@ def desired_workers(exporter: str) -> int:
         return int(json.loads(answer.read())["desired_workers"])
 
 
-def abandon(redis: Any, *ids: str, client: str = "dead") -> None:
-    """Submit requests of a client that was never heard of, an hour ago."""
-    hour_ago_us = int((redis.time()[0] - 3600) * 1e6)
-    pipe = redis.pipeline(transaction=False)
-    for name in ids:
-        fields = {
-            "data": "{}",
-            "reply_to": client,
-            "enqueued_us": hour_ago_us,
-            "client_ttl_us": 60_000_000,
-        }
-        pipe.hset(keys.rq_job(name), mapping=fields)
-        pipe.rpush(keys.rq_queue("q"), name)
-        pipe.hincrby(keys.counters("q"), "submitted", 1)
-    pipe.execute()
-
-
-def ids_of(redis: Any) -> list[str]:
-    return [name.decode() for name in redis.lrange(keys.rq_queue("q"), 0, -1)]
-
-
 def ended_as_client_gone(queues: Queues) -> int:
     return queues.state("q").counters.get("client_gone", 0)
 
@@ -98,7 +78,7 @@ def test_requests_of_a_killed_client_are_dropped_without_any_worker(
         process.kill()
     # expect its requests to end in the books, and workers to be wanted for the others alone
     eventually(lambda: ended_as_client_gone(queues) == 5)
-    assert ids_of(redis) == [*living, foreign]
+    assert waiting(redis) == [*living, foreign]
     # the job of stock RQ counts as submitted when it is taken
     assert queues.state("q").balance == -1
     assert not redis.keys("rq:job:dead-*")
@@ -116,7 +96,7 @@ def test_each_tick_checks_a_bounded_part_and_continues_after_the_last(
     assert ended_as_client_gone(queues) == 0
     watcher.tick()
     assert ended_as_client_gone(queues) == 1
-    assert len(ids_of(redis)) == PIECE * MOST_PIECES
+    assert len(waiting(redis)) == PIECE * MOST_PIECES
     # and then from the front again
     abandon(redis, "dead-2")
     redis.lmove(keys.rq_queue("q"), keys.rq_queue("q"), "RIGHT", "LEFT")
@@ -149,7 +129,7 @@ def test_abandoned_requests_in_the_middle_are_replaced_by_the_last_request(
 
     eventually(dropped)
     # expect that nothing else is lost, and that only the last hundred changed their places
-    left = ids_of(redis)
+    left = waiting(redis)
     assert left[: len(front)] == front
     assert sorted(left[len(front) : len(front) + 100]) == sorted(back[-100:])
     assert left[len(front) + 100 :] == back[:-100]

@@ -24,17 +24,9 @@ from scaletest.broker.devices import DeviceLeases, Slot, device_leases
 from scaletest.broker.heartbeat import LEASE_INTERVALS
 from scaletest.model import Request
 from tests.conftest import Gate, eventually, program, wait_for
+from tests.unit.fakes import Clock
 
 EIGHT = [f"0000:0{n}:00.0" for n in range(8)]
-
-
-class Clock:
-    """A holder's monotonic clock, moved by hand."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def leases(
@@ -95,7 +87,7 @@ def test_other_nodes_have_devices_of_their_own(redis: Any) -> None:
 
 def test_a_lease_ends_on_the_clock_of_its_holder_when_it_is_not_renewed(redis: Any) -> None:
     # given a holder
-    clock = Clock()
+    clock = Clock(100.0)
     holder = leases(redis, "a", clock)
     holder.claim(EIGHT[:1], 1)
     # when nine tenths of it, and then all pass on its own clock

@@ -18,17 +18,7 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.saturation import OK, TIMED_OUT
 from scaletest.saturation.loads import QueueLoad
 from tests.conftest import eventually
-from tests.unit.fakes import FakeClient, replied
-
-
-class Clock:
-    """Time that only the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.unit.fakes import Clock, FakeClient, replied
 
 
 def test_a_closed_loop_fills_in_turns_and_takes_back_the_rest() -> None:
