@@ -8,16 +8,15 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import rq
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.heartbeat import MOST_PIECES, PIECE, Watcher
 from scaletest.model import Request
-from tests.conftest import eventually, program
+from tests.conftest import eventually
+from tests.integration.conftest import Export
 from tests.integration.lanes import abandon, waiting
 
 # A client that submits five requests and then only lives, with a shorter deadline than clients
@@ -34,26 +33,6 @@ time.sleep(3600)
 """
 
 
-@pytest.fixture
-def exporter(url: str) -> Iterator[str]:
-    """The address of an exporter that looks often and wants what is wanted now."""
-    line = program(
-        "exporter",
-        "--redis-url",
-        url,
-        "--listen",
-        "127.0.0.1:0",
-        "--heartbeat",
-        "0.2",
-        "--window",
-        "1",
-    )
-    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
-    yield process.stderr.readline().split()[-1]
-    process.terminate()
-    process.communicate(timeout=60)
-
-
 def desired_workers(exporter: str) -> int:
     with urllib.request.urlopen(f"{exporter}/api/v1/queues/q", timeout=60) as answer:
         return int(json.loads(answer.read())["desired_workers"])
@@ -64,10 +43,11 @@ def ended_as_client_gone(queues: Queues) -> int:
 
 
 def test_requests_of_a_killed_client_are_dropped_without_any_worker(
-    url: str, redis: Any, client: Client, queues: Queues, exporter: str
+    url: str, redis: Any, client: Client, queues: Queues, export: Export
 ) -> None:
-    # given no worker, requests of a client that lives, a job of stock RQ, and requests of a client
-    # that is killed
+    # given no worker, an exporter that looks often and wants what is wanted now, requests of a
+    # client that lives, a job of stock RQ, and requests of a client that is killed
+    exporter = export(url, "--heartbeat", "0.2", "--window", "1")
     living = [client.new_id() for _ in range(2)]
     client.submit([Request(name, "q") for name in living])
     foreign = rq.Queue("q", connection=redis).enqueue("os.getcwd").id

@@ -17,9 +17,9 @@ from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.scripts import script
 from scaletest.model import Request
-from tests.conftest import Gate, eventually, wait_for
+from tests.conftest import Gate, eventually, submit, wait_for
 from tests.integration.lanes import lane_of
-from tests.integration.test_stopping import Launch, submit
+from tests.integration.test_stopping import Launch
 
 BEAT, CYCLE = script("beat").digest.encode(), script("cycle").digest.encode()
 # A lease of 18 s: a worker that gets no processor for seconds keeps it.

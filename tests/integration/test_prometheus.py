@@ -22,7 +22,8 @@ import yaml
 from scaletest.broker import Client, Queues
 from scaletest.exporter import metrics
 from scaletest.model import Request
-from tests.conftest import eventually, need, program
+from tests.conftest import eventually, need
+from tests.integration.conftest import Export
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "charts" / "scaletest" / "dashboards" / "scaletest.json"
@@ -48,13 +49,9 @@ def get(url: str) -> Any:
 
 
 @pytest.fixture
-def exporter(url: str, queues: Queues) -> Iterator[str]:
+def exporter(url: str, queues: Queues, export: Export) -> str:
     """The address of an exporter."""
-    line = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0")
-    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
-    yield process.stderr.readline().split()[-1].removeprefix("http://")
-    process.terminate()
-    process.communicate(timeout=60)
+    return export(url).removeprefix("http://")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.model import Outcome, Reason, Request
-from tests.conftest import Gate, call, eventually, processes_with, wait_for
+from tests.conftest import Gate, call, eventually, processes_with, submit, wait_for
 from workers.worker import Worker, rq_serving
 
 RQ = str(Path(sys.executable).parent / "rq")
@@ -31,12 +31,6 @@ ROOT = Path(__file__).parents[2]
 # A worker that must stay alive for another one beats so: one that gets no processor for two seconds
 # is no dead one.
 STEADY = ("--heartbeat", "2")
-
-
-def submit(client: Client, *arguments: str, limit_s: float = 0.0) -> str:
-    request = Request(client.new_id(), "q", arguments, limit_s)
-    client.submit_one(request)
-    return request.id
 
 
 def ask(client: Client, *arguments: str, limit_s: float = 0.0) -> Any:

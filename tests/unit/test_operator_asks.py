@@ -261,20 +261,16 @@ def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) 
 
 
 def test_a_set_changed_after_its_plan_has_an_edited_condition() -> None:
-    # given a set with a plan
-    cluster = FakeCluster()
-    asked(
-        cluster,
-        "set",
-        "BenchmarkSet",
-        template={"kind": "IPerf", "spec": {}},
-        repetitions=2,
-        paused=True,
-    )
-    assert not late(look_at_set(cluster))
+    # given a set with a plan, which starts nothing while it is paused
+    template = {"kind": "IPerf", "spec": {}}
+    cluster = cluster_with("set", "BenchmarkSet", template=template, repetitions=2, paused=True)
+    state = look_at_set(cluster)
+    assert state["phase"] == "Paused" and not late(state)
+    assert ("iperfs", "set-1") not in cluster.objects
     # when it goes on
     change(cluster, "benchmarksets", "set", paused=False)
     assert not late(look_at_set(cluster))
+    assert ("iperfs", "set-1") in cluster.objects
     # and when more is asked for, after the end as before
     change(cluster, "benchmarksets", "set", repetitions=3)
     state = look_at_set(cluster)
