@@ -172,6 +172,24 @@ def test_a_paused_queue_hands_out_no_request_and_keeps_its_order(
     lane.close()
 
 
+def test_a_purge_sends_a_reply_for_every_request(
+    client: Client, queues: Queues, redis: Any
+) -> None:
+    client.submit([Request(client.new_id(), "q") for _ in range(1500)])
+    assert queues.purge("q") == 1500
+    assert {reply.outcome for reply in wait_for(client, 1500).values()} == {Outcome.PURGED}
+    assert queues.state("q").balance == 0
+    assert not redis.keys("rq:job:*")
+
+
+def test_removing_a_queue_removes_all_its_keys(client: Client, queues: Queues, redis: Any) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    queues.remove("q")
+    client.close()
+    left = {key.decode() for key in redis.keys("*")}
+    assert left <= {"scaletest:pulse", "scaletest:standstill", "scaletest:intervals"}
+
+
 def test_removing_a_queue_answers_what_was_being_taken(
     client: Client, queues: Queues, redis: Any
 ) -> None:
