@@ -100,7 +100,6 @@ class Energy(Written):
     joules: Annotated[float, "the difference of the device's counter"]
     seconds: Annotated[float, "between its two readings"]
     requests: Annotated[float, "of the whole step in these seconds, with fractions"]
-    source: Annotated[str, "where the counter was read"]
     idle_w: Annotated[float | None, "power before the first request"] = None
 
     @property
@@ -125,8 +124,7 @@ def energies(
         parts = [_readings_inside(readings, window) for window in windows]
         if any(_odd(part) for part in parts):
             warnings.append(
-                f"the energy counter of {name} on {node} was reset, or its source changed: no"
-                " joules are reported"
+                f"the energy counter of {name} on {node} was reset: no joules are reported"
             )
             continue
         pairs = [
@@ -140,9 +138,7 @@ def energies(
         if requests > 0:
             joules = math.fsum(last.joules - first.joules for first, last, _ in pairs)
             seconds = math.fsum(last.at_s - first.at_s for first, last, _ in pairs)
-            by_name[name] = Energy(
-                joules, seconds, requests, pairs[0][0].source, _idle_w(samples, name, first_s)
-            )
+            by_name[name] = Energy(joules, seconds, requests, _idle_w(samples, name, first_s))
     return by_name, warnings
 
 
@@ -152,14 +148,13 @@ class _Reading:
 
     at_s: float
     joules: float
-    source: str
 
 
 def _readings(samples: Iterable[NodeSample], resource: str) -> Iterator[_Reading]:
     for sample in samples:
         joules = sample.value(resource, ENERGY_J)
         if joules is not None:
-            yield _Reading(sample.at_s, joules, sample.sources.get(resource, ""))
+            yield _Reading(sample.at_s, joules)
 
 
 def _readings_inside(readings: Iterable[_Reading], window: MeasuredWindow) -> list[_Reading]:
@@ -174,10 +169,7 @@ def _devices_with_counter(samples: Iterable[NodeSample]) -> set[str]:
 
 def _odd(readings: Sequence[_Reading]) -> bool:
     """Whether the difference of the first and the last reading is not the energy used."""
-    return any(
-        after.joules < before.joules or after.source != before.source
-        for before, after in itertools.pairwise(readings)
-    )
+    return any(after.joules < before.joules for before, after in itertools.pairwise(readings))
 
 
 def _idle_w(samples: Sequence[NodeSample], device: str, first_s: float) -> float | None:
@@ -209,9 +201,6 @@ class NodeUse(NodeFigures, Written):
     energy: Annotated[Mapping[str, Energy], "by the device's name"] = field(default_factory=dict)
     requests_cpu: Annotated[float | None, "cores that the requests themselves used"] = None
     devices: Annotated[frozenset[str], INNER, "those that requests ran on."] = frozenset()
-    sources: Annotated[Mapping[str, str], "where the figures of a device were read"] = field(
-        default_factory=dict
-    )
 
     @property
     def cores_busy(self) -> Annotated[float | None, "cores that run programs or the kernel"]:
@@ -340,12 +329,6 @@ class StepResources(Written):
             return {}
         return {name: joules / amount for name, amount in self.work.items() if amount > 0}
 
-    @property
-    def energy_sources(self) -> str:
-        """Where the energy was read; "" where none was."""
-        energies = itertools.chain.from_iterable(node.energy.values() for node in self.nodes)
-        return ", ".join(dict.fromkeys(energy.source for energy in energies if energy.source))
-
 
 def resources(
     steps: Sequence[Step], records: Rows, samples: Sequence[NodeSample]
@@ -405,7 +388,6 @@ def _node_use(
     """One node in a step, and warnings. samples: of that node, in the order of time."""
     inside = _inside_windows(samples, windows)
     energy, warnings = energies(name, samples, windows, first_s)
-    sources = itertools.chain.from_iterable(sample.sources.items() for sample, _ in inside)
     records = itertools.chain.from_iterable(window.rows for window in windows)
     devices = {record.reply.device for record in records if record.reply.node == name}
     use = NodeUse(
@@ -415,7 +397,6 @@ def _node_use(
         energy=energy,
         requests_cpu=_requests_cpu(name, windows),
         devices=frozenset(filter(None, devices)),
-        sources=dict(sources),
     )
     return use, warnings
 

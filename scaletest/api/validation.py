@@ -134,7 +134,6 @@ def validate(
     ready_timeout: Duration = 120.0,
     pause_autoscalers: bool = False,
     no_causes: bool = False,
-    device_metrics_url: str = "",
     run_dir: str | os.PathLike[str] = "",
     name: str = "",
     tags: Sequence[str] = (),
@@ -154,7 +153,6 @@ def validate(
     ready_timeout: for how long to wait until the Deployment's pods are ready, a duration.
     pause_autoscalers: keep autoscalers of the Deployment from changing it meanwhile.
     no_causes: leave out where requests spend their time.
-    device_metrics_url: of an exporter that tells how busy the devices are.
     run_dir: a new folder for the run; by default it gets its name among all runs.
     name, tags, note: labels by which the run is found again.
     resume: go on with this run, which was interrupted or killed, in place of a new one; named as
@@ -197,7 +195,6 @@ def validate(
         redis_url=redis_url or None,
         deployment=target,
         no_causes=no_causes,
-        device_metrics_url=device_metrics_url,
     )
     labels = Labels(name, (tags,) if isinstance(tags, str) else tuple(tags), note)
 
@@ -349,7 +346,6 @@ def _command_line(place: ValidationPlace, path: Path) -> list[str]:
         "--context": target.context,
         "--client": target.client,
         "--ready-timeout": f"{target.ready_timeout:g}" if target.deployment else "",
-        "--device-metrics-url": place.device_metrics_url,
         "-f": str(path / PLAN),
     }
     flags = {

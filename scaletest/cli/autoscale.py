@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.analysis.autoscale.choice import PlayedRule
 from scaletest.analysis.autoscale.rule import (
@@ -28,7 +29,7 @@ from scaletest.analysis.autoscale.rule import (
 from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLoad, simulate
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedGroup, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text, echo, write
 from scaletest.cli.progress_views import shown
 from scaletest.model import checks
@@ -45,7 +46,7 @@ from scaletest.validation.folder import ValidationFolder
 RULE = "rule"
 
 
-@click.group("autoscale", cls=HeadedGroup)
+@cloup.group("autoscale")
 def command() -> None:
     """Simulate autoscaling rules: HPA and KEDA as they compute, pods that start slowly and drain, a
     virtual clock.
@@ -200,9 +201,6 @@ class PlayOptions:
 
 
 @command.command("simulate")
-@first(
-    "--seconds", "--rate", "--pattern", "--duration", "--max-workers", "--run", "--rule", "--output"
-)
 @workload_options
 @heading("Autoscaling")
 @click.option(
@@ -239,8 +237,9 @@ def simulate_rules(
     output: Output,
     progress: str,
 ) -> None:
-    """Play one workload against several rules, side by side, and name the best of them. HTML has
-    its settings, the reasons and charts over time.
+    """Play one workload against several rules, and name the best.
+
+    HTML has its settings, the reasons and charts over time.
 
     \b
     scaletest autoscale simulate --seconds 4m --rate 2/min
@@ -255,16 +254,6 @@ def simulate_rules(
 
 
 @command.command("recommend")
-@first(
-    "--seconds",
-    "--rate",
-    "--pattern",
-    "--duration",
-    "--max-workers",
-    "--run",
-    "--wait-target",
-    "--output",
-)
 @workload_options
 @heading("Autoscaling")
 @shared.duration(
@@ -282,8 +271,9 @@ def recommend_rule(
     output: Output,
     progress: str,
 ) -> int:
-    """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
-    YAML for the chart.
+    """Search for the cheapest rule that keeps a wait target.
+
+    It kills no request, and is printed as YAML for the chart.
 
     \b
     scaletest autoscale recommend --seconds 4m --rate 2/min --wait-target 1m
@@ -326,7 +316,7 @@ def _choice_lines(choices: list[RuleChoice]) -> Iterator[str]:
 @command.command()
 @shared.output()
 def rules(output: Output) -> None:
-    """List the rules that can be played, and what can be changed about them.
+    """List the rules that can be played, and what can be changed.
 
     \b
     scaletest autoscale rules

@@ -7,11 +7,11 @@ from itertools import chain
 from typing import Any
 
 import click
+import cloup
 import yaml
 
-from scaletest.cli import bench_names
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand
+from scaletest.cli.bench import complete_kind
 from scaletest.cli.output import Output, echo
 from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
@@ -119,8 +119,8 @@ _SHARED = chain(*(fields.fields_of(spec) for spec in (PairSpec, CrowdSpec, MpiSp
 _COMMON = {field.name for field in _SHARED} - {"transport"}
 
 
-@click.command(cls=HeadedCommand)
-@click.argument("kind", required=False, shell_complete=bench_names.kinds)
+@cloup.command()
+@click.argument("kind", required=False, shell_complete=complete_kind)
 @shared.output()
 def explain(kind: str | None, output: Output) -> None:
     """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import click
+import cloup
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.connection import explained, prepare
 from scaletest.broker.samples import SampleReader
-from scaletest.cli import complete
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo, live_rows, show_messages, warn_without_worker
 from scaletest.http.server import Server, bind
 from scaletest.load import LoadSnapshot, Statistics
@@ -34,23 +34,18 @@ SWITCH_S = 0.001
 REDIS_TIMEOUT_S = 5.0
 
 
-@click.command(
+@cloup.command(
     "client",
-    cls=HeadedCommand,
     epilog=(
         "SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the"
         " statistics; twice ends now. Exit code 5 when a load that ends by itself had failed or"
         " unanswered requests."
     ),
 )
-@first(
-    "--queue", "--redis-url", "--parallel", "--rate", "--steps", "--batch", "--duration", "--listen"
-)
 @heading("Target")
 @click.option(
     "--queue",
     metavar="NAME",
-    shell_complete=complete.queues,
     default="sleep",
     show_default=True,
     help="Load this queue, which must be declared.",

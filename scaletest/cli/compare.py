@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+import cloup
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.options import Quantity, group, report_output
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
-from scaletest.report.comparison import comparison_report
-from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
 
 PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
@@ -50,11 +49,15 @@ compare_options = group(
 
 def compared(folders: Sequence[RunFolder], tolerance: float, force: bool, output: Output) -> int:
     """Compare, write the comparison, and return the exit code of its verdict."""
+    # takes a while to import, and --help needs none of it
+    from scaletest.report.comparison import comparison_report
+    from scaletest.runs import registry
+
     comparison = registry.compare(folders, tolerance, force=force)
     return stored.deliver(comparison_report(comparison), output)
 
 
-@click.command("compare", cls=HeadedCommand)
+@cloup.command("compare")
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
 @compare_options

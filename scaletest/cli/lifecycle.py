@@ -1,18 +1,15 @@
-"""scaletest lifecycle: how fast a cluster brings workloads up; its commands and their options.
-
-The commands are imported when they are called: `lifecycle --help` needs none of them.
-"""
+"""scaletest lifecycle: how fast a cluster brings workloads up; its commands and their options."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 import click
+import cloup
 
 from scaletest.cli import stored
 from scaletest.cli.headings import heading
-from scaletest.cli.main import LazyGroup
+from scaletest.cli.lazy import LazyCommand, LazyGroup
 from scaletest.cli.options import DURATION, Decorator, context, group
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
 from scaletest.model.lifecycle import KIND, TOOLS, UNTIL
@@ -20,29 +17,42 @@ from scaletest.model.lifecycle import KIND, TOOLS, UNTIL
 TYPES = (*ALIASES, *KINDS)
 
 
-class LifecycleGroup(LazyGroup):
-    """The commands of scaletest lifecycle."""
+COMMANDS = (
+    LazyCommand(
+        "run",
+        "Submit, watch, sum up, draw, and judge, with live progress.",
+        "lifecycle_run:run",
+    ),
+    LazyCommand("submit", "Submit exactly N workloads.", "lifecycle_run:submit"),
+    LazyCommand(
+        "sample",
+        "Record the progress of the workloads, at any time.",
+        "lifecycle_run:sample",
+    ),
+    LazyCommand(
+        "delete",
+        "Delete the objects that a run submitted, and what they own.",
+        "lifecycle_run:delete",
+    ),
+    LazyCommand(
+        "report",
+        "Sum a run up: books, steps with percentiles, verdict.",
+        "lifecycle_files:report",
+    ),
+    LazyCommand(
+        "plot",
+        "Write times.csv and general.png or detailed.png.",
+        "lifecycle_files:plot",
+    ),
+    LazyCommand(
+        "compare",
+        "Show which steps of CANDIDATE are slower than those of BASE.",
+        "lifecycle_files:compare",
+    ),
+)
 
-    table: ClassVar = {
-        "submit": ("lifecycle_run", "Submit exactly N workloads."),
-        "sample": ("lifecycle_run", "Record the progress of the workloads, at any time."),
-        "run": ("lifecycle_run", "Submit, watch, sum up, draw, and judge, with live progress."),
-        "delete": ("lifecycle_run", "Delete the objects that a run submitted, and what they own."),
-        "plot": ("lifecycle_files", "Write times.csv and general.png or detailed.png."),
-        "report": ("lifecycle_files", "Sum a run up: books, steps with percentiles, verdict."),
-        "compare": (
-            "lifecycle_files",
-            "Tell which steps of CANDIDATE are slower than those of BASE.",
-        ),
-    }
-    headings: ClassVar = {
-        "Measure": ("run",),
-        "Measure in parts": ("submit", "sample", "delete"),
-        "Look": ("report", "plot", "compare"),
-    }
 
-
-@click.group("lifecycle", cls=LifecycleGroup)
+@cloup.group("lifecycle", cls=LazyGroup, commands=COMMANDS)
 def command() -> None:
     """Measure how fast the cluster brings workloads up: submit N of them, watch their phases, sum
     up.

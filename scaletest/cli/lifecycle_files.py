@@ -7,13 +7,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.analysis.lifecycle.result import WorkloadSelection
 from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.compare import compare_options, compared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.run_type import Conditions, LifecycleRun, read
@@ -24,7 +25,7 @@ from scaletest.report.formats import png
 from scaletest.report.lifecycle_figures import phase_charts
 
 
-@click.command(cls=HeadedCommand)
+@cloup.command()
 @heading("Target")
 @own.output_dir()
 @heading("Output")
@@ -55,17 +56,7 @@ def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     return [*written, store.put(f"{figure}.png", picture)]
 
 
-@click.command(cls=HeadedCommand)
-@first(
-    "--output-dir",
-    "--head",
-    "--tail",
-    "--times",
-    "--threshold",
-    "--tolerate-failures",
-    "--output",
-    "--format",
-)
+@cloup.command()
 @heading("Target")
 @own.output_dir(short=False)
 @shared.old_type
@@ -105,7 +96,7 @@ def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str 
     return stored.deliver_ended(shown, output)
 
 
-@click.command(cls=HeadedCommand)
+@cloup.command()
 @click.argument("base", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
 @click.argument("candidate", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
 @compare_options

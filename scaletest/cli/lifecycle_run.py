@@ -7,11 +7,12 @@ import shlex
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.analysis.lifecycle.result import WorkloadSelection
 from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
@@ -33,17 +34,7 @@ from scaletest.runs.registry import TYPES
 FOREVER_S = 30 * 86400.0
 
 
-@click.command(cls=HeadedCommand)
-@first(
-    "--output-dir",
-    "--workload-type",
-    "--num-workloads",
-    "--num-processes",
-    "--num-gpus",
-    "--image",
-    "--namespace",
-    "--dry-run",
-)
+@cloup.command()
 @heading("Run")
 @own.output_dir()
 @own.workload
@@ -78,7 +69,7 @@ def submit(
     return 3 if done[False] else 0
 
 
-@click.command(cls=HeadedCommand)
+@cloup.command()
 @heading("Target")
 @own.output_dir()
 @click.option(
@@ -150,17 +141,7 @@ def sample(
         raise WaitTimeout(f"not all workloads were done within {timeout:g} s", hint="sample again")
 
 
-@click.command(cls=HeadedCommand)
-@first(
-    "--workload-type",
-    "--num-workloads",
-    "--num-processes",
-    "--num-gpus",
-    "--image",
-    "--namespace",
-    "--threshold",
-    "--output",
-)
+@cloup.command()
 @heading("Run")
 @own.output_dir(default=None)
 @own.workload
@@ -241,7 +222,7 @@ def run(
     return code
 
 
-@click.command(cls=HeadedCommand)
+@cloup.command()
 @own.output_dir()
 @shared.context
 @shared.yes

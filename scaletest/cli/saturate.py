@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import click
+import cloup
 
 from scaletest.cli import options as shared
 from scaletest.cli import saturate_options
-from scaletest.cli.headings import HeadedCommand, first
 from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.saturation.options import PlanOptions, SaturationOptions
 
 
-@click.command(
+@cloup.command(
     "saturate",
-    cls=HeadedCommand,
     epilog=(
         "Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID. Ctrl-C once ends the step and prints"
         " what was found."
     ),
-)
-@first(
-    "--service",
-    "--queue",
-    "--load",
-    "--maximum",
-    "--latency-limit",
-    "--wanted",
-    "--dry-run",
-    "--output",
 )
 @saturate_options.options
 @shared.labels

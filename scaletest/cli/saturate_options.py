@@ -12,10 +12,9 @@ from collections.abc import Mapping
 
 import click
 
-from scaletest.cli import complete
 from scaletest.cli.headings import heading
-from scaletest.cli.index import key_of
 from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
+from scaletest.cli.settings import key_of
 from scaletest.compat import article
 from scaletest.documents import reader
 from scaletest.model.errors import UsageError
@@ -39,7 +38,7 @@ def schema(command: click.Command) -> Schema:
 def settings(command: click.Command) -> dict[str, click.Parameter]:
     """The options by their keys: the flag's name with underscores."""
     options = [option for option in command.params if option.name not in _NO_SETTINGS]
-    return {key_of(option.opts): option for option in options}
+    return {key_of(option): option for option in options}
 
 
 def read(name: str, command: click.Command) -> dict[str, object]:
@@ -47,7 +46,7 @@ def read(name: str, command: click.Command) -> dict[str, object]:
     that is wrong.
     """
     label = "the plan on standard input" if name == "-" else name
-    data = reader.read_file(name, label, f"give a plan file; see: config schema {NAME}")
+    data = reader.read_file(name, label, f"give a plan file; see: scaletest schema {NAME}")
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(
             f"{label} is no mapping of settings", hint="write KEY: VALUE, as in url: http://..."
@@ -110,7 +109,7 @@ def _value(option: click.Parameter, value: object, label: str) -> object:
         option.type.convert(value, option, None)
     except (click.BadParameter, UsageError) as error:
         raise UsageError(
-            f"{label}: {error.message}", hint=f"see: scaletest config schema {NAME}"
+            f"{label}: {error.message}", hint=f"see: scaletest schema {NAME}"
         ) from error
     return value
 
@@ -166,7 +165,6 @@ options = group(
     heading("Target"),
     click.option(
         "--queue",
-        shell_complete=complete.queues,
         default="",
         metavar="Q",
         help="Load this queue of scaletest's workers.",

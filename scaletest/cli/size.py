@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
+import cloup
 
 from scaletest.analysis.sizing import (
     CapacityDemand,
@@ -21,7 +22,7 @@ from scaletest.analysis.sizing import (
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text
 from scaletest.cluster.capacity import SUFFIXES
 from scaletest.cluster.connection import connect
@@ -71,10 +72,7 @@ class SizeOptions:
     output: Output
 
 
-@click.command("size", cls=HeadedCommand)
-@first(
-    "--rate", "--latency", "--cpu", "--memory", "--devices", "--node-cpu", "--run", "--deployment"
-)
+@cloup.command("size")
 @heading("Load")
 @click.option(
     "--rate",

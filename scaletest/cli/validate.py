@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import cloup
 
-from scaletest.cli import complete, workloads
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli import workloads
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
@@ -19,17 +20,7 @@ from scaletest.model.presets import MIRRORED, ORDERS, POLICIES
 from scaletest.validation.options import ValidationPlace
 
 
-@click.command("validate", cls=HeadedCommand)
-@first(
-    "--local",
-    "--deployment",
-    "--limit",
-    "--scale",
-    "--seconds",
-    "--threshold",
-    "--device-glob",
-    "--output",
-)
+@cloup.command("validate")
 @heading("Target")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @shared.redis_url(None)
@@ -209,11 +200,6 @@ from scaletest.validation.options import ValidationPlace
     is_flag=True,
     help="Do not let local workers sample where requests spend their time.",
 )
-@heading("Devices")
-@shared.device_metrics_url(
-    "Let local workers also read their devices from an exporter of Prometheus"
-    " metrics at this address."
-)
 @heading("Run")
 @click.option(
     "--run-dir",
@@ -251,7 +237,6 @@ from scaletest.validation.options import ValidationPlace
     "thresholds",
     multiple=True,
     envvar="SCALETEST_VALIDATE_THRESHOLD",
-    shell_complete=complete.measures,
     metavar="EXPR",
     help=(
         "Require this condition for a PASS too, as in 'efficiency(8)>=0.8' or"

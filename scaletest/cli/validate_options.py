@@ -15,7 +15,6 @@ import click
 from click.core import ParameterSource
 
 from scaletest.cli.options import filled
-from scaletest.cli.settings import origin_of
 from scaletest.documents import reader
 from scaletest.model import Plan
 from scaletest.model import plan as schemas
@@ -24,16 +23,7 @@ from scaletest.model.json_schema import Schema, check, known, type_names
 from scaletest.model.plan import as_plan
 from scaletest.validation.options import new_queue
 
-_HINT = "give a plan file; see: config schema plan-file"
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting, and where its value comes from."""
-
-    key: str
-    value: object
-    origin: str
+_HINT = "give a plan file; see: scaletest schema plan-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,60 +35,35 @@ class PlanFileOptions:
 
 
 def plan(context: click.Context) -> tuple[Plan, bool]:
-    """The plan that the command line, the environment and the plan file make together; and whether
-    they say how many workers it has at most.
-    """
-    by_key = {setting.key: setting for setting in settings(context)}
-    values = {key: setting.value for key, setting in by_key.items()}
-    return as_plan(values, new_queue()), not _is_default(by_key["limit"].origin)
+    """Return the plan that the command line, the environment and the plan file make together; and
+    whether they say how many workers it has at most.
 
-
-def settings(context: click.Context) -> list[Setting]:
-    """Every key of a plan file with its value; InvalidValue for one that is unknown or of the wrong
-    type.
+    InvalidValue for an unknown key, or a value of the wrong type.
     """
     schema = schemas.file()
     named = filled(PlanFileOptions, context.params)
     from_file = read(named.file, schema) if named.file else {}
     from_sets = dict(parse_set(text, schema) for text in named.sets)
-    file_origin = "stdin" if named.file == "-" else f"file {named.file}"
-    rows = []
+    values, given = {}, set()
     for key, property_schema in schema["properties"].items():
-        value, origin = property_schema["default"], "default"
-        if key in context.params:
-            value, origin = parameter(context, key)
-        if key in from_sets and origin != "flag":
-            value, origin = from_sets[key], "--set"
-        elif key in from_file and _is_default(origin):
-            value, origin = from_file[key], file_origin
-        rows.append(Setting(key, list(value) if isinstance(value, tuple) else value, origin))
-    return rows
-
-
-def parameter(context: click.Context, name: str) -> tuple[object, str]:
-    """The value of an option or argument and its origin: flag, environment VARIABLE, settings
-    FILE:LINE or default.
-    """
-    value, source = context.params[name], context.get_parameter_source(name)
-    if source is ParameterSource.ENVIRONMENT:
-        return value, f"environment {variable(context, name)}"
-    if origin := origin_of(context, name):
-        return value, origin
-    # an argument of no words counts as typed for some versions of click
-    return value, "flag" if source is ParameterSource.COMMANDLINE and value != () else "default"
-
-
-def _is_default(origin: str) -> bool:
-    """Whether it is the default of this program or this user's, which counts less than a plan."""
-    return origin.startswith(("default", "settings "))
-
-
-def variable(context: click.Context, name: str) -> str:
-    """The environment variable of an option."""
-    option = next(option for option in context.command.params if option.name == name)
-    if isinstance(option.envvar, str):
-        return option.envvar
-    return f"{context.auto_envvar_prefix}_{name.upper()}"
+        source = context.get_parameter_source(key)
+        if source is ParameterSource.COMMANDLINE:
+            values[key] = context.params[key]
+        elif key in from_sets:
+            values[key] = from_sets[key]
+        elif source is ParameterSource.ENVIRONMENT:
+            values[key] = context.params[key]
+        elif key in from_file:
+            values[key] = from_file[key]
+        else:
+            # of the settings file, which counts less than a plan, or of this program
+            values[key] = context.params.get(key, property_schema["default"])
+            continue
+        given.add(key)
+    values = {
+        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
+    }
+    return as_plan(values, new_queue()), "limit" in given
 
 
 def read(name: str, schema: Schema) -> dict[str, object]:
@@ -107,7 +72,7 @@ def read(name: str, schema: Schema) -> dict[str, object]:
     document = reader.read_file(name, label, _HINT)
     if document is None:
         raise UsageError(
-            f"{label} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file"
+            f"{label} is empty", hint="write one KEY: VALUE a line; see: scaletest schema plan-file"
         )
     if isinstance(document, dict) and "schema_version" in document:
         document = schemas.as_file(document)

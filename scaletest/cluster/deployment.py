@@ -154,6 +154,10 @@ class Deployment:
             if pod["status"].get("phase") not in ("Succeeded", "Failed")
         ]
 
+    def placed(self) -> int:
+        """The number of its pods that are on a node and stay there."""
+        return sum(not pod.going and bool(pod.node) for pod in self.pods())
+
     def warnings(self) -> list[PodWarning]:
         """Warnings about pods of the namespace, its own among them. Needs the right to list
         events.

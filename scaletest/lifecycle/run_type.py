@@ -22,7 +22,7 @@ from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
 from scaletest.model.verdict import parse
 from scaletest.runs.folder import ENVIRONMENT, RESULT, RunFolder
-from scaletest.runs.run_type import FolderType, ResultOfRun
+from scaletest.runs.run_type import ResultOfRun, RunType
 
 WHOLE = WorkloadSelection()
 # What clocks can tell apart, in s: the arrival of events here, and the fields of the API.
@@ -80,7 +80,7 @@ class LifecycleRun(ResultOfRun):
     plan: Mapping[str, Any] = field(default_factory=dict)
 
 
-class LifecycleType(FolderType):
+class LifecycleType(RunType):
     """What the rest of the product asks about them."""
 
     folder = LifecycleFolder

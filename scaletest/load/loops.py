@@ -23,6 +23,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from scaletest.broker import Client
+from scaletest.broker.connection import longer
 from scaletest.load.pace import RatePace
 from scaletest.model import Record, Request
 from scaletest.model.checks import cut
@@ -33,10 +34,6 @@ logger = logging.getLogger("scaletest.client")
 
 # Also the time until a request that Redis lost is noticed, after the heartbeat saw the new server.
 READ_TIMEOUT_S = 2.0
-# After a full queue, or replies that all failed, the next submission waits, longer each time: a
-# broken worker must not keep its client busy.
-FIRST_BACKOFF_S = 0.05
-LONGEST_BACKOFF_S = 2.0
 # One turn submits at most this many, so that replies are read in between.
 TURN_REQUESTS = 128
 
@@ -276,7 +273,10 @@ class LoadLoop(ABC):
         self._stumbled = False
 
     def _back_off(self) -> None:
-        self._backoff_s = min(LONGEST_BACKOFF_S, max(FIRST_BACKOFF_S, 2 * self._backoff_s))
+        """Submit later, after a full queue or replies that all failed: a broken worker must not
+        keep its client busy.
+        """
+        self._backoff_s = longer(self._backoff_s)
         self._resume_at = self._clock() + self._backoff_s
 
     def _calm(self) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.request_time import PLACE_TEXTS
 from scaletest.analysis.scaling import Knee
-from scaletest.load.bounded_counts import DurationSummary
 from scaletest.model import Activity, State, Verdict, VerdictKind
+from scaletest.model.histogram import DurationSummary
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean

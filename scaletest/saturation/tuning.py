@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
@@ -21,6 +20,7 @@ from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.runner import begun, measure
 from scaletest.saturation.target import find_target, scalers, tuned_deployment
+from scaletest.system.periodic import Periodic
 
 GIB = 2.0**30
 SAMPLE_S = 2.0
@@ -32,21 +32,18 @@ class _Sampler:
     def __init__(self, tuning: Tuning) -> None:
         self.rows: list[Usage] = []
         self._tuning = tuning
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread = Periodic("tuning", self._look, SAMPLE_S)
 
     def __enter__(self) -> _Sampler:
         self._thread.start()
         return self
 
     def __exit__(self, *gone: object) -> None:
-        self._over.set()
-        self._thread.join()
+        self._thread.close()
 
-    def _live(self) -> None:
-        while not self._over.wait(SAMPLE_S):
-            with suppress(ScaletestError):  # a look that fails is one sample less
-                self.rows += self._tuning.usage()
+    def _look(self) -> None:
+        with suppress(ScaletestError):  # a look that fails is one sample less
+            self.rows += self._tuning.usage()
 
     def mean(self, name: str) -> float | None:
         """Over pods and time."""

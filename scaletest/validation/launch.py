@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from scaletest.analysis.evaluation import Evaluation, queue_of
@@ -20,7 +20,6 @@ from scaletest.runs.folder import RunFolder
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import stopping
-from scaletest.system.devices.metrics import device_warnings
 from scaletest.validation.deployment import DeploymentTarget, find_target
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.interfaces import BackgroundLoad
@@ -180,7 +179,8 @@ def _validate(
         progress,
         stored=stored,
         ready_s=target.patience_s if target else READY_TIMEOUT_S,
-        look=tuple if target else _look(place),
+        # what else this machine does while it runs the workers
+        look=tuple if target else busy_check.of_this_machine().warnings,
     )
     unwind = hand_on or bool(target)
     with stopping(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
@@ -191,15 +191,6 @@ def _validate(
         site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
         progress.warn(doubts_before(plan, devices))
         return _run_here(plan, runner, site)
-
-
-def _look(place: ValidationPlace) -> Callable[[], list[str]]:
-    """Begin to look at this machine and its exporter of device metrics; the function gives the
-    warnings.
-    """
-    url = "" if place.no_causes else place.device_metrics_url
-    machine = busy_check.of_this_machine()
-    return lambda: [*machine.warnings(), *device_warnings(url)]
 
 
 def _run_here(plan: Plan, runner: ValidationRunner, site: LocalSite) -> Evaluation:

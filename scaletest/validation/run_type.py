@@ -19,7 +19,7 @@ from scaletest.analysis.throughput import Throughput
 from scaletest.model import wire
 from scaletest.runs.folder import RunFolder, elapsed_s
 from scaletest.runs.places import default_root, reference
-from scaletest.runs.run_type import FolderType, ResultOfRun
+from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.validation.folder import ValidationFolder
 
 # Queue names are made up for each run, and requirements do not change what was measured.
@@ -37,7 +37,7 @@ class ValidationRun(ResultOfRun):
     records: Rows = field(default_factory=dict)
 
 
-class ValidationType(FolderType):
+class ValidationType(RunType):
     """What the rest of the product asks about them."""
 
     folder = ValidationFolder

@@ -13,7 +13,6 @@ from scaletest.load.pace import MAX_RATE
 from scaletest.load.steering import Steered
 from scaletest.pages.site import READ
 from scaletest.render import numbers
-from scaletest.render.spark import spark
 from scaletest.report import load
 from scaletest.report.formats import html
 from scaletest.web.legacy_api import counts, steering
@@ -132,7 +131,6 @@ def _render(template: str) -> Response:
         "places": load.places(snapshot),
         "itself": load.itself(snapshot),
         "most_rows": load.MOST_ROWS,
-        "spark": spark,
     }
     return make_response(render_template(template, **context))
 

@@ -219,7 +219,7 @@ def test_the_rate_of_an_open_load_is_steered(paced: Site, browse: Open) -> None:
 
 
 def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 4)
+    eventually(lambda: len(site.statistics.snapshot().points) > 4)
     browser = browse()
     browser.get(site.url)
     drawn(browser)
@@ -242,7 +242,7 @@ def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open
 
 
 def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 3)
+    eventually(lambda: len(site.statistics.snapshot().points) > 3)
     browser = browse()
     browser.get(site.url)
     drawn(browser)
@@ -269,9 +269,9 @@ def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
 
 
 def test_changes_of_the_load_are_marked_and_listed(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
+    eventually(lambda: len(site.statistics.snapshot().points) > 1)
     site.steering.set_parallel(9)
-    eventually(lambda: len(site.statistics.snapshot().bins) > 3)
+    eventually(lambda: len(site.statistics.snapshot().points) > 3)
     browser = browse(script=False)
     browser.get(site.url)
     marks = browser.find_elements(By.CSS_SELECTOR, "figure svg.chart path.c-change title")
@@ -283,7 +283,7 @@ def test_changes_of_the_load_are_marked_and_listed(site: Site, browse: Open) -> 
     drawn(browser)
     at = browser.execute_async_script(
         "const done = arguments[0]; fetch('/api/v1/series').then(a => a.json()).then(s =>"
-        " done(s.points.findIndex(p => s.changes[0].at_s < p.at_s + p.span_s)))"
+        " done(s.points.findIndex(p => s.changes[0].at_s < p.at_s + 1)))"
     )
     browser.execute_script("document.querySelector('[data-chart=rate] [data-drawn]').focus()")
     ActionChains(browser).send_keys(Keys.HOME, *[Keys.ARROW_RIGHT] * at).perform()
@@ -298,7 +298,7 @@ def test_changes_of_the_load_are_marked_and_listed(site: Site, browse: Open) -> 
 def test_the_drawings_of_server_and_script_have_the_same_round_times(
     site: Site, browse: Open
 ) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 4)
+    eventually(lambda: len(site.statistics.snapshot().points) > 4)
     browser = browse(script=False)
     browser.get(site.url)
     names = browser.execute_script(
@@ -318,7 +318,7 @@ def test_the_drawings_of_server_and_script_have_the_same_round_times(
 
 
 def test_the_report_is_downloaded_and_shows_the_load(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
+    eventually(lambda: len(site.statistics.snapshot().points) > 1)
     browser = browse()
     browser.get(site.url)
     link = browser.find_element(By.LINK_TEXT, "Report of this load, HTML")
@@ -361,7 +361,7 @@ def test_names_with_markup_are_shown_as_text(site: Site, browse: Open) -> None:
 
 
 def test_the_page_works_without_javascript(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
+    eventually(lambda: len(site.statistics.snapshot().points) > 1)
     browser = browse(script=False)
     browser.get(site.url)
     assert whole(tile(browser, "Succeeded")) > 0
@@ -385,7 +385,7 @@ def test_the_page_works_without_javascript(site: Site, browse: Open) -> None:
 def test_charts_are_drawn_by_uplot_where_it_was_built_in_and_by_the_server_elsewhere(
     site: Site, browse: Open, monkeypatch: Any
 ) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
+    eventually(lambda: len(site.statistics.snapshot().points) > 1)
     browser = browse()
     monkeypatch.setattr(pages.site, "UPLOT", Path("/nonexistent"))
     browser.get(site.url)

@@ -229,7 +229,7 @@ def sampled(folder: Path) -> ValidationRun:
         }
         return {**cpu(busy, **disturbed), **devices, **pressure, **disk}
 
-    samples = samples_of(run.records, read, sources=dict.fromkeys(joules, "hwmon"))
+    samples = samples_of(run.records, read)
     measurements = [sample.measurement for step in run.result.steps for sample in step.samples]
     result = evaluate(
         LIMITED,

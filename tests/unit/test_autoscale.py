@@ -228,11 +228,7 @@ def test_pods_are_removed_in_the_order_of_the_replica_set_controller() -> None:
     )
     busy.request = 1
     pods = [old, busy, new, starting]
-    assert victims(pods, 4, 100, idle_first=False) == [starting, busy, new, old]
-    assert victims(pods, 4, 100, idle_first=True) == [starting, new, old, busy]
-    # among busy ones the later start goes first
-    later = SimulatedPod(0.1, 0, ready_s=10, request=2, began_s=50)
-    assert victims([busy, later], 1, 100, idle_first=True) == [later]
+    assert victims(pods, 4, 100) == [starting, busy, new, old]
 
 
 def small(seed: int = 1, run_s: float = 240.0) -> simulation.Arrivals:
@@ -279,10 +275,9 @@ def test_the_desired_rule_avoids_the_flips_and_kills_of_the_original_rule() -> N
     assert (right.flips, right.killed) == (0, 0)
 
 
-def test_drain_kills_no_request_and_idle_first_kills_fewer() -> None:
+def test_drain_kills_no_request() -> None:
     assert play("demand-fast").killed > 0
     assert play("demand-fast:grace=3000").killed == 0
-    assert play("demand-idle-first").killed < play("demand-fast").killed
 
 
 def test_a_time_limit_ends_a_play_that_would_not_end() -> None:
@@ -380,7 +375,6 @@ def test_patterns_have_their_rate(name: str) -> None:
         "demand:x=1",
         "demand:max=0",
         "demand:max=x",
-        "demand:idle_first=maybe",
         "desired:window=99999",
         "demand:target=0",
         "demand:target=nan",
@@ -403,18 +397,16 @@ def test_a_rule_of_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_options_of_a_rule_become_chart_values() -> None:
-    rule = parse("demand:target=2.5,min=2,max=64,down_window=120,down_pods=3,idle_first=yes")
+    rule = parse("demand:target=2.5,min=2,max=64,down_window=120,down_pods=3")
     values = to_values(rule)["autoscaling"]
     assert (
         values["target"],
         values["minReplicas"],
         values["maxReplicas"],
-        values["deletionCost"],
     ) == (
         "2.5",
         2,
         64,
-        True,
     )
     assert values["behavior"]["scaleDown"] == {
         "stabilizationWindowSeconds": 120,

@@ -135,7 +135,6 @@ def test_a_request_longer_than_any_window_gets_another_rule() -> None:
         ("original-wait", "a run time late"),
         ("original-count", "type Value"),
         ("demand-fast", "whether busy or idle"),
-        ("desired", "busy pods have to go"),
     ],
 )
 def test_every_way_to_do_worse_has_its_reason(rule: str, reason: str) -> None:

@@ -227,12 +227,6 @@ def test_what_only_a_deployment_has_is_refused_without_one(begun: Begun, option:
     assert not begun.plans
 
 
-def test_a_wrong_address_of_device_metrics_is_refused_before_the_run(begun: Begun) -> None:
-    with pytest.raises(InvalidValue, match="the URL of device metrics is 'ftp://x'"):
-        scaletest.validate(["sleep", "1"], device_metrics_url="ftp://x")
-    assert not begun.plans
-
-
 def test_a_program_that_is_not_there_is_refused_before_anything_starts(begun: Begun) -> None:
     with pytest.raises(UsageError, match="nosuchprog cannot be started"):
         scaletest.validate(["nosuchprog"])

@@ -63,7 +63,7 @@ def busy_with(intervals: Callable[[MeasuredWindow], Sequence[tuple[float, float]
     step = evaluate(plan, measurements, records, random.Random(1)).steps[1]
     (window,) = windows_of(step, records)
     samples = [
-        NodeSample("node-a", "worker-0", end_s, end_s - begin_s, cpu(number), {})
+        NodeSample("node-a", "worker-0", end_s, end_s - begin_s, cpu(number))
         for number, (begin_s, end_s) in enumerate(intervals(window), 1)
     ]
     used, _ = resources([step], records, samples)
@@ -97,7 +97,7 @@ def test_a_sample_may_reach_over_the_moment_between_two_measurements_of_a_step()
     )
 
     def inside(begin_s: float) -> int:
-        sample = NodeSample("node-a", "worker-0", begin_s + 1.0, 1.0, cpu(1.0), {})
+        sample = NodeSample("node-a", "worker-0", begin_s + 1.0, 1.0, cpu(1.0))
         return len(_inside_windows([sample], [first, second]))
 
     assert inside(14.5) == 1
@@ -206,18 +206,15 @@ def test_engines_of_a_device_that_requests_do_not_name_stand_under_its_address()
     assert node.resources["device:0000:03:00.0"]["busy"] == pytest.approx(2 * 0.1 / 0.3, rel=0.1)
 
 
-def test_energy_is_the_difference_of_the_counter_for_each_request_with_idle_power_and_source() -> (
-    None
-):
+def test_energy_is_the_difference_of_the_counter_for_each_request_with_idle_power() -> None:
     both = (DEVICE, "device:/dev/dri/renderD129")
-    result = evaluated(read=Counter(names=both), sources={DEVICE: "hwmon"})
+    result = evaluated(read=Counter(names=both))
     step = of(result, 2)
     energy = step.nodes[0].energy[RENDER]
     rate = next(step.throughput.per_s for step in result.steps if step.workers == 2)
     assert energy.power_w == pytest.approx(90.0) and energy.idle_w == pytest.approx(30.0)
-    assert energy.per_request_j == pytest.approx(90.0 / rate, rel=0.05) and energy.source == "hwmon"
+    assert energy.per_request_j == pytest.approx(90.0 / rate, rel=0.05)
     assert step.joules_per_request == pytest.approx(2 * energy.per_request_j)
-    assert step.energy_sources == "hwmon"
     checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
 
 
@@ -228,18 +225,6 @@ def test_a_counter_that_began_anew_gives_no_number_and_a_warning() -> None:
     assert f"2 workers: the energy counter of {RENDER} on node-a was reset" in " ".join(
         result.warnings
     )
-
-
-def test_a_counter_whose_source_changed_gives_no_number() -> None:
-    samples = evaluated_samples(Counter())
-    half = len(samples) // 2
-    mixed = [
-        replace(sample, sources={DEVICE: "NVML" if number > half else "sysfs"})
-        for number, sample in enumerate(samples)
-    ]
-    result = evaluated(samples=mixed)
-    assert sum(not step.nodes[0].energy for step in result.resources) == 1
-    assert "its source changed" in " ".join(result.warnings)
 
 
 def test_joules_are_unknown_where_one_of_the_devices_that_requests_ran_on_has_no_counter() -> None:
@@ -280,4 +265,4 @@ RECORDS = on_one_node(run(COMPUTING, (1, 2, 4))[1])
 
 
 def evaluated_samples(counter: Counter) -> list[NodeSample]:
-    return samples_of(RECORDS, counter, sources={DEVICE: "hwmon"})
+    return samples_of(RECORDS, counter)

@@ -28,7 +28,7 @@ from tests.unit.valid import checked
 from workers.before_run import device_names
 
 NOWHERE = DeploymentOptions("", "", "", "", 1.0, False)
-HERE = ValidationPlace(True, None, NOWHERE, False, "")
+HERE = ValidationPlace(True, None, NOWHERE, False)
 
 
 def plan(*numbers: int, devices: int = 1, **settings: Any) -> Plan:

@@ -59,6 +59,7 @@ class Played:
             pods=lambda: [
                 PodState(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)
             ],
+            placed=lambda: self.replicas,
             trouble=lambda: "",
         )
 
@@ -92,7 +93,7 @@ class Played:
     def _get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
         if path == "/api/v1/samples":  # in a thread of its own
             number = int(query.get("since", "0-0").partition("-")[0]) + 1
-            sample = NodeSample("node", "w-0", float(number), 1.0, {"cpu": {"user": 0.5}}, {})
+            sample = NodeSample("node", "w-0", float(number), 1.0, {"cpu": {"user": 0.5}})
             return (
                 200,
                 f"{sample.to_json()}\n".encode(),

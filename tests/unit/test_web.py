@@ -137,9 +137,7 @@ def test_samples_are_lines_that_go_on_at_a_position() -> None:
         asked.append(position)
         if position == "9-9":
             raise Unreachable("Redis cannot be reached")
-        return "7-1", [
-            NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})
-        ] if position else []
+        return "7-1", [NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}})] if position else []
 
     http = Site(samples=after).http
     first, second = (http.get(f"/api/v1/samples{query}") for query in ("", "?since=5-0"))
@@ -543,7 +541,6 @@ def test_failures_that_differ_in_a_pointer_are_one_row_and_counted_at_each_node(
     assert failures.count("AVHWDeviceContext") == 1
     assert "<td>143</td>" in failures
     assert "node-0 (48), node-1 (48) and node-2 (47)" in failures
-    assert "<title>143 failures, at most 143 in 1 s</title>" in failures
     (group,) = site.http.get("/api/v1/stats").json["failures"]
     assert (group["count"], group["pattern"]) == (143, "[AVHWDeviceContext @ <address>] Failed")
     # and the text that scripts read has them by node, as ever

@@ -129,20 +129,17 @@ def _devices(use: NodeUse) -> str:
 
 def note(result: Evaluation) -> str:
     """How the energy was measured; "" where none was."""
-    steps = result.resources
-    nodes = list(chain.from_iterable(step.nodes for step in steps))
+    nodes = chain.from_iterable(step.nodes for step in result.resources)
     energies: dict[tuple[str, str], Energy] = {}
     for node in nodes:
         energies |= {(node.node, name): energy for name, energy in node.energy.items()}
     if not energies:
         return ""
-    sources = ", ".join(filter(None, dict.fromkeys(step.energy_sources for step in steps)))
-    source = f" of {sources}" if sources else ""
     idle = [energy.idle_w for energy in energies.values() if energy.idle_w is not None]
     watts = quantity(sum(idle), "W", 3)
     before = f" Before the first request they used {watts}, which is not taken off." if idle else ""
     return (
-        f"Energy is the difference of the counters{source}, divided by the requests of the same"
+        f"Energy is the difference of the counters, divided by the requests of the same"
         f" time; it is that of {plural(len(energies), 'device')}.{before}"
     )
 
