@@ -58,7 +58,7 @@ BAD = [
     (("lifecycle", "compare", LONG, LONG), "File name too long"),
     (("saturate", "--url", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
     (("saturate", "-f", "broken", "--dry-run"), "broken is not valid YAML"),
-    (("saturate", "-f", "broken", "--dry-run"), "config schema saturation-plan-file"),
+    (("saturate", "-f", "broken", "--dry-run"), "scaletest schema saturation-plan-file"),
 ]
 
 
