@@ -54,9 +54,7 @@ class ValidationOptions(TypedDict, total=False):
     device_policy: Literal["first", "balanced", "packed"]
     time_limit: Duration
     tolerate_failures: int
-    order: Literal["mirrored", "ascending"]
     repeats: int
-    seed: int
     thresholds: Sequence[str]
     background: Sequence[Mapping[str, Any]]
 
@@ -78,8 +76,7 @@ class Plan:
     device_policy: which device a worker gets: first, balanced or packed.
     time_limit: after which a request is stopped; 0: never.
     tolerate_failures: failed requests that do not fail the run.
-    order: mirrored measures the way up and the way down, ascending the way up.
-    repeats: how often every step is measured, in shuffled order; seed: of that order.
+    repeats: how often every step is measured on the way up and on the way down.
     thresholds: further conditions of a PASS, as in "efficiency(8)>=0.8".
     background: load on other queues meanwhile, a mapping for each.
 

@@ -13,8 +13,6 @@ from scaletest.analysis.desired_workers import Targets, in_slots
 from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
-from scaletest.exporter.service import serve
-from scaletest.exporter.view import Redeclare, ViewReader
 from scaletest.model import checks
 from scaletest.model.queue_counts import LONGEST_WINDOW_S
 from scaletest.model.texts import masked
@@ -120,6 +118,8 @@ def command(
     forgotten, and drops what dead clients left, so that nobody starts workers for them.
     """
     # what serves metrics takes a while to import, and --help needs none of it
+    from scaletest.exporter.service import serve
+    from scaletest.exporter.view import Redeclare, ViewReader
 
     targets = Targets(utilisation, wait_target_s, window_s)
     checks.seconds(log_interval_s, "log interval", maximum=LONGEST_WINDOW_S)

@@ -16,7 +16,7 @@ from scaletest.cli.headings import heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.presets import MIRRORED, ORDERS, POLICIES
+from scaletest.model.presets import POLICIES
 from scaletest.validation.options import ValidationPlace
 
 
@@ -109,9 +109,7 @@ from scaletest.validation.options import ValidationPlace
     type=shared.DURATION,
     default=0.0,
     metavar="TIME",
-    help=(
-        "Measure every step for exactly this long; a mirrored order spends half of it on each way."
-    ),
+    help=("Measure every step for exactly this long, half of it on each way."),
 )
 @click.option(
     "--warmup",
@@ -121,30 +119,12 @@ from scaletest.validation.options import ValidationPlace
     help=("Leave out this much time at the start of each step. [default: found from the data]"),
 )
 @click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    default=MIRRORED,
-    show_default=True,
-    help=(
-        "Measure every step on the way up and on the way down (mirrored), which cancels"
-        " the effect of a machine that heats up, or once (ascending)."
-    ),
-)
-@click.option(
     "--repeats",
     type=int,
     default=1,
     show_default=True,
     metavar="R",
-    help="Measure every step R times, in shuffled order.",
-)
-@click.option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Use this seed for the order of repeated steps.",
+    help="Measure every step R times on the way up and R times on the way down.",
 )
 @heading("Load")
 @click.option(

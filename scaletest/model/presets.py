@@ -13,9 +13,6 @@ from scaletest.model import checks
 # Which device a worker gets a slot of, the first with a free slot, the least used or the most used;
 # and the broker's number of that.
 POLICIES = {"first": 0, "balanced": -1, "packed": 1}
-# In which order the steps of a plan are measured.
-MIRRORED, ASCENDING = "mirrored", "ascending"
-ORDERS = (MIRRORED, ASCENDING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,15 @@ class Registered:
     """Where a run type is defined; it is imported when a run of it is met.
 
     report: what makes the report of a judged run, as MODULE:FUNCTION. plan: the file that tells its
-    folders from others. place: the folder beside `runs` in which they lie.
+    folders from others. place: the folder beside `runs` in which they lie. foreign: the file of
+    another tool whose runs can be read as well.
     """
 
     module: str
     report: str
     plan: str = PLAN
     place: str = RUNS
+    foreign: str = ""
 
 
 TYPES: dict[str, Registered] = {
@@ -54,6 +56,7 @@ TYPES: dict[str, Registered] = {
         "scaletest.report.lifecycle:lifecycle_report",
         "lifecycle.json",
         "lifecycles",
+        "sampled.json",
     ),
 }
 

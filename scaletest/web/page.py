@@ -126,7 +126,6 @@ def _render(template: str) -> Response:
         "figures": load.figures(snapshot),
         "clock_steps": load.CLOCK_STEPS,
         "sparse": load.SPARSE,
-        "changes": load.changes(snapshot),
         "times": load.times(snapshot),
         "places": load.places(snapshot),
         "itself": load.itself(snapshot),

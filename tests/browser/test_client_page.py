@@ -268,33 +268,6 @@ def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
     check_quiet(browser, site)
 
 
-def test_changes_of_the_load_are_marked_and_listed(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().points) > 1)
-    site.steering.set_parallel(9)
-    eventually(lambda: len(site.statistics.snapshot().points) > 3)
-    browser = browse(script=False)
-    browser.get(site.url)
-    marks = browser.find_elements(By.CSS_SELECTOR, "figure svg.chart path.c-change title")
-    assert [inner_text(mark) for mark in marks] == ["parallel 4 to 9"] * 6
-    assert "parallel 4 to 9" in inner(browser, "[data-live='changes']", "textContent")
-    # with script they are drawn, told with the point in which they were, and the list follows
-    browser = browse()
-    browser.get(site.url)
-    drawn(browser)
-    at = browser.execute_async_script(
-        "const done = arguments[0]; fetch('/api/v1/series').then(a => a.json()).then(s =>"
-        " done(s.points.findIndex(p => s.changes[0].at_s < p.at_s + 1)))"
-    )
-    browser.execute_script("document.querySelector('[data-chart=rate] [data-drawn]').focus()")
-    ActionChains(browser).send_keys(Keys.HOME, *[Keys.ARROW_RIGHT] * at).perform()
-    eventually(lambda: "parallel 4 to 9" in chart_text(browser, "in_flight"))
-    button(browser, "pause").click()
-    eventually(
-        lambda: "paused, parallel was 9" in inner(browser, "[data-live='changes']", "textContent")
-    )
-    check_quiet(browser, site)
-
-
 def test_the_drawings_of_server_and_script_have_the_same_round_times(
     site: Site, browse: Open
 ) -> None:

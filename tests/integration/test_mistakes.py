@@ -151,13 +151,13 @@ TYPED = [
     ),
     Typed("saturate http://127.0.0.1:8081/ --dry-run", 0, "target    http://127.0.0.1:8081/"),
     Typed(
-        "saturate --url 127.0.0.1:8081",
+        "saturate 127.0.0.1:8081",
         2,
         "error: the service's URL is '127.0.0.1:8081', not an HTTP URL",
         "give http://HOST[:PORT]/PATH",
     ),
     Typed(
-        "saturate --url http://127.0.0.1:8081/ --latency-limit 200ms",
+        "saturate http://127.0.0.1:8081/ --latency-limit 200ms",
         2,
         "error: the latency limit is '200ms'",
         "write a percentile and a time, as in p95<200ms",
@@ -168,12 +168,12 @@ TYPED = [
         "warning: --latency 500 is read as 500s; write its unit, as in 90s, 3m or 500ms",
     ),
     Typed(
-        "autoscale simulate --rule waiting:foo=3",
+        "autoscale --rule waiting:foo=3",
         2,
         "error: there is no change of rule waiting 'foo'",
         "there are metric, target, min",
     ),
-    Typed("autoscale", 2, "Usage: scaletest autoscale [OPTIONS] COMMAND [ARGS]..."),
+    Typed("media", 2, "Usage: scaletest media [OPTIONS] COMMAND [ARGS]..."),
     Typed("lifecycle run -n 10", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed("cluster check", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed(

@@ -44,9 +44,7 @@ per_device: [2]
 device_policy: packed
 time_limit: 30
 tolerate_failures: 2
-order: mirrored
 repeats: 3
-seed: 9
 thresholds: ["efficiency(4)>=0.8", "failures<1%"]
 background:
   - {name: noise, workers: 2, parallel: 3, seconds: 0.5, command: [cat], device_glob: "",
@@ -68,7 +66,6 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "time_limit": st.floats(0, 1000),
     "tolerate_failures": st.integers(0, 1000),
     "repeats": st.integers(1, 10),
-    "seed": st.integers(0, 1000),
     "thresholds": st.lists(
         st.sampled_from(["failures<1%", "ratio>=1.5", "run.p99<2s"]), max_size=3
     ),
@@ -123,9 +120,8 @@ def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
     assert {schemas.KEYS.get(field, field) for field in fields} == set(SCHEMA["properties"])
     options = {option.name for option in validate.command.params}
     assert set(SCHEMA["properties"]) - options == {"background"}
-    # and the program's defaults are the plan's, but for the order: stored plans without one are
-    # ascending
-    assert plan_of() == Plan(queue="q", order="mirrored")
+    # and the program's defaults are the plan's
+    assert plan_of() == Plan(queue="q")
 
 
 def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:

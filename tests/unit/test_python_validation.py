@@ -366,8 +366,6 @@ def test_what_a_result_of_a_validation_holds(tmp_path: Path) -> None:
     assert [step.workers for step in result.steps] == [1, 2, 4]
     assert {measure.name for measure in result.measures} >= {"throughput", "ratio", "run.p50"}
     assert result.causes is not None and result.causes.causes
-    # three steps are too few for a law
-    assert result.law is None
     runs.make("peak", tmp_path)
     law = scaletest.load_run(tmp_path / "peak").law
     assert law is not None and law.choice.law.name == "usl"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.stopping import STEADY, Turn, forecast, left_s
+from scaletest.analysis.stopping import STEADY, Turn, forecast, left_s, planned_pairs
 from scaletest.broker import keys
 from scaletest.broker.run_progress import EXPIRES_S, MOST_BYTES, publish, published
 from scaletest.model import Measurement, Plan
@@ -155,8 +155,8 @@ def test_progress_is_deleted_with_a_run_of_any_type(name: str, tmp_path: Path) -
 
 
 def test_the_time_left_follows_the_forecast_and_what_was_measured() -> None:
-    plan = Plan(limit=4, seconds=1.0, queue="q", order="ascending")
-    turns = [Turn(workers, 0) for workers in plan.steps]
+    plan = Plan(limit=4, seconds=1.0, queue="q")
+    turns = planned_pairs(plan)
     # before anything was measured, expect the forecast, but for the start of workers
     expected = forecast(plan, STEADY).seconds
     assert left_s(plan, turns, []) == pytest.approx(expected, abs=2.0)
@@ -164,7 +164,7 @@ def test_the_time_left_follows_the_forecast_and_what_was_measured() -> None:
     first = left_s(plan, turns[:1], []) - plan.seconds
     slow = [Measurement(1, 0, 0.1, 2 * first, "precise")]
     quick = [Measurement(1, 0, 0.1, first, "precise")]
-    others = [left_s(plan, turns[1:], rows) - 2 * plan.seconds for rows in (quick, slow)]
+    others = [left_s(plan, turns[1:], rows) - 5 * plan.seconds for rows in (quick, slow)]
     assert others[1] == pytest.approx(2 * others[0])
     assert left_s(plan, [], slow) == 0.0
     # when the length of a turn is fixed, expect that

@@ -21,7 +21,7 @@ from scaletest.validation.samples import Collector, SampleStore
 from tests.conftest import eventually
 from tests.unit.test_runner import SECONDS, Nobody, Site, shared
 
-PLAN = Plan(limit=2, seconds=SECONDS, queue="q", order="ascending")
+PLAN = Plan(limit=2, seconds=SECONDS, queue="q")
 
 
 def sample(at_s: float, node: str = "n") -> NodeSample:

@@ -210,14 +210,14 @@ def test_a_plan_file_of_saturate_has_its_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     fits = jsonschema.Draft202012Validator(schema)
     assert fits.is_valid(
-        {"url": "http://h/", "step_time": "20s", "poisson": False, "header": ["A: b"], "seed": 3}
+        {"arguments": "http://h/", "step_time": "20s", "header": ["A: b"], "agents": 3}
     )
     for wrong in (
-        {"url": 3},
+        {"method": 3},
         {"step_time": []},
         {"load": "sideways"},
-        {"urll": "x"},
-        {"seed": 1.5},
+        {"metod": "x"},
+        {"agents": 1.5},
     ):
         assert not fits.is_valid(wrong), wrong
     assert set(SETTINGS) == set(schema["properties"]) and all(

@@ -341,27 +341,19 @@ def test_a_change_of_the_rate_needs_the_token() -> None:
         assert steering.rate == 3
 
 
-def test_changes_of_the_load_and_what_was_asked_for_are_in_the_series(site: Site) -> None:
+def test_what_was_asked_for_is_in_the_series(site: Site) -> None:
     for parallel, length_s in ((4, 5), (8, 5), (0, 2)):
         site.steering.set_parallel(parallel)
         site.clock.now += length_s
     series = site.http.get("/api/v1/series").get_json()
     assert [point["asked"] for point in series["points"]] == [4] * 5 + [8] * 6 + [0]
-    assert [(change["at_s"], change["text"]) for change in series["changes"]] == [
-        (1_700_000_005.0, "parallel 4 to 8"),
-        (1_700_000_010.0, "paused, parallel was 8"),
-    ]
     text = site.http.get("/").text
-    assert text.count("<title>parallel 4 to 8</title>") == 6
     assert '<button name="value" value="8" data-button="pause"' in text
-    # a reset is marked too, and charts begin anew
+    # after a reset charts begin anew
     site.steering.reset()
     site.clock.now += 2
     series = site.http.get("/api/v1/series").get_json()
-    assert series["changes"][-1]["text"] == "statistics reset"
-    text = site.http.get("/").text
-    assert "<title>parallel 4 to 8</title>" not in text
-    assert '<td class="text">parallel 4 to 8</td>' in text
+    assert [point["asked"] for point in series["points"]] == [0, 0]
 
 
 def test_tables_that_tell_nothing_are_hidden(site: Site) -> None:
@@ -377,7 +369,7 @@ def test_tables_that_tell_nothing_are_hidden(site: Site) -> None:
     ]
     assert [tuple(row[:2]) for row in tables["worker"].rows] == [("vm-0", "3"), ("vm-1", "3")]
     text = site.http.get("/").text
-    assert re.findall(r'data-shown="(\w+)" hidden', text) == ["changes", "node", "device"]
+    assert re.findall(r'data-shown="(\w+)" hidden', text) == ["node", "device"]
     # with a second node, a device and a pod, expect them
     fields = {"node": "b", "pod": "pod-1", "worker": "w", "device": "/dev/dri/renderD128"}
     site.statistics.add(Record("q", 0, replied("c-9", **fields), 1.0))
