@@ -218,20 +218,6 @@ def test_the_rate_of_an_open_load_is_steered(paced: Site, browse: Open) -> None:
     check_quiet(browser, paced)
 
 
-def test_the_rate_is_steered_without_javascript(paced: Site, browse: Open) -> None:
-    browser = browse(script=False)
-    browser.get(paced.url)
-    field = browser.find_element(By.ID, "wanted")
-    field.clear()
-    field.send_keys("300/min", Keys.ENTER)
-    eventually(lambda: paced.steering.rate == 5)
-    button(browser, "pause").click()
-    eventually(lambda: paced.steering.rate == 0)
-    button(browser, "pause").click()
-    eventually(lambda: paced.steering.rate == 5)
-    check_quiet(browser, paced)
-
-
 def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open) -> None:
     eventually(lambda: len(site.statistics.snapshot().points) > 4)
     browser = browse()

@@ -196,19 +196,6 @@ def test_malformed_http_requests_are_refused_and_counted(serve: Start) -> None:
     assert stats["generation"] == 0
 
 
-def test_silent_connections_block_no_other_request(serve: Start) -> None:
-    service = serve("--parallel", "0")
-    host, port = service.address.rsplit(":", 1)
-    silent = [socket.create_connection((host, int(port)), timeout=120) for _ in range(250)]
-    try:
-        for peer in silent[::2]:
-            peer.sendall(b"GET /stats HTTP/1.1\r\nHost:")
-        assert service.get("/fails?type=plain") == "0\n"
-    finally:
-        for peer in silent:
-            peer.close()
-
-
 def test_the_http_calls_of_a_validation_script_are_answered(
     serve: Start, start: Any, redis: Any
 ) -> None:
@@ -262,24 +249,6 @@ def test_a_batch_ends_with_a_summary_when_all_requests_are_answered(start: Any, 
     failed = call(*line, "--batch", "20", "--time-limit", "0.01", "--", "5")
     assert failed.returncode == 5
     assert "20 failed and 0 successful" in failed.stdout
-
-
-def test_a_rate_is_changed_paused_and_resumed_while_requests_run(serve: Start, start: Any) -> None:
-    start()
-    service = serve("--rate", "20", "--", "0")
-    eventually(lambda: service.stats()["succeeded"] > 5)
-    assert service.get("/rate?type=plain&value=6000/min") == "100.000000\n"
-    eventually(lambda: service.stats()["succeeded"] > 60)
-    service.get("/rate?value=0")
-    eventually(lambda: service.stats()["in_flight"] == 0)
-    records = [json.loads(line) for line in service.get("/api/v1/records").splitlines()]
-    # nothing more comes, and none came twice
-    assert service.stats()["succeeded"] == len(records) == len({row["id"] for row in records})
-    assert service.stats()["resume_with"] == 100
-    service.get("/rate?value=50/s")
-    eventually(lambda: service.stats()["succeeded"] > len(records) + 20)
-    service.process.send_signal(signal.SIGTERM)
-    assert service.process.wait(60) == 0
 
 
 # of Poisson arrivals: three standard deviations

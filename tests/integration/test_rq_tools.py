@@ -18,8 +18,8 @@ from rq.exceptions import InvalidJobOperation
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
-from scaletest.model import Outcome, Reason, Request
-from tests.conftest import Gate, eventually, program, wait_for
+from scaletest.model import Outcome, Reason
+from tests.conftest import Gate, eventually, program, submit, wait_for
 from workers.runtime import Runtime
 from workers.worker import Worker, rq_serving
 from workers.workloads.base import Result
@@ -28,12 +28,6 @@ RQ = str(Path(sys.executable).parent / "rq")
 # A worker that must stay alive for another beats so: without a processor for two seconds it is not
 # dead yet.
 STEADY = ("--heartbeat", "2")
-
-
-def submit(client: Client, *arguments: str) -> str:
-    request = Request(client.new_id(), "q", arguments, 0.0)
-    client.submit_one(request)
-    return request.id
 
 
 def shown_worker(redis: Any) -> Any:

@@ -209,23 +209,6 @@ def test_compare_finds_the_slower_run(home: Home) -> None:
     assert home("compare", "base", "nothing")[0] == 2
 
 
-def test_different_workloads_are_invalid_unless_forced(home: Home) -> None:
-    home.make("other", {1: 0.2, 2: 0.2, 4: 0.2}, "2026-01-03")
-    code, out, _ = home("compare", "base", "other")
-    assert (code, "and other differ in seconds: 0.1 and 0.2" in out) == (4, True)
-    assert home("compare", "base", "other", "--force")[0] == 3
-
-
-def test_the_shell_completes_runs(home: Home) -> None:
-    asked = {
-        "_SCALETEST_COMPLETE": "bash_complete",
-        "COMP_WORDS": "scaletest compare 2026",
-        "COMP_CWORD": "2",
-    }
-    done = call(env={**home.environment, **asked})
-    assert done.stdout.split() == ["plain,2026-01-02-slow", "plain,2026-01-01-base"]
-
-
 def test_a_full_disk_under_the_output_is_an_error_of_one_line(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", FAST)
     for form in ("text", "json"):

@@ -165,11 +165,6 @@ def test_a_single_number_per_device_is_an_ordinary_run_with_that_sharing(
     )
 
 
-def test_a_comparison_of_sharing_needs_a_device(tmp_path: Path) -> None:
-    done = call("validate", "--local", "--per-device", "1,2", "--device-glob", f"{tmp_path}/none*")
-    assert (done.returncode, "no device matches" in done.stderr) == (2, True), done.stderr
-
-
 def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
     # given a stream of 20 frames
     stream = make_stream(tmp_path, 20)

@@ -169,16 +169,6 @@ def test_an_interrupt_on_the_way_down_is_invalid_with_the_table_so_far(tmp_path:
     assert "ended early" not in (run / "steps.jsonl").read_text()
 
 
-def test_a_command_alone_runs_on_this_machine(tmp_path: Path) -> None:
-    words = ("--limit", "1", "--step-time", "0.5", "--run-dir", str(tmp_path / "run"))
-    done = call("validate", *words, "--progress", "json", "--", "true")
-    assert done.returncode in (0, 4), done.stderr
-    # for programs every line is an event
-    assert json.loads(done.stderr.splitlines()[0])["event"] == "start"
-    assert all(json.loads(line)["event"] for line in done.stderr.splitlines())
-    assert done.stdout
-
-
 def test_a_load_beside_a_run_has_a_row_for_both_ways_of_every_step(tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     beside = "{name: storage, parallel: 2, seconds: 0.1}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -450,8 +449,3 @@ def test_pages_are_refused_under_an_unknown_host_name(path: str) -> None:
     ):
         assert client.get(path, headers={"Host": host}).status_code != 403
     assert client.get(path, headers={"Host": "metrics.example.com"}).status_code != 403
-
-
-def test_the_api_is_json_without_nan() -> None:
-    text = client_of(view()).get("/api/v1/queues").text
-    assert json.loads(text, parse_constant=lambda name: pytest.fail(name))["schema_version"] == 1

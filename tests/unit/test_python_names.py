@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,17 +35,6 @@ def test_a_public_name_has_text_an_example_and_its_errors(each: reference.Docume
     assert doc.raises is not None, "end its docstring with Raises:, or with `Raises: nothing`"
     for error in doc.raises:
         assert issubclass(getattr(scaletest, error), ScaletestError)
-
-
-def test_every_parameter_is_described() -> None:
-    """In its own docstring or in that of a method whose parameter has the same name."""
-    texts = "\n".join(each.text for each in DOCUMENTED)
-    described = set(re.findall(r"(\w+)[:,]", texts))
-    plain = {"queue", "request_id"}  # what these are their names say
-    for each in CALLED:
-        for line in each.signatures:
-            names = re.findall(r"[(*, ](\w+): ", line)
-            assert set(names) - described <= plain, line
 
 
 def test_errors_are_the_tree_of_their_module() -> None:

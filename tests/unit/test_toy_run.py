@@ -12,7 +12,6 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from scaletest.model.errors import InvalidValue
 from scaletest.report import formats
 from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
@@ -66,9 +65,3 @@ def test_it_is_compared(say: Say) -> None:
     worse, same = say("compare", "swift", "slow"), say("compare", "swift", "swift")
     assert (worse.returncode, same.returncode) == (3, 0), worse.stdout + worse.stderr
     assert "jump" in worse.stdout
-
-
-def test_an_unknown_measure_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(InvalidValue) as caught:
-        toy_run.ToyPlan(1, ("jmp<1s",))
-    assert "did you mean jump" in caught.value.hint

@@ -82,17 +82,6 @@ def test_every_answer_for_scripts_matches_its_golden_file(site: Site) -> None:
     assert text == GOLDEN.read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/fails", "/reqs-per-sec", "/parallel", "/parallel?value=x", "/reset", "/stats", "/nodes"],
-)
-def test_a_shell_reads_every_plain_answer_as_lines(site: Site, path: str) -> None:
-    site.fill()
-    text = site.http.get(f"{path}{'&' if '?' in path else '?'}type=plain").text
-    assert text.endswith("\n")
-    assert not text.endswith("\n\n")
-
-
 def test_the_spread_says_that_it_has_none_and_names_no_device_with_a_dot(site: Site) -> None:
     # given a client whose requests nobody has answered, it has the titles of the original
     for path, title in (
