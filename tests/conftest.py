@@ -392,6 +392,16 @@ def wait_for(client: Client, count: int, seconds: float = 240.0) -> dict[str, An
     return replies
 
 
+def check_books(queues: Queues, **counts: int) -> None:
+    """The books of queue `q` balance, with these numbers: of requests that wait or run, or of a
+    counter.
+    """
+    state = queues.state("q")
+    known = {**state.counters, "waiting": state.waiting, "running": state.running}
+    assert {name: known.get(name, 0) for name in counts} == counts
+    assert state.balance == 0, state
+
+
 def processes_with(text: str) -> list[int]:
     """Ids of living processes whose command line holds the text."""
     pids = []
@@ -435,6 +445,7 @@ __all__ = [
     "ScaletestError",
     "call",
     "call_here",
+    "check_books",
     "children_of",
     "daemon_line",
     "eventually",

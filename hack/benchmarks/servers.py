@@ -29,14 +29,12 @@ SERVERS = {
 }
 TESTS = (
     "test_abandoned",
-    "test_books",
     "test_broker",
     "test_cancel",
-    "test_deadlines",
     "test_devices",
     "test_faults",
-    "test_hostile_texts",
     "test_lost_answers",
+    "test_reader",
     "test_rq_tools",
     "test_snapshot",
     "test_stopping",

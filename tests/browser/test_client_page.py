@@ -19,7 +19,6 @@ from scaletest.http.server import Server
 from scaletest.load import ClosedLoop, LoadLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.model import Outcome, Reason, Request
 from scaletest.pages.security import HttpCounts
-from scaletest.report.load import CLOCK_STEPS
 from scaletest.web.app import make_app
 from tests.browser.conftest import ONLINE, Browser, eventually
 from tests.conftest import missing
@@ -262,28 +261,6 @@ def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
     press(Keys.ESCAPE)
     eventually(lambda: "at 0:01 (" not in chart_text(browser, "rate"))
     check_quiet(browser, site)
-
-
-def test_the_drawings_of_server_and_script_have_the_same_round_times(
-    site: Site, browse: Open
-) -> None:
-    eventually(lambda: len(site.statistics.snapshot().points) > 4)
-    browser = browse(script=False)
-    browser.get(site.url)
-    names = browser.execute_script(
-        "return [...document.querySelectorAll('[data-chart=run] svg .c-tick')].map("
-        "e => e.textContent).filter(t => t.includes(':'))"
-    )
-    # as far apart as the load is long by now
-    marks_s = [int(name.partition(":")[0]) * 60 + int(name.partition(":")[2]) for name in names]
-    assert marks_s[0] == 0 and marks_s[1] in CLOCK_STEPS
-    assert marks_s == [number * marks_s[1] for number in range(len(marks_s))]
-    # as many charts as lines of requests have whole numbers
-    marks = browser.execute_script(
-        "return [...document.querySelectorAll('[data-chart=in_flight] svg .c-tick')].map("
-        "e => e.textContent).filter(t => !t.includes(':'))"
-    )
-    assert all(float(mark) == int(mark) for mark in marks)
 
 
 def test_the_report_is_downloaded_and_shows_the_load(site: Site, browse: Open) -> None:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
 from scaletest.http.server import Server
 from scaletest.model.errors import Unreachable
@@ -59,27 +58,6 @@ def test_problems_and_numbers_are_in_sight_on_a_phone(pages: Pages, browse: Open
     # a badge says in words what its colour adds
     badges = browser.find_elements(By.CLASS_NAME, "badge")
     assert all(badge.text for badge in badges)
-
-
-def test_a_queue_is_reached_by_keyboard_alone(pages: Pages, browse: Open) -> None:
-    browser = browse()
-    browser.get(pages.url)
-    browser.switch_to.active_element.send_keys(Keys.TAB, Keys.ENTER)  # to the contents
-    link = browser.find_element(By.CSS_SELECTOR, '[data-live="queues"] tr[data-key="media"] a')
-    reach(browser, link)
-    link.send_keys(Keys.ENTER)
-    eventually(lambda: "Queue media" in text_of(browser))
-
-
-def test_pages_are_whole_without_a_script(pages: Pages, browse: Open) -> None:
-    browser = browse(script=False)
-    browser.get(pages.url)
-    browser.find_element(By.LINK_TEXT, "media").click()
-    eventually(lambda: "Failed to initialise VAAPI" in text_of(browser))
-    browser.find_element(By.CSS_SELECTOR, "details > summary").click()
-    assert "failed-3" in text_of(browser)
-    refresh = browser.find_element(By.CSS_SELECTOR, 'meta[http-equiv="refresh"]')
-    assert refresh.get_attribute("content") == "10"
 
 
 def test_the_parts_of_a_page_are_renewed_and_the_others_are_left_alone(

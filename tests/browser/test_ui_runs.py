@@ -142,15 +142,6 @@ def test_a_run_in_progress_is_renewed_without_losing_what_is_unfolded(
     assert complaints(browser) == []
 
 
-def test_a_run_in_progress_is_shown_without_a_script(archive: Archive, browse: Open) -> None:
-    folder = archive.add("three")
-    browser = browse(390, script=False)
-    with folder.locked():
-        tell(folder, done=1, steps=8)
-        browser.get(f"{archive.url}/live")
-        assert "step 2 of 8" in text_of(browser) and "How far it scales" in text_of(browser)
-
-
 SLOW = {"offline": False, "latency": 1500, "downloadThroughput": -1, "uploadThroughput": -1}
 
 

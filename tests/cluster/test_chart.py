@@ -430,33 +430,6 @@ def test_a_schedule_is_any_that_a_cronjob_takes(helm: str, schedule: str) -> Non
     assert cron_job["spec"]["schedule"] == schedule
 
 
-def test_metrics_have_the_node_of_the_exporter_as_in_the_original(helm: str) -> None:
-    rows = objects(render(helm, "--set", "monitoring.serviceMonitor.enabled=true"))
-    (monitor,) = (row for row in rows if row["kind"] == "ServiceMonitor")
-    (endpoint,) = monitor["spec"]["endpoints"]
-    assert endpoint["relabelings"] == [
-        {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}
-    ]
-    # what the exporter itself says of a node stays
-    assert endpoint["honorLabels"] is True
-
-
-def test_keda_asks_sentinels_for_the_master(helm: str) -> None:
-    settings = [
-        "redis.enabled=false",
-        "externalRedis.sentinel.nodes={a:1,b:2}",
-        "queues.sleep.autoscaling.kind=keda",
-    ]
-    rows = objects(render(helm, *[word for setting in settings for word in ("--set", setting)]))
-    (scaled,) = (row for row in rows if row["kind"] == "ScaledObject")
-    waiting, running = scaled["spec"]["triggers"]
-    assert waiting["type"] == running["type"] == "redis-sentinel"
-    assert (waiting["metadata"]["addresses"], waiting["metadata"]["sentinelMaster"]) == (
-        "a:1,b:2",
-        "mymaster",
-    )
-
-
 def test_an_hpa_goes_to_zero_from_1_37_on(helm: str) -> None:
     zero = [
         "--set",

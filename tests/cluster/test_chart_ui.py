@@ -54,18 +54,6 @@ def test_there_are_no_pages_unless_they_are_wanted(helm: str) -> None:
     assert set(rendered(helm, ingress=INGRESS)) == {*wanted, "Ingress"}
 
 
-def test_the_pages_have_no_rights_in_the_cluster(helm: str) -> None:
-    rows = rendered(helm)
-    assert rows["ServiceAccount"]["automountServiceAccountToken"] is False
-    assert pod(rows)["automountServiceAccountToken"] is False
-    assert pod(rows)["serviceAccountName"] == NAME
-    bindings = [
-        row for row in objects(render(helm, "--set", "ui.enabled=true")) if "subjects" in row
-    ]
-    assert bindings
-    assert NAME not in json.dumps(bindings)
-
-
 def test_the_names_of_service_and_ingress_are_allowed_without_a_token(helm: str) -> None:
     names = hosts(rendered(helm, ingress=INGRESS))
     assert names == [NAME, f"{NAME}.bench", "bench.example.org", "tls.example.org"]
@@ -107,19 +95,6 @@ def test_without_an_archive_none_is_named(helm: str) -> None:
     assert [row["name"] for row in pod(rows)["volumes"]] == ["tmp"]
 
 
-def test_the_pages_reach_names_and_redis_and_nothing_else(helm: str) -> None:
-    policy = rendered(helm)["NetworkPolicy"]["spec"]
-    assert policy["policyTypes"] == ["Ingress", "Egress"]
-    assert policy["ingress"] == [{"ports": [{"port": 9995, "protocol": "TCP"}]}]
-    dns, redis = policy["egress"]
-    assert {(row["port"], row["protocol"]) for row in dns["ports"]} == {
-        (port, protocol) for port in (53, 5353) for protocol in ("TCP", "UDP")
-    }
-    assert redis["ports"] == [{"port": 6379, "protocol": "TCP"}]
-    labels = {"app.kubernetes.io/name": "redis", "app.kubernetes.io/instance": "trial"}
-    assert redis["to"] == [{"podSelector": {"matchLabels": labels}}]
-
-
 @pytest.mark.parametrize(
     ("external", "ports"),
     [
@@ -152,11 +127,3 @@ def test_pods_are_placed_as_the_values_say(helm: str) -> None:
     place = {"nodeSelector": {"a": "b"}, "tolerations": [toleration], "affinity": affinity}
     spec = pod(rendered(helm, **place))
     assert {key: spec[key] for key in place} == place
-
-
-def test_the_chart_names_the_probes_that_the_pages_answer(helm: str) -> None:
-    container = pod(rendered(helm))["containers"][0]
-    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}
-    for probe in ("livenessProbe", "startupProbe"):
-        assert container[probe]["httpGet"] == {"path": "/healthz", "port": "http"}
-    assert container["ports"] == [{"name": "http", "containerPort": 9995}]

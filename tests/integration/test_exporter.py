@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from scaletest.broker import Client, Queues, connect, embedded
+from scaletest.broker import Client, Queues, connect, embedded, keys
 from scaletest.model import Request
-from tests.conftest import call, call_here, eventually, wait_for
+from tests.conftest import call_here, eventually, wait_for
 from tests.integration.conftest import Export
+from tests.unit.test_hostile_texts import NAME, obeyed
 
 
 def get(url: str) -> tuple[int, str]:
@@ -65,6 +66,19 @@ def test_metrics_agree_with_a_queue_under_load(
     assert get(base + "/readyz")[0] == get(base + "/")[0] == 200
 
 
+def test_foreign_entries_are_left_out_and_reach_no_terminal(
+    url: str, redis: Any, queues: Queues, export: Export
+) -> None:
+    redis.hset(keys.QUEUES, NAME, '{"maximum": 0}')
+    redis.zadd(keys.workers("q"), {NAME: 9e18})
+    text = get(export(url) + "/metrics")[1]
+    assert 'queue="q"' in text
+    assert "scaletest_queues_unreadable 1.0" in text
+    done = call_here("worker", "--queue", "nope", "--redis-url", url)
+    assert "WORD" in done.stderr and "Traceback" not in done.stderr
+    assert obeyed(text, done.stderr) == []
+
+
 def test_the_exporter_puts_back_the_request_of_the_last_killed_worker(
     client: Client, url: str, start: Any, export: Export
 ) -> None:
@@ -107,13 +121,6 @@ def test_the_exporter_declares_a_queue_that_redis_forgot(url: str, export: Expor
     # expect that requests can be submitted again
     eventually(lambda: queues.names() == ["empty", "other"])
     assert (queues.state("empty").maximum, queues.state("empty").note) == (7, "- sleeps")
-
-
-@pytest.mark.parametrize("wrong", [("no name", "0", ""), ("q", "-1", ""), ("q", "many", "")])
-def test_a_wrong_declaration_is_an_error_at_once(url: str, wrong: tuple[str, ...]) -> None:
-    done = call_here("exporter", "--redis-url", url, "--declare", *wrong)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.usefixtures("server")
@@ -179,15 +186,3 @@ def test_the_exporter_reports_a_missing_redis_and_counters_continue_afterwards(
     finally:
         server.kill()
         server.wait()
-
-
-def test_wrong_options_end_the_exporter_with_exit_code_2(url: str, export: Export) -> None:
-    bad_urls = (("--redis-url", "redis://h/x"), ("--redis-url", "redis://h/0?nonsense=1"))
-    for arguments in (("--listen", "x"), ("--window", "9999"), ("--utilisation", "0"), *bad_urls):
-        result = call_here("exporter", *arguments)
-        assert result.returncode == 2, arguments
-        assert "Traceback" not in result.stderr
-    taken = export(url).removeprefix("http://")
-    result = call("exporter", "--redis-url", url, "--listen", taken)
-    assert result.returncode == 2
-    assert "cannot listen" in result.stderr

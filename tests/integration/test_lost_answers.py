@@ -14,12 +14,12 @@ import pytest
 
 from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
+from scaletest.broker.fast_lane import FastLane
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.scripts import script
 from scaletest.model import Request
 from tests.conftest import Gate, eventually, submit, wait_for
-from tests.integration.lanes import lane_of
-from tests.integration.test_stopping import Launch
+from tests.integration.conftest import workers
 
 BEAT, CYCLE = script("beat").digest.encode(), script("cycle").digest.encode()
 # A lease of 18 s: a worker that gets no processor for seconds keeps it.
@@ -96,36 +96,6 @@ def blocked(redis: Any) -> bool:
     return bool(redis.info("clients")["blocked_clients"])
 
 
-class workers:  # noqa: N801 - a context
-    """Starts worker processes that reach Redis by this URL; they are gone afterwards."""
-
-    def __init__(self, url: str, folder: Path) -> None:
-        self._url = url
-        self._log = folder / "workers.log"
-        self._processes: list[Any] = []
-
-    def __enter__(self) -> Launch:
-        return self._launch
-
-    def _launch(self, name: str, *arguments: str) -> Any:
-        import subprocess
-
-        from tests.conftest import program
-
-        line = program(
-            "worker", "--queue", "q", "--name", name, "--redis-url", self._url, *arguments
-        )
-        with self._log.open("ab") as log:
-            process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._processes.append(process)
-        return process
-
-    def __exit__(self, *_: object) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
-
-
 def test_connections_have_keepalive_and_a_user_timeout(own: EmbeddedServer) -> None:
     connection = connect(own.url).connection_pool.get_connection()
     options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE)
@@ -136,22 +106,9 @@ def test_connections_have_keepalive_and_a_user_timeout(own: EmbeddedServer) -> N
     connection.disconnect()
 
 
-# -- what a lane tells its heartbeat
-# --------------------------------------------------------------------------------------------------
-
-
-# -- repeated calls
-# --------------------------------------------------------------------------------------------------
-
-
-# -- the move
-# --------------------------------------------------------------------------------------------------
-
-
 def test_an_idle_lane_sends_one_packet(
-    client: Client, redis: Any, monkeypatch: pytest.MonkeyPatch
+    client: Client, redis: Any, monkeypatch: pytest.MonkeyPatch, lane: FastLane
 ) -> None:
-    lane = lane_of(redis)
     assert lane.cycle(None) is None
     parts: list[bytes] = []
     real = lane._connection.send_packed_command
@@ -165,7 +122,6 @@ def test_an_idle_lane_sends_one_packet(
     (packet,) = parts
     assert b"BLMOVE" in packet
     assert CYCLE in packet
-    lane.close()
 
 
 def test_a_request_that_was_moved_but_not_taken_is_put_back(own: EmbeddedServer) -> None:
@@ -188,14 +144,12 @@ def test_a_request_that_was_moved_but_not_taken_is_put_back(own: EmbeddedServer)
 
 
 def test_a_reaper_leaves_a_request_that_was_moved_just_now(
-    client: Client, redis: Any, queues: Queues
+    client: Client, redis: Any, queues: Queues, lane: FastLane
 ) -> None:
     # given a request that a lane's move has brought to the taking list
-    lane = lane_of(redis)
     client.submit([Request(name, "q") for name in ("a", "b")])
     redis.lmove("rq:queue:q", keys.taking("q"), "LEFT", "RIGHT")
     # when a reaper comes before the second half
     Heartbeat(redis, "reaper", "q")._reap()
     taken = lane._call_script(None, "2")
     assert taken.id == "a"
-    lane.close()

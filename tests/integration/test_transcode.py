@@ -5,7 +5,6 @@ prints.
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -111,17 +110,6 @@ def test_a_failed_transcode_names_the_reason(
     result = run(wake, "transcode", *arguments)
     assert result.outcome is Outcome.FAILED
     assert text in result.error
-
-
-def test_onevpl_refuses_a_container_and_says_how_to_extract(
-    wake: Wake, media: dict[str, str], tmp_path: Path
-) -> None:
-    movie = tmp_path / "v.mp4"
-    subprocess.run(
-        ["ffmpeg", "-v", "error", "-i", media["h265"], "-c", "copy", str(movie)], check=True
-    )
-    result = run(wake, "transcode", "--engine", "onevpl", "--input", str(movie), "--codec", "h265")
-    assert f"ffmpeg -i {movie} -an -c:v copy {tmp_path}/v.h265" in result.error
 
 
 def stand_in(folder: Path, sample: str, code: int = 0) -> str:

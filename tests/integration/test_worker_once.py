@@ -150,19 +150,6 @@ def test_once_gives_the_method_run_of_a_class_its_arguments(tmp_path: Path) -> N
     code, result, stderr = once("--workload", f"{file}:Scaler", *request, "--", "--width", "640")
     assert code == 0, stderr
     assert result["figures"] == {"width": 640, "name": "in.png", "times": 3}
-    refused = call("worker", "--argument", "in.png", "--", "true")
-    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
-        2,
-        "error: --argument is for --once",
-    )
-
-
-def test_format_is_refused_without_once() -> None:
-    done = call("worker", "--format", "json")
-    assert done.returncode == 2
-    assert done.stderr.startswith(
-        "error: --format and --output are for --once and --list-workloads\n"
-    )
 
 
 def test_an_interrupt_ends_once_and_its_program(tmp_path: Path) -> None:
