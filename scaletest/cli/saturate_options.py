@@ -2,8 +2,7 @@
 
 Flags and environment variables come before the plan file. The file's keys are the flags with
 underscores, and its schema and its reader are made from the options, so that a key is described
-once. The original tool's configuration file is understood too (`compat.article`). Every error names
-the file, the key, what is wrong and what to do.
+once. Every error names the file, the key, what is wrong and what to do.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ import click
 from scaletest.cli.headings import heading
 from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
 from scaletest.cli.settings import key_of
-from scaletest.compat import article
 from scaletest.documents import reader
 from scaletest.model.errors import UsageError
 from scaletest.model.json_schema import Schema, check, closed, headed, known
 
 NAME = "saturation-plan-file"
 # What says where the file is, who reads it, or how something is shown is no setting of a run.
-_NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui", "ui_listen")
+_NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui")
 
 
 def schema(command: click.Command) -> Schema:
@@ -49,10 +47,8 @@ def read(name: str, command: click.Command) -> dict[str, object]:
     data = reader.read_file(name, label, f"give a plan file; see: scaletest schema {NAME}")
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(
-            f"{label} is no mapping of settings", hint="write KEY: VALUE, as in url: http://..."
+            f"{label} is no mapping of settings", hint="write KEY: VALUE, as in step_time: 20s"
         )
-    if article.is_settings(data):
-        data = article.settings(data)
     named = settings(command)
     return {
         str(named[known(key, named, label)].name): _value(named[key], value, f"{key} in {label}")
@@ -66,7 +62,7 @@ def _many(option: click.Parameter) -> bool:
 
 def _schema(option: click.Parameter) -> Schema:
     """Type, description and default of a key."""
-    description = getattr(option, "help", None) or "arguments of the requests on a queue"
+    description = getattr(option, "help", None) or "the URL, or arguments of requests on a queue"
     kind = option.type
     if _many(option):
         types = ["string", "integer", "number"]
@@ -136,18 +132,9 @@ options = group(
         is_eager=True,
         callback=_file,
         expose_value=False,
-        help=(
-            "Take settings from this YAML or JSON file, or from standard input (-); files"
-            " of the tool that scaletest replaces are read too."
-        ),
+        help="Take settings from this YAML or JSON file, or from standard input (-).",
     ),
     heading("Target"),
-    click.option(
-        "--url",
-        default="",
-        metavar="URL",
-        help="Load the HTTP service at this address, which may also stand without --url.",
-    ),
     click.option(
         "--service",
         default="",
@@ -188,15 +175,9 @@ options = group(
         "--payload",
         default="",
         metavar="FILE",
-        help="Send the content of this file as the body of every request.",
-    ),
-    click.option(
-        "--payload-provider",
-        default="",
-        metavar="NAME[:ARG]",
         help=(
-            "Send bodies in turn from a file, a folder or lines, or from a plug-in of the"
-            " group scaletest.payloads."
+            "Send the content of this file as the body of every request; of a folder the files"
+            " in turn."
         ),
     ),
     click.option(
@@ -204,27 +185,11 @@ options = group(
         "--header",
         "headers",
         multiple=True,
-        metavar="'NAME: VALUE'",
-        help="Send this HTTP header; the option may be repeated.",
-    ),
-    click.option(
-        "--token-file",
-        default="",
-        metavar="FILE",
-        help="Send the content of this file as bearer token.",
-    ),
-    click.option(
-        "--ca-file",
-        default="",
-        metavar="FILE",
-        help="Trust the certificate authority in this PEM file.",
-    ),
-    click.option(
-        "--client-name",
-        default="scaletest",
-        show_default=True,
-        metavar="NAME",
-        help="Send this name as User-Agent, and show it in the results.",
+        metavar="'NAME: VALUE'|@FILE",
+        help=(
+            "Send this HTTP header, or those in the lines of a file, as for credentials; the"
+            " option may be repeated."
+        ),
     ),
     click.option(
         "--timeout",
@@ -236,35 +201,12 @@ options = group(
         help="Count a request that has no answer within this time as failed.",
     ),
     click.option(
-        "--retries",
-        type=int,
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Try a failed request again up to N times; each attempt is recorded.",
-    ),
-    click.option(
         "--server-header",
         default="",
         metavar="NAME",
         help=(
             "Read the service's own time from this header of its answers, which tells the"
             " share of queueing."
-        ),
-    ),
-    click.option(
-        "--pod-header",
-        default="",
-        metavar="NAME",
-        help="Read the name of the pod from this header of the answers.",
-    ),
-    click.option(
-        "--log-pattern",
-        default="",
-        metavar="REGEX",
-        help=(
-            "Read the service's own time, in milliseconds, from the pods' logs: it is group"
-            " 1 of this pattern; it needs --service."
         ),
     ),
     # the load
@@ -275,30 +217,6 @@ options = group(
         default="open",
         show_default=True,
         help="Raise the rate of requests (open), or the number of requests in flight (closed).",
-    ),
-    click.option(
-        "--mode",
-        type=click.Choice(["search", "sweep"]),
-        default="search",
-        show_default=True,
-        help=(
-            "Look for the saturation point by ramp and bisection (search), or measure every"
-            " level from --start to --maximum by --increment (sweep)."
-        ),
-    ),
-    click.option(
-        "--poisson/--steady",
-        default=True,
-        show_default=True,
-        help="Start requests at random times, or evenly.",
-    ),
-    click.option(
-        "--seed",
-        type=int,
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Use this seed for the random times of --poisson.",
     ),
     click.option(
         "--start",
@@ -316,21 +234,6 @@ options = group(
         default=0.0,
         metavar="X",
         help="Go up to this level at most; it counts requests a second, or requests in flight.",
-    ),
-    click.option(
-        "--factor",
-        type=float,
-        default=2.0,
-        show_default=True,
-        metavar="X",
-        help="Raise the load by this factor from level to level of the ramp.",
-    ),
-    click.option(
-        "--increment",
-        type=float,
-        default=0.0,
-        metavar="X",
-        help="Raise the level of a sweep, or of a linear ramp, by this much.",
     ),
     click.option(
         "--count",
@@ -396,50 +299,7 @@ options = group(
         metavar="P",
         help=("End the search when it knows the saturation point to this part of it; 0.02 is 2 %."),
     ),
-    click.option(
-        "--most-steps",
-        type=int,
-        default=12,
-        show_default=True,
-        metavar="N",
-        help="End the search after N steps at most; the confirmation comes after them.",
-    ),
-    click.option(
-        "--confirm",
-        type=int,
-        default=2,
-        show_default=True,
-        metavar="N",
-        help=(
-            "Measure the levels next to the saturation point again, up to N times each,"
-            " until most say the same."
-        ),
-    ),
-    click.option(
-        "--repeats",
-        type=int,
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Measure every level of a sweep N times.",
-    ),
     heading("Accuracy"),
-    click.option(
-        "--share",
-        type=float,
-        default=0.7,
-        show_default=True,
-        metavar="P",
-        help="Measure the operating point at this part of the saturation point; 0.7 is 70 %.",
-    ),
-    click.option(
-        "--operate-time",
-        "operate_s",
-        type=DURATION,
-        default=0.0,
-        metavar="TIME",
-        help="Measure the operating point for this long. [default: two steps]",
-    ),
     heading("Verdict"),
     click.option(
         "--wanted",
@@ -473,28 +333,11 @@ options = group(
         multiple=True,
         metavar="NAME=V,V,...",
         help=(
-            "Measure these values of cpu, memory, concurrency or replicas of the Deployment"
-            " behind --service. The option may be repeated: all combinations are measured,"
-            " the best for its cost is named, and the Deployment is restored."
+            "Measure these values of cpu, memory or replicas of the Deployment behind"
+            " --service, or of a VARIABLE or an --argument of its program, as for its"
+            " concurrency. The option may be repeated: all combinations are measured, the best"
+            " for its cost is named, and the Deployment is restored."
         ),
-    ),
-    click.option(
-        "--concurrency-env",
-        default="",
-        metavar="NAME",
-        help="Set the concurrency of a pod by this environment variable.",
-    ),
-    click.option(
-        "--concurrency-arg",
-        default="",
-        metavar="NAME",
-        help="Set the concurrency of a pod by this argument of its program, as in --workers.",
-    ),
-    click.option(
-        "--container",
-        default="",
-        metavar="NAME",
-        help="Tune this container of the pod. [default: the first]",
     ),
     click.option(
         "--ready-timeout",
@@ -505,28 +348,12 @@ options = group(
         help="Wait at most this long until the pods are ready.",
     ),
     # what is kept and shown
-    heading("Output"),
-    click.option(
-        "--original-csv",
-        default="",
-        metavar="DIR",
-        help=(
-            "Append to history.csv, timing.csv and scaling.csv in this folder, as the tool"
-            " does that scaletest replaces."
-        ),
-    ),
     heading("Run"),
     click.option(
         "--run-dir",
         default="",
         metavar="DIR",
         help="Keep the run in this folder. [default: a new folder below the user's data]",
-    ),
-    heading("Accuracy"),
-    click.option(
-        "--no-causes",
-        is_flag=True,
-        help="Do not sample what this machine, and a service on it, do during the run.",
     ),
     watch,
     heading("Run"),

@@ -46,7 +46,7 @@ class FakeWork(Document):
     seconds: on the device alone. jitter: standard deviation, relative to seconds. failure_rate:
     share of runs, from 0 to 1. memory_mib: memory during the run; a run that does not fit into
     device_memory_mib with the others fails. activity: percent of the device that the run keeps
-    busy. metrics: where a worker serves them, as ADDR:PORT; "" for nowhere.
+    busy. metrics: address and port at which a worker serves them.
     """
 
     seconds: Seconds = 1.0
@@ -56,7 +56,7 @@ class FakeWork(Document):
     device_memory_mib: typing.Annotated[Positive, Meta(title="device memory")] = 16384
     law: SharingLaw = SharingLaw()
     activity: typing.Annotated[float, Meta(ge=0, le=100)] = 98.0
-    metrics: str = ""
+    metrics: tuple[str, int] | None = None
 
 
 def from_words(arguments: Sequence[str]) -> FakeWork:
@@ -69,7 +69,7 @@ def from_words(arguments: Sequence[str]) -> FakeWork:
         "--memory": {"type": int, "dest": "memory_mib"},
         "--device-memory": {"type": int, "dest": "device_memory_mib"},
         "--law": {"type": _law},
-        "--metrics": {},
+        "--metrics": {"type": _address},
     }
     return FakeWork(**WorkloadOptions("fakedev", "docs/how-to/fakedev.md", options).read(arguments))
 
@@ -81,6 +81,13 @@ _LAWS = {
     "usl": ("contention", "coherency"),
     "capped": ("ceiling",),
 }
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) < 65536):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address such as 127.0.0.1:9400")
+    return host.strip("[]"), int(port)
 
 
 def _law(text: str) -> SharingLaw:

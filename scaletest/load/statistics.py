@@ -23,7 +23,6 @@ SCHEMA_VERSION = 1
 MEASURES = ("wait", "run", "overhead", "total")
 KEPT_RECORDS = 10_000
 MOST_POINTS = 600
-CHANGES = 100
 RECENT_S = 10
 
 
@@ -56,27 +55,6 @@ class SeriesPoint(NamedTuple):
     run: Spread
     overhead: Spread
     total: Spread
-
-
-class LoadChange(NamedTuple):
-    """A change of a load. kind: "parallel", "rate" or "reset"; at_s: seconds since the epoch."""
-
-    at_s: float
-    kind: str
-    before: float
-    after: float
-
-    def __str__(self) -> str:
-        unit = {"rate": "/s"}.get(self.kind, "")
-        before, after = (f"{number:g}{unit}" for number in (self.before, self.after))
-        match self:
-            case LoadChange(kind="reset"):
-                return "statistics reset"
-            case LoadChange(after=0):
-                return f"paused, {self.kind} was {before}"
-            case LoadChange(before=0):
-                return f"resumed with {self.kind} {after}"
-        return f"{self.kind} {before} to {after}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +105,6 @@ class LoadSnapshot(Gauges):
     points: tuple[SeriesPoint, ...]
     record_seq: int
     first_record_seq: int
-    changes: tuple[LoadChange, ...]
 
     @property
     def per_s(self) -> float:
@@ -227,7 +204,6 @@ class Statistics:
         self._records: deque[Record] = deque(maxlen=keep)
         self._record_seq = 0
         self._generation = 0
-        self._changes: deque[LoadChange] = deque(maxlen=CHANGES)
         self._asked: float | None = None
         self._points: deque[SeriesPoint] = deque(maxlen=MOST_POINTS)
         # before the last reset, since then until this second, and in this second
@@ -278,24 +254,17 @@ class Statistics:
                 self._first_at = now - seconds
             self._now.times["late"].add(seconds)
 
-    def ask(self, kind: str, wanted: float) -> None:
-        """Note what is asked for from now on; a change unless it is the first. kind: as in
-        `LoadChange`.
-        """
+    def ask(self, wanted: float) -> None:
+        """Note what is asked for from now on: in flight, or a second."""
         with self._lock:
-            now = self._tick()
-            if self._asked is not None and self._asked != wanted:
-                self._changes.append(LoadChange(self._epoch_s + now, kind, self._asked, wanted))
+            self._tick()
             self._asked = wanted
             self._most_asked = highest((self._most_asked, wanted))
 
     def reset(self) -> None:
-        """Start again; lifetime counts, kept records, changes of the load and the numbers of
-        seconds are not reset.
-        """
+        """Start again; lifetime counts, kept records and the numbers of seconds are not reset."""
         with self._lock:
             now = self._tick()
-            self._changes.append(LoadChange(self._epoch_s + now, "reset", 0.0, 0.0))
             self._before = self._before.plus(self._since).plus(self._now)
             self._since = _Counts()
             self._tally = LoadTally()
@@ -327,7 +296,6 @@ class Statistics:
                 "record_seq": self._record_seq,
                 "first_record_seq": self._record_seq - len(self._records) + 1,
                 "generation": self._generation,
-                "changes": tuple(self._changes),
             }
         lifetime = before.plus(counts)
         recent = points[-RECENT_S:]

@@ -62,7 +62,6 @@ vector-effect:non-scaling-stroke}
 .c-ideal{stroke:var(--ideal);stroke-width:1.6;fill:none;stroke-dasharray:7 5}
 .c-wanted{stroke:var(--mark);stroke-width:1.6;fill:none;stroke-dasharray:3 3}
 .c-fail{stroke:var(--fail);stroke-width:2;fill:none;stroke-linejoin:round}
-.c-change{stroke:var(--ink);stroke-width:1.2;fill:none;stroke-dasharray:2 3}
 .c-shade{fill:var(--shade)}
 .c-foreign{fill:var(--mark);fill-opacity:.22}
 .c-band{fill:var(--band)}

@@ -282,7 +282,7 @@ def sheet(run: LifecycleRun) -> Sheet:
     own = [step.name for step in PHASES if not step.of_pods]
     for name in dict.fromkeys((*runai.DURATION_COLUMNS, *own)):
         since = reference(BY_NAME[name], result.uncut)
-        columns[BY_NAME[name].title] = partial(_duration, name, since, run.times)
+        columns[BY_NAME[name].title] = partial(_duration, name, since)
     columns |= {
         "Fate": lambda timeline: str(fate(timeline, result.until)),
         "Pods": _pods,
@@ -301,6 +301,6 @@ def _time(name: str, timeline: WorkloadTimeline) -> str:
     return iso(at(timeline.stamp(name))) or ""
 
 
-def _duration(name: str, since: str, times: str, timeline: WorkloadTimeline) -> str:
-    taken = duration(BY_NAME[name], timeline, since, times)
+def _duration(name: str, since: str, timeline: WorkloadTimeline) -> str:
+    taken = duration(BY_NAME[name], timeline, since)
     return f"{taken.value_s:.6f}" if taken else ""

@@ -74,7 +74,6 @@ def page(snapshot: LoadSnapshot) -> str:
             "Over time": (
                 Charts([figure.with_legend for figure in figures(snapshot)], "two"),
                 Text([SPARSE], "soft"),
-                changes(snapshot),
             ),
             "Times of requests that succeeded": (times(snapshot),),
             "Outcomes": (outcomes(snapshot),),
@@ -161,7 +160,7 @@ def _times(name: str, points: Sequence[SeriesPoint]) -> list[PlotLine]:
 
 
 class _Drawn:
-    """What all charts of a load have in common: the time, and the changes of the load in it."""
+    """What all charts of a load have in common: the time."""
 
     def __init__(self, snapshot: LoadSnapshot, points: Sequence[SeriesPoint]) -> None:
         began_s, self._last = snapshot.now_s, 1.0
@@ -169,11 +168,6 @@ class _Drawn:
             began_s = points[0].at_s
             self._last = points[-1].at_s + 1.0 - began_s
         self._xs = [point.at_s + 0.5 - began_s for point in points]
-        self._changes = [
-            (change.at_s - began_s, str(change))
-            for change in snapshot.changes
-            if 0 <= change.at_s - began_s <= self._last
-        ]
 
     def figure(
         self,
@@ -195,8 +189,6 @@ class _Drawn:
             WIDTH,
             HEIGHT,
         )
-        for at, text in self._changes:
-            chart.upright(at, "c-change", text)
         for line in lines:
             self._draw(chart, line)
         return LoadChart(key, lines, chart)
@@ -244,17 +236,6 @@ def elapsed(duration_s: float) -> str:
     if whole < 3600:
         return f"{whole // 60}:{whole % 60:02}"
     return f"{whole // 3600}:{whole % 3600 // 60:02} h"
-
-
-def changes(snapshot: LoadSnapshot) -> Table:
-    """When the load was changed, and how; the last change first."""
-    return Table.of_rows(
-        [
-            {"Time": numbers.instant(change.at_s), "Change of the load": str(change)}
-            for change in reversed(snapshot.changes)
-        ],
-        texts=("Time", "Change of the load"),
-    )
 
 
 def times(snapshot: LoadSnapshot) -> Table:

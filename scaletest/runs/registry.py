@@ -30,13 +30,15 @@ class Registered:
     """Where a run type is defined; it is imported when a run of it is met.
 
     report: what makes the report of a judged run, as MODULE:FUNCTION. plan: the file that tells its
-    folders from others. place: the folder beside `runs` in which they lie.
+    folders from others. place: the folder beside `runs` in which they lie. foreign: the file of
+    another tool whose runs can be read as well.
     """
 
     module: str
     report: str
     plan: str = PLAN
     place: str = RUNS
+    foreign: str = ""
 
 
 TYPES: dict[str, Registered] = {
@@ -54,6 +56,7 @@ TYPES: dict[str, Registered] = {
         "scaletest.report.lifecycle:lifecycle_report",
         "lifecycle.json",
         "lifecycles",
+        "sampled.json",
     ),
 }
 
@@ -128,8 +131,8 @@ def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> C
 class ListedRun:
     """A run as lists show it; what cannot be read is None, and `problem` says why.
 
-    run: the name of its folder. name, tags, note: its labels. in_use: whether a process measures it
-    or goes on with it now. verdict: that it got when it was measured; as its report has it where it
+    run: the name of its folder. name, note: its labels. in_use: whether a process measures it or
+    goes on with it now. verdict: that it got when it was measured; as its report has it where it
     got none. curve: its main measure, step by step.
     """
 
@@ -137,7 +140,6 @@ class ListedRun:
     in_use: bool
     folder: str
     name: str
-    tags: list[str]
     note: str
     kind: str | None = None
     began: str | None = None
@@ -171,7 +173,7 @@ def listed(folder: RunFolder) -> ListedRun:
     name, path = (
         text.encode(errors="backslashreplace").decode() for text in (folder.name, str(folder.path))
     )
-    run = ListedRun(name, in_use, path, labels.name, list(labels.tags), labels.note)
+    run = ListedRun(name, in_use, path, labels.name, labels.note)
     running = str(VerdictKind.RUNNING) if in_use else None
     try:
         with folder.trouble("read"):

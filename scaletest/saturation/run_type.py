@@ -27,8 +27,8 @@ from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.saturation.folder import SaturationFolder
 
 # What the saturation point is one of, and what does not change what is measured.
-WORKLOAD = {"target", "load", "limit", "success", "poisson"}
-NO_MATTER = {"wanted", "seed", "client_name"}
+WORKLOAD = {"target", "load", "limit", "success"}
+NO_MATTER = {"wanted"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from scaletest.analysis.saturation.pods import TriedSetting, settings
 from scaletest.cluster.capacity import quantity
 from scaletest.cluster.changes import Changes, refuse_changed
 from scaletest.cluster.connection import connect
-from scaletest.cluster.tuning import Tuning, Usage, changed
+from scaletest.cluster.tuning import Tuning, Usage
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.saturation import SaturationPlan
@@ -56,20 +56,16 @@ def tune(
     plan: SaturationPlan, options: SaturationOptions, progress: Progress
 ) -> tuple[list[TriedSetting], int]:
     """Measure every setting; and the exit code, 0 when at least one was measured."""
-    wanted = settings(options.tuning.tune)
+    wanted = settings(options.tune)
     called = [options.labels.numbered(number) for number in range(1, len(wanted) + 1)]
     cluster = connect(options.agents.namespace, options.agents.context)
     deployment = tuned_deployment(cluster, options.cluster.service, "--tune needs one")
     refuse_changed(deployment)
     held, told = scalers(cluster, deployment, options.cluster.pause_autoscalers)
-    variable, argument = options.tuning.concurrency_env, options.tuning.concurrency_arg
     changes = Changes(cluster, deployment)
-    container = options.tuning.container
-    tuning = Tuning(cluster, deployment, held, changes, container, env=variable, argument=argument)
+    tuning = Tuning(cluster, deployment, held, changes)
     for setting in wanted:
         _check_amounts(setting)
-        # whether it can be done at all, before anything is
-        changed({}, setting, variable, argument)
     progress.message(told)
     trial = _Trial(plan, options, tuning, progress)
     with stopping(trial.stop, unwind=True) as stack:

@@ -106,9 +106,7 @@ def api_stats() -> Response:
 
 
 def api_series() -> Response:
-    """Points after number `since`, and changes of the load. A new generation means a reset: drop
-    the older points.
-    """
+    """Points after number `since`. A new generation means a reset: drop the older points."""
     since = _since()
     snapshot = steering().snapshot()
     points = snapshot.points
@@ -117,7 +115,6 @@ def api_series() -> Response:
         "generation": snapshot.generation,
         "seq": points[-1].seq if points else since,
         "points": [point_row(point) for point in points if point.seq > since],
-        "changes": [{**change._asdict(), "text": str(change)} for change in snapshot.changes],
     }
     return as_json(body)
 

@@ -218,32 +218,6 @@ def test_the_rate_of_an_open_load_is_steered(paced: Site, browse: Open) -> None:
     check_quiet(browser, paced)
 
 
-def test_the_rate_is_steered_without_javascript(paced: Site, browse: Open) -> None:
-    browser = browse(script=False)
-    browser.get(paced.url)
-    field = browser.find_element(By.ID, "wanted")
-    field.clear()
-    field.send_keys("300/min", Keys.ENTER)
-    eventually(lambda: paced.steering.rate == 5)
-    button(browser, "pause").click()
-    eventually(lambda: paced.steering.rate == 0)
-    button(browser, "pause").click()
-    eventually(lambda: paced.steering.rate == 5)
-    check_quiet(browser, paced)
-
-
-def test_a_schedule_says_why_it_cannot_be_changed(browse: Open) -> None:
-    site = Site(pace.steps([(20, 1), (1, 60)]))
-    browser = browse()
-    browser.get(site.url)
-    assert browser.find_elements(By.CSS_SELECTOR, ".steer button") == [
-        browser.find_element(By.CSS_SELECTOR, "[data-reset] button")
-    ]
-    assert "the load cannot be changed" in inner(browser, ".steer", "innerText")
-    check_quiet(browser, site)
-    site.close()
-
-
 def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open) -> None:
     eventually(lambda: len(site.statistics.snapshot().points) > 4)
     browser = browse()
@@ -291,33 +265,6 @@ def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
     assert "at 0:01 (" in chart_text(browser, "rate")
     press(Keys.ESCAPE)
     eventually(lambda: "at 0:01 (" not in chart_text(browser, "rate"))
-    check_quiet(browser, site)
-
-
-def test_changes_of_the_load_are_marked_and_listed(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().points) > 1)
-    site.steering.set_parallel(9)
-    eventually(lambda: len(site.statistics.snapshot().points) > 3)
-    browser = browse(script=False)
-    browser.get(site.url)
-    marks = browser.find_elements(By.CSS_SELECTOR, "figure svg.chart path.c-change title")
-    assert [inner_text(mark) for mark in marks] == ["parallel 4 to 9"] * 6
-    assert "parallel 4 to 9" in inner(browser, "[data-live='changes']", "textContent")
-    # with script they are drawn, told with the point in which they were, and the list follows
-    browser = browse()
-    browser.get(site.url)
-    drawn(browser)
-    at = browser.execute_async_script(
-        "const done = arguments[0]; fetch('/api/v1/series').then(a => a.json()).then(s =>"
-        " done(s.points.findIndex(p => s.changes[0].at_s < p.at_s + 1)))"
-    )
-    browser.execute_script("document.querySelector('[data-chart=rate] [data-drawn]').focus()")
-    ActionChains(browser).send_keys(Keys.HOME, *[Keys.ARROW_RIGHT] * at).perform()
-    eventually(lambda: "parallel 4 to 9" in chart_text(browser, "in_flight"))
-    button(browser, "pause").click()
-    eventually(
-        lambda: "paused, parallel was 9" in inner(browser, "[data-live='changes']", "textContent")
-    )
     check_quiet(browser, site)
 
 

@@ -301,11 +301,9 @@ def test_the_grace_period_follows_from_the_time_limit(
     assert option in worker["containers"][0]["args"]
 
 
-def test_the_chart_takes_the_values_that_autoscale_recommend_prints(
-    helm: str, tmp_path: Path
-) -> None:
+def test_the_chart_takes_the_values_that_autoscale_prints(helm: str, tmp_path: Path) -> None:
     recommendation = subprocess.run(
-        ["scaletest", "autoscale", "recommend", "--format", "json", "--duration", "10m"],
+        ["scaletest", "autoscale", "--format", "json", "--duration", "10m"],
         capture_output=True,
         text=True,
         check=False,

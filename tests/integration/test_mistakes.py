@@ -123,18 +123,18 @@ TYPED = [
         "see: scaletest report --help",
     ),
     Typed(
-        "queue list --redis-url redis://CLOSED",
+        "queue --redis-url redis://CLOSED list",
         7,
         "error: Redis at redis://CLOSED cannot be reached: ",
         "start it, or correct --redis-url (SCALETEST_REDIS_URL)",
     ),
     Typed(
-        "queue list --redis-url localhost:6379",
+        "queue --redis-url localhost:6379 list",
         2,
         "error: the Redis URL 'localhost:6379' cannot be read: ",
         "use redis://HOST:PORT/DB",
     ),
-    Typed("queue submit slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
+    Typed("queue --redis-url REDIS submit slep", 2, UNDECLARED, "did you mean sleep? If not, "),
     Typed("worker --queue slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
     Typed("worker --queue sleep -- nosuchprogram", 2, NO_PROGRAM, "install it, or give its path"),
     Typed(
@@ -151,13 +151,13 @@ TYPED = [
     ),
     Typed("saturate http://127.0.0.1:8081/ --dry-run", 0, "target    http://127.0.0.1:8081/"),
     Typed(
-        "saturate --url 127.0.0.1:8081",
+        "saturate 127.0.0.1:8081",
         2,
         "error: the service's URL is '127.0.0.1:8081', not an HTTP URL",
         "give http://HOST[:PORT]/PATH",
     ),
     Typed(
-        "saturate --url http://127.0.0.1:8081/ --latency-limit 200ms",
+        "saturate http://127.0.0.1:8081/ --latency-limit 200ms",
         2,
         "error: the latency limit is '200ms'",
         "write a percentile and a time, as in p95<200ms",
@@ -168,12 +168,12 @@ TYPED = [
         "warning: --latency 500 is read as 500s; write its unit, as in 90s, 3m or 500ms",
     ),
     Typed(
-        "autoscale simulate --rule waiting:foo=3",
+        "autoscale --rule waiting:foo=3",
         2,
         "error: there is no change of rule waiting 'foo'",
         "there are metric, target, min",
     ),
-    Typed("autoscale", 2, "Usage: scaletest autoscale [OPTIONS] COMMAND [ARGS]..."),
+    Typed("media", 2, "Usage: scaletest media [OPTIONS] COMMAND [ARGS]..."),
     Typed("lifecycle run -n 10", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed("cluster check", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed(
@@ -257,7 +257,7 @@ def test_a_run_of_benchmarks_that_is_not_complete_names_itself(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    result = call_here("bench", "run", "Fio", "--paused")
+    result = call_here("bench", "run", "Fio", "--set", "paused=true")
     (run,) = (tmp_path / "scaletest" / "runs").iterdir()
     assert result.returncode == 4
     assert "fio lays out 1.07 GB of test files in " in result.stderr

@@ -34,7 +34,7 @@ def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -
         limit=max(cycles), seconds=cycles[1], queue="q", repeats=measuring.get("repeats", 1)
     )
     folder = ValidationFolder.create(path)
-    folder.begin(plan, environment(["scaletest", "validate"]), Labels(tags=("example",)))
+    folder.begin(plan, environment(["scaletest", "validate"]), Labels(note="example"))
     measurements, records = measured(cycles, **measuring)
     for measurement in measurements:
         folder.add(measurement, records[measurement.key])

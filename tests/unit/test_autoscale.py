@@ -419,10 +419,9 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(command, arguments, standalone_mode=False)
 
 
-def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> None:
+def test_given_rules_are_played_and_shown_as_json_and_as_a_page(tmp_path: Path) -> None:
     page = tmp_path / "rules.html"
     line = (
-        "simulate",
         "--duration",
         "600",
         "--rule",
@@ -440,7 +439,7 @@ def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> N
     assert text.count("<svg ") == 4
     assert text.count('class="c-wanted"') == 8 and "requests that wait" in text
     assert "<script" not in text
-    assert "killed" in run("simulate", "--duration", "300").output
+    assert "killed" in run("--duration", "300", "--rule", "demand").output
 
 
 def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
@@ -450,7 +449,6 @@ def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     trace.write_text("0\n5.5\n3\n")
     line = (
-        "simulate",
         "--run",
         str(tmp_path),
         "--trace",
@@ -468,23 +466,24 @@ def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
         ("--rate", "-1/min"),
         ("--rate", "60"),
     ):
-        assert isinstance(run("simulate", *bad).exception, UsageError)
+        assert isinstance(run(*bad).exception, UsageError)
     for name in ("steady", "burst", "wave"):
         huge = ("--pattern", name, "--rate", "1e6/min", "--duration", "1e6s")
-        assert isinstance(run("simulate", *huge).exception, InvalidValue)
+        assert isinstance(run(*huge).exception, InvalidValue)
     (tmp_path / "records.jsonl").write_bytes(b"\xff\xfe")
-    assert isinstance(run("simulate", "--run", str(tmp_path)).exception, InvalidValue)
+    assert isinstance(run("--run", str(tmp_path)).exception, InvalidValue)
     trace.write_text("1\nnan\n")
-    assert isinstance(run("simulate", "--trace", str(trace)).exception, InvalidValue)
+    assert isinstance(run("--trace", str(trace)).exception, InvalidValue)
 
 
 def test_recommend_prints_yaml_or_reports_that_no_rule_suffices() -> None:
     import yaml
 
-    line = ("recommend", "--seconds", "5", "--rate", "6/min", "--duration", "600")
+    line = ("--seconds", "5", "--rate", "6/min", "--duration", "600")
     line += ("--max-workers", "8")
     good = run(*line, "--wait-target", "60", "--format", "json")
     assert (good.return_value, json.loads(good.stdout)["met"]) == (0, True)
+    assert isinstance(run(*line, "--format", "html").exception, UsageError)
     bad = run(*line, "--wait-target", "0.001", "--pod-start", "60")
     assert bad.return_value == 3
     assert yaml.safe_load(bad.stdout)["autoscaling"]["maxReplicas"] == 8

@@ -61,6 +61,7 @@ def test_throughput_follows_the_law(text: str, expected: list[float]) -> None:
         "--jitter 2",
         "--activity x",
         "--activity 101",
+        "--metrics 9400",
         "--device-memory 0",
         "--failure-rate nan",
         "--unknown",

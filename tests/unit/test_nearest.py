@@ -57,7 +57,7 @@ def test_an_unknown_command_or_run_suggests_the_nearest(
     [("500", True), ("500s", False), ("500ms", False), ("60", False), ("0.5h", False)],
 )
 @pytest.mark.parametrize(
-    "line", ["saturate --url http://h/ --timeout", "validate --local --seconds", "size --latency"]
+    "line", ["saturate http://h/ --timeout", "validate --local --seconds", "size --latency"]
 )
 def test_a_long_duration_without_a_unit_is_asked_about(
     line: str, written: str, warned: bool, capsys: pytest.CaptureFixture[str]

@@ -15,6 +15,9 @@ from scaletest.cli.quick_run import HERE
 from scaletest.cli.validate import command as validate
 from workers.before_run import device_names
 
+# A command that needs nothing and prints any form.
+SIZE = ("size", "--rate", "1/s", "--latency", "1s")
+
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -66,9 +69,9 @@ def test_the_command_line_counts_most_then_environment_plan_file_settings_defaul
 
 
 def test_the_suffix_of_a_file_counts_more_than_the_usual_format(file: Path, tmp_path: Path) -> None:
-    file.write_text("autoscale:\n  rules:\n    format: json\n")
-    for name, begin in (("r.yaml", "original-count:"), ("r.txt", "original-count "), ("r", "{")):
-        assert run(["autoscale", "rules", "-o", str(tmp_path / name)]) == 0
+    file.write_text("size:\n  format: json\n")
+    for name, begin in (("r.yaml", "schema_version:"), ("r.txt", "1 requests"), ("r", "{")):
+        assert run([*SIZE, "-o", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_text().startswith(begin)
 
 
@@ -105,18 +108,18 @@ def test_the_settings_of_a_command_in_a_group_are_checked(
         assert run(["bench", "run", "Fio"]) == 2
         assert hint in capsys.readouterr().err
         # who calls another command is not held up
-        assert run(["autoscale", "rules"]) == 0
+        assert run([*SIZE]) == 0
 
 
 def test_a_named_file_must_be_there_and_no_name_is_no_file(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCALETEST_CONFIG", str(file))
-    assert run(["autoscale", "rules"]) == 2
+    assert run([*SIZE]) == 2
     assert f"the settings file {file} cannot be read" in capsys.readouterr().err
     file.write_text("a: [")
     monkeypatch.setenv("SCALETEST_CONFIG", "")
-    assert run(["autoscale", "rules"]) == 0
+    assert run([*SIZE]) == 0
 
 
 def test_a_plan_takes_no_limit_of_the_settings_for_a_typed_one(tmp_path: Path) -> None:

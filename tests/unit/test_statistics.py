@@ -13,27 +13,17 @@ from hypothesis import strategies as st
 
 from scaletest.load import Statistics
 from scaletest.load.places import FAILURES, PLACES, LoadTally
-from scaletest.load.statistics import CHANGES, MOST_POINTS, Gauges
+from scaletest.load.statistics import MOST_POINTS, Gauges
 from scaletest.model import Outcome, Record
 from scaletest.model.histogram import NEEDED, DurationHistogram, quantile
-from tests.unit.fakes import replied
+from tests.unit.fakes import Clock, replied
 
 # Allocated in a line of the product, not of a test or of a library.
 SOURCES = "*/scaletest/*"
 
 
-class Clock:
-    """Time that only the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def statistics_and_clock(**options: int) -> tuple[Statistics, Clock]:
-    clock = Clock()
+    clock = Clock(1000.0)
     statistics = Statistics("q", clock=clock, wall=lambda: 1_700_000_000.0, **options)
     statistics.watch(lambda: Gauges("closed", 4, 16, 3))
     return statistics, clock
@@ -259,35 +249,12 @@ def test_a_point_has_a_95th_percentile_only_where_its_requests_can_tell() -> Non
 
 def test_what_is_asked_for_is_known_for_every_second() -> None:
     statistics, clock = statistics_and_clock()
-    statistics.ask("parallel", 4)
+    statistics.ask(4)
     clock.now += 2.0
     # given a change long after the last turn of the loop, and a pause within a second
-    statistics.ask("parallel", 8)
+    statistics.ask(8)
     clock.now += 1.5
-    statistics.ask("parallel", 0)
+    statistics.ask(0)
     clock.now += 2.5
     asked = [point.asked for point in statistics.snapshot().points]
     assert asked == [4, 4, 8, 8, 0, 0]
-
-
-def test_changes_of_the_load_are_told() -> None:
-    statistics, clock = statistics_and_clock()
-    for wanted in (4, 7, 7):
-        statistics.ask("parallel", wanted)
-        clock.now += 0.5
-    for kind, wanted in (("parallel", 0), ("parallel", 7), ("rate", 9.5)):
-        statistics.ask(kind, wanted)
-        clock.now += 10
-    statistics.reset()
-    changes = statistics.snapshot().changes
-    assert [str(change) for change in changes] == [
-        "parallel 4 to 7",
-        "paused, parallel was 7",
-        "resumed with parallel 7",
-        "rate 7/s to 9.5/s",
-        "statistics reset",
-    ]
-    assert changes[0].at_s == pytest.approx(1_700_000_000.5)
-    for number in range(2 * CHANGES):
-        statistics.ask("parallel", number % 2 + 1)
-    assert len(statistics.snapshot().changes) == CHANGES

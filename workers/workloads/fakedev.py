@@ -66,20 +66,18 @@ class FakeDevice:
 
     def prepare(self, device: Chosen | None) -> None:
         """Serve the metrics of this machine's simulated devices, where the options say so."""
-        if not self._metrics:
+        if self._metrics is None:
             return
         from prometheus_client import CollectorRegistry, start_http_server
 
-        from scaletest.http.server import parse_address
-
-        host, port = parse_address(self._metrics)
+        host, port = self._metrics
         registry = CollectorRegistry()
         registry.register(DeviceMetrics(self._node))
         try:
             self._server, _ = start_http_server(port, host, registry)
         except OSError as error:
             # workers of one machine may have the same address: the first one serves for all
-            logger.warning("metrics are not served on %s: %s", self._metrics, error)
+            logger.warning("metrics are not served on %s:%d: %s", host, port, error)
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Take the device's time once. Raises Interrupted."""

@@ -44,7 +44,6 @@ const scaletestCharts = (() => {
 
   const made = new Map();
   let points = [];
-  let changes = [];
   let chosen = null; // the number of a point that somebody looks at; null for the last one
   const origin = () => (points.length > 0 ? points[0].at_s : 0);
   const ending = () => (points.length > 0 ? points.at(-1).at_s + 1 : 1);
@@ -55,24 +54,7 @@ const scaletestCharts = (() => {
     return marks;
   };
 
-  const drawChanges = (plot) => {
-    const { ctx, bbox } = plot;
-    ctx.save();
-    ctx.strokeStyle = color("--ink");
-    ctx.lineWidth = devicePixelRatio;
-    ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
-    ctx.beginPath();
-    for (const change of changes) {
-      if (change.at_s < origin() || change.at_s > ending()) continue;
-      const x = Math.round(plot.valToPos(change.at_s, "x", true)) + 0.5;
-      ctx.moveTo(x, bbox.top);
-      ctx.lineTo(x, bbox.top + bbox.height);
-    }
-    ctx.stroke();
-    ctx.restore();
-  };
-
-  // The lines of a chart, as the legend names them: those that the server explains, and what bounds the band.
+  // The lines of a chart, as the legend names them: those that the server explains.
   const linesOf = (figure) => {
     const kind = figure.dataset.chart;
     const all = { ...lines[kind], "asked for": asked };
@@ -85,9 +67,7 @@ const scaletestCharts = (() => {
     const at = chosen === null ? points.length - 1 : Math.min(chosen, points.length - 1);
     const point = points[at];
     if (point === undefined) return;
-    const near = changes.filter((change) => change.at_s >= point.at_s && change.at_s < point.at_s + 1);
-    const when = `at ${elapsed(point.at_s - origin())} (${new Date(point.at_s * 1000).toISOString().slice(11, 19)}Z)`;
-    const where = [when, ...near.map((change) => change.text)].join(", ");
+    const where = `at ${elapsed(point.at_s - origin())} (${new Date(point.at_s * 1000).toISOString().slice(11, 19)}Z)`;
     for (const [figure, plot] of made) {
       const show = unit(figure.dataset.chart);
       const known = new Map(plot.scaletest.map((line) => [line.name, line.value(point)]));
@@ -129,7 +109,6 @@ const scaletestCharts = (() => {
         { ...axis, size: 28, space: 70, incrs: clockSteps(), splits: clockMarks, values: (_, ticks) => ticks.map((tick) => elapsed(tick - origin())) },
         { ...axis, size: 70, ...(kind === "in_flight" ? { incrs: WHOLE } : {}), values: (_, ticks) => ticks.map(show) },
       ],
-      hooks: { draw: [drawChanges] },
       series: [{}, ...shown.map((line) => ({
         label: line.name, spanGaps: false, dash: line.dash, points: { show: false },
         stroke: color(line.key), width: 1.75,
@@ -168,10 +147,10 @@ const scaletestCharts = (() => {
     return plot;
   };
 
-  const draw = (allPoints, allChanges) => {
+  const draw = (allPoints) => {
     if (allPoints.length === 0) return;
     const stayed = chosen !== null && points.length > chosen ? points[chosen].seq : null;
-    [points, changes] = [allPoints, allChanges];
+    points = allPoints;
     const again = points.findIndex((point) => point.seq === stayed);
     const xs = points.map((point) => point.at_s + 0.5);
     for (const figure of document.querySelectorAll("[data-chart]")) {

@@ -9,7 +9,7 @@
   const freshness = document.getElementById("freshness");
   const said = document.getElementById("said");
   const field = document.getElementById("wanted");
-  const series = { generation: null, seq: 0, points: [], changes: [] };
+  const series = { generation: null, seq: 0, points: [] };
   let touched = false;
   let turn = 0; // grows whenever a change is asked for or answered
 
@@ -60,8 +60,7 @@
     }
     series.points = [...series.points, ...answer.points].slice(-MOST_POINTS);
     series.seq = answer.seq;
-    series.changes = answer.changes;
-    scaletestCharts.draw(series.points, series.changes);
+    scaletestCharts.draw(series.points);
   };
 
   const update = async () => {
@@ -120,7 +119,7 @@
   if (field !== null) field.addEventListener("input", () => { touched = true; });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     scaletestCharts.forget();
-    scaletestCharts.draw(series.points, series.changes);
+    scaletestCharts.draw(series.points);
   });
 
   const live = async () => {
