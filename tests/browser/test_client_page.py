@@ -86,10 +86,6 @@ def inner(browser: Browser, selector: str, property_name: str = "innerHTML") -> 
     return str(browser.execute_script(script, selector))
 
 
-def inner_text(element: Any) -> str:
-    return str(element.get_attribute("textContent"))
-
-
 def whole(text: str) -> int:
     """The number, without the spaces between its thousands."""
     return int("".join(character for character in text if character.isdigit()))
