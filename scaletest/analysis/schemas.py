@@ -38,11 +38,8 @@ def _result() -> Schema:
 
 
 def _lifecycle() -> Schema:
-    """lifecycle.json; version 0.1 wrote no thresholds."""
-    schema = described("lifecycle", "What a lifecycle was to do.", LifecyclePlan)
-    for name in ("thresholds", "tolerate_failures"):
-        schema["required"].remove(name)
-    return schema
+    """lifecycle.json."""
+    return described("lifecycle", "What a lifecycle was to do.", LifecyclePlan)
 
 
 def _lifecycle_result() -> Schema:

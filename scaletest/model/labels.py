@@ -1,4 +1,4 @@
-"""What people call a run: its name, tags and note."""
+"""What people call a run: its name and note."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from scaletest.model.wire import SCHEMA_VERSION
 
 LATEST = "LAST"
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/=+-]{0,63}")
-MOST_TAGS, LONGEST_NOTE = 32, 2000
+LONGEST_NOTE = 2000
 
 
 def is_run_name(name: str) -> bool:
@@ -27,37 +26,25 @@ class Labels:
     """name: by which commands find the run besides the name of its folder; "" for none."""
 
     name: str = ""
-    tags: tuple[str, ...] = ()
     note: str = ""
 
     def __post_init__(self) -> None:
-        """InvalidValue for what is no name, no tag, or too long."""
+        """InvalidValue for what is no name, or too long."""
         if self.name and not is_run_name(self.name):
             raise InvalidValue(
                 f"{cut(self.name, 80)!a} cannot be the name of a run",
                 hint="give one of letters, digits, '.', '_' and '-', and not LAST",
             )
-        for tag in self.tags:
-            if not TAG.fullmatch(tag):
-                raise InvalidValue(
-                    f"{cut(tag, 80)!a} cannot be a tag",
-                    hint="give up to 64 letters, digits and any of . _ : / = + -",
-                )
-        if len(self.tags) > MOST_TAGS:
-            raise InvalidValue(
-                f"a run has at most {MOST_TAGS} tags, not {len(self.tags)}", hint="remove some"
-            )
         if len(self.note) > LONGEST_NOTE:
             raise InvalidValue(
-                f"the note has {len(self.note)} characters, and {LONGEST_NOTE} are the most",
+                f"note too long: {len(self.note)} characters, limit {LONGEST_NOTE}",
                 hint="shorten it",
             )
 
     @property
-    def parts(self) -> list[str]:
-        """Name and tags in words."""
-        called = [f"called {self.name}"] if self.name else []
-        return [*called, *([f"tags {', '.join(self.tags)}"] if self.tags else [])]
+    def called(self) -> str:
+        """The name in words; "" for none."""
+        return f"called {self.name}" if self.name else ""
 
     def numbered(self, number: int) -> Labels:
         """The labels of one of several runs, whose name tells it from the others."""
@@ -66,23 +53,15 @@ class Labels:
     @classmethod
     def salvaged(cls, document: Mapping[str, Any]) -> Labels:
         """The labels in a document that may come from anywhere, without whatever is none."""
-        name, tags, note = (document.get(key) for key in ("name", "tags", "note"))
-        texts = tags if isinstance(tags, list) else []
-        valid = [tag for tag in texts if isinstance(tag, str) and TAG.fullmatch(tag)]
+        name, note = document.get("name"), document.get("note")
         return cls(
             name if isinstance(name, str) and is_run_name(name) else "",
-            tuple(dict.fromkeys(valid))[:MOST_TAGS],
             printable(note[:LONGEST_NOTE], keep="\n") if isinstance(note, str) else "",
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of labels.json."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "name": self.name,
-            "tags": list(dict.fromkeys(self.tags)),
-            "note": self.note,
-        }
+        return {"schema_version": SCHEMA_VERSION, "name": self.name, "note": self.note}
 
 
 UNLABELLED = Labels()

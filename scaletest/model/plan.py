@@ -28,7 +28,7 @@ from scaletest.model.declared import (
 )
 from scaletest.model.errors import InvalidValue
 from scaletest.model.json_schema import Form, Schema, described
-from scaletest.model.presets import POLICIES, PRESETS
+from scaletest.model.presets import PRESETS
 from scaletest.model.texts import SECONDS, in_base_units
 
 MAX_WORKERS = 100_000
@@ -122,11 +122,6 @@ class Plan(Document):
         "compared, with all devices full, and the steps are then these numbers times the "
         "devices.",
     ] = ()
-    device_policy: Annotated[
-        str,
-        choice(POLICIES, "device policy"),
-        "which device a worker gets a slot of: first, balanced or packed.",
-    ] = "balanced"
     devices: Annotated[
         Count,
         key(""),

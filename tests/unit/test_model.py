@@ -33,7 +33,6 @@ names = st.from_regex(checks.QUEUE_NAME, fullmatch=True)
 ids = st.from_regex(checks.REQUEST_ID, fullmatch=True)
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40)
 durations = st.floats(0, checks.MAX_TIME_LIMIT_S, allow_nan=False)
-requests = st.builds(Request, ids, names, st.lists(texts, max_size=5).map(tuple), durations)
 spans = st.floats(0, 1e6, allow_nan=False).map(lambda seconds: round(seconds, 4))
 counts = st.integers(0, 10**12)
 objects = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=300)
@@ -178,7 +177,6 @@ def test_states_of_a_newer_version_count_as_not_observed() -> None:
         "songs": 3,
     }
     activity = Reply.from_dict({"id": "a", "outcome": "succeeded", "activity": row}).activity
-    assert activity is not None
     assert activity.seconds == {State.DISK: 0.5, State.NOT_OBSERVED: 1.375}
     assert activity.waits == (Wait(State.DISK, "/data", 0.5),)
 
