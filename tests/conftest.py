@@ -26,7 +26,7 @@ from scaletest import broker
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
 from scaletest.model import Request
-from scaletest.model.errors import NoServer, ScaletestError
+from scaletest.model.errors import NoServer
 from scaletest.system import proc
 from scaletest.system.children import python_module
 from scaletest.system.wake import Wake
@@ -438,20 +438,3 @@ def children_of(parent: int) -> dict[int, str]:
         except (OSError, IndexError):
             continue
     return lines
-
-
-__all__ = [
-    "Gate",
-    "ScaletestError",
-    "call",
-    "call_here",
-    "check_books",
-    "children_of",
-    "daemon_line",
-    "eventually",
-    "missing",
-    "need",
-    "processes_with",
-    "program",
-    "wait_for",
-]

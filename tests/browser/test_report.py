@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import json
 import re
@@ -139,14 +138,6 @@ def test_the_output_of_a_notebook_has_the_notebooks_theme_and_changes_nothing_el
     assert (row, outside) == ("rgba(0, 0, 0, 0)", "rgb(18, 52, 86)")
     # a caption has the width of its tile
     assert tile == ["none", "none", "400"]
-
-
-def test_the_report_can_be_printed(browse: Open, tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    page.write_text(formats.render(validation_report(runs.make("pass", tmp_path)), "html"), "utf-8")
-    browser = browse()
-    browser.get(page.as_uri())
-    assert base64.b64decode(browser.print_page()).startswith(b"%PDF")
 
 
 def test_contents_work_without_script_and_nothing_of_short_tables_is_cut_off_on_a_phone(

@@ -206,30 +206,6 @@ def test_a_device_index_leases_nothing(start: Callable[..., Any], redis: Any, de
     assert not list(redis.scan_iter("scaletest:device:*"))
 
 
-def test_a_leased_device_costs_a_request_no_round_trip(
-    start: Callable[..., Any], redis: Any, client: Client, devices: str
-) -> None:
-    def scripts() -> int:
-        return int(redis.info("commandstats").get("cmdstat_evalsha", {}).get("calls", 0))
-
-    spent = []
-    for arguments in ((), ("--device-glob", devices)):
-        # given a worker whose heartbeat stays out of the way, warmed up
-        worker = start("--heartbeat", "600", *arguments, "--", "sleep", "0")
-        client.submit([Request(client.new_id(), "q")])
-        wait_for(client, 1)
-        # when it does two hundred requests
-        before = scripts()
-        client.submit([Request(client.new_id(), "q") for _ in range(200)])
-        wait_for(client, 200)
-        spent.append(scripts() - before)
-        worker.terminate()
-        worker.wait(60)
-    # expect no further call a request with a device; how submitting and taking met makes some of
-    # difference
-    assert abs(spent[1] - spent[0]) < 100, spent
-
-
 # -- many holders, killed and frozen
 # --------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ prints.
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,32 @@ from scaletest.kinds.media import CODECS
 from scaletest.model import Outcome, Reason, Record, Reply, Request
 from scaletest.system.wake import Wake
 from tests.conftest import need, wait_for
-from tests.integration.streams import make_stream
 from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
 from workers.workloads.making import ProgramOptions
 
 SAMPLES = Path(__file__).parents[1] / "unit/samples"
+
+
+ENCODERS = {
+    "h264": ("libx264", "h264"),
+    "h265": ("libx265", "hevc"),
+    "av1": ("libsvtav1", "obu"),
+    "mpeg2": ("mpeg2video", "mpeg2video"),
+    "vp9": ("libvpx-vp9", "ivf"),
+}
+
+
+def make_stream(folder: Path, frames: int, codec: str = "h264") -> str:
+    """Make a stream of so many frames of 64x64; its path."""
+    encoder, form = ENCODERS[codec]
+    path = folder / (f"{codec}.ivf" if form == "ivf" else f"test.{codec}")
+    source = ("-f", "lavfi", "-i", "testsrc2=size=64x64:rate=25", "-frames:v", str(frames))
+    encoded = ("-pix_fmt", "yuv420p", "-c:v", encoder, "-threads", "1", "-f", form, str(path))
+    line = (need("ffmpeg"), "-loglevel", "error", *source, *encoded)
+    subprocess.run(line, check=True, stdin=subprocess.DEVNULL)
+    return str(path)
 
 
 @pytest.fixture(scope="session")
