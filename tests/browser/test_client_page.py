@@ -346,32 +346,6 @@ def test_charts_are_drawn_by_uplot_where_it_was_built_in_and_by_the_server_elsew
     check_quiet(browser, site)
 
 
-def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> None:
-    browser = browse()
-    browser.get(site.url)
-    names = []
-    for _ in range(16):
-        ActionChains(browser).send_keys(Keys.TAB).perform()
-        # in one go, since the script may replace it at any time
-        name = "const e = document.activeElement; return e.ariaLabel || e.innerText || e.id"
-        names.append(str(browser.execute_script(name)).strip())
-    reached = ["To the contents", "wanted", "Set", "Pause", "Reset the statistics"]
-    assert [name for name in names if name in reached] == reached
-    # a control is called what it shows, so that who speaks to the browser can name it
-    for control in browser.find_elements(By.CSS_SELECTOR, ".set button, .quick button"):
-        assert control.aria_role == "button"
-        assert control.accessible_name == control.text
-    assert browser.find_element(By.ID, "wanted").accessible_name == "Requests in parallel"
-    # every control and every image has a name, every table header a scope
-    unnamed = browser.execute_script(
-        "return [...document.querySelectorAll('button, input:not([type=hidden]), [role=img],"
-        " [role=region]')].filter(e => !(e.textContent.trim() || e.labels?.length || e.ariaLabel ||"
-        " e.hasAttribute('aria-labelledby'))).length +"
-        " document.querySelectorAll('th:not([scope])').length"
-    )
-    assert unnamed == 0
-
-
 def test_the_page_says_when_the_client_stops_answering_and_when_it_answers_again(
     site: Site, browse: Open
 ) -> None:

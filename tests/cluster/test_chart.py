@@ -122,7 +122,7 @@ def test_pods_meet_the_restricted_pod_security_standard(helm: str, example: Path
 def test_tokens_are_mounted_only_where_they_are_needed(helm: str) -> None:
     rows = objects(render(helm, "-f", str(CHART / "examples" / "keda-redis.yaml")))
     with_token = {name for name, spec in pod_specs(rows) if spec["automountServiceAccountToken"]}
-    assert with_token == {"Deployment/trial-scaletest-exporter", "Pod/trial-scaletest-test"}
+    assert with_token == {"Pod/trial-scaletest-test"}
 
 
 def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
@@ -426,6 +426,11 @@ def test_the_chart_takes_the_values_that_autoscale_prints(helm: str, tmp_path: P
         ),
         (["redis.maxmemory=1gb"], 'redis.maxmemory is "1gb", which is not a quantity'),
         (["redis.requireExistingSecret=true"], "redis.existingSecret is empty"),
+        (
+            ["redis.enabled=false", "externalRedis.host=shared", "externalRedis.keyPrefix=a b"],
+            "keyPrefix",
+        ),
+        (["externalRedis.keyPrefix=lab"], "externalRedis.keyPrefix is lab"),
     ],
 )
 @with_both_helms
@@ -798,16 +803,6 @@ def test_pods_and_keda_get_the_key_prefix_of_an_external_redis(helm: str) -> Non
     )
     # expect nothing said where nothing was chosen
     assert "RQ_KEY_PREFIX" not in render(helm, *external, *scaling)
-
-
-def test_the_chart_refuses_a_key_prefix_that_rq_refuses(helm: str) -> None:
-    external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
-    assert "keyPrefix" in refusal(helm, *external, "--set-json", 'externalRedis.keyPrefix="a b"')
-
-
-def test_a_prefix_without_an_external_redis_is_refused(helm: str) -> None:
-    message = refusal(helm, "--set-json", 'externalRedis.keyPrefix="lab"')
-    assert "externalRedis.keyPrefix is lab" in message and "set redis.enabled to false" in message
 
 
 NAME = "trial-scaletest-ui"

@@ -265,6 +265,18 @@ def test_very_many_queues_are_read_in_pages(
     assert min(queue.at_s for queue in state.queues) == state.at_s
 
 
+def test_a_snapshot_costs_no_more_where_more_requests_wait(
+    client: Client, redis: Any, calls: list[tuple[str, int]]
+) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    for _ in range(2):
+        snapshot(redis)
+    few = calls[-1]
+    client.submit([Request(client.new_id(), "q") for _ in range(5000)])
+    snapshot(redis)
+    assert calls[-1] == few
+
+
 def test_books_balance_in_every_page(
     client: Client, redis: Any, queues: Queues, monkeypatch: Any
 ) -> None:

@@ -23,7 +23,7 @@ from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.pace import constant
 from scaletest.load.payloads import Payloads
-from scaletest.model import Outcome, Record
+from scaletest.model import Record
 from scaletest.model.saturation import OK
 from tests.conftest import eventually
 from tests.integration.lanes import done, lane_of
@@ -171,10 +171,8 @@ def test_a_request_that_cannot_be_made_ends_the_load() -> None:
 
 @pytest.fixture
 def served(url: str, queues: Queues) -> Iterator[dict[str, Any]]:
-    """A worker in a thread that answers at once, `most` requests in all; `outcome` and `most` may
-    be changed.
-    """
-    state: dict[str, Any] = {"stop": False, "outcome": Outcome.SUCCEEDED, "most": math.inf}
+    """A worker in a thread that answers at once, `most` requests in all, which may be changed."""
+    state: dict[str, Any] = {"stop": False, "most": math.inf}
     served = 0
 
     def serve() -> None:
@@ -183,7 +181,7 @@ def served(url: str, queues: Queues) -> Iterator[dict[str, Any]]:
         finished = None
         while not state["stop"]:
             taken = lane.cycle(finished, take=served < state["most"], block_s=0.05)
-            finished = done(taken, state["outcome"]) if isinstance(taken, Taken) else None
+            finished = done(taken) if isinstance(taken, Taken) else None
             served += finished is not None
             time.sleep(0 if served < state["most"] else 0.01)
         lane.cycle(finished, take=False)
@@ -234,30 +232,3 @@ def test_the_load_survives_a_reader_that_fails(
     assert loop.wait_idle(60)
     loop.close()
     assert len({record.reply.id for record in records}) == 100
-
-
-def test_the_load_slows_down_when_all_requests_fail(
-    client: Client, served: dict[str, Any], monkeypatch: Any
-) -> None:
-    # given a worker that fails at once, and a clock that shows how long the loop wants to wait with
-    # nothing in flight
-    served["outcome"] = Outcome.FAILED
-    real, waits, skipped = client.replies, [], [0.0]
-
-    def replies(timeout_s: float) -> Any:
-        if not loop.in_flight and loop._backoff_s:
-            waits.append(round(timeout_s, 2))
-            skipped[0] += timeout_s
-            return []
-        return real(timeout_s)
-
-    loop = ClosedLoop(
-        client, "q", lambda _: None, total=20, clock=lambda: time.monotonic() + skipped[0]
-    )
-    monkeypatch.setattr(client, "replies", replies)
-    loop.set_parallel(1)
-    assert loop.wait_idle(60)
-    loop.close()
-    # expect each failure to make the next request wait longer, up to a limit
-    assert waits[:4] == [0.05, 0.1, 0.2, 0.4]
-    assert max(waits) == 2.0

@@ -174,26 +174,3 @@ def test_a_queue_that_cannot_be_reaped_does_not_stop_the_reaping_of_others(
     with pytest.raises(ResponseError, match="WRONGTYPE"):
         Watcher(connect(url), 60.0, 3).tick()
     assert redis.zcard(keys.leases("q")) == 0
-
-
-def commands_of_a_snapshot(redis: Any) -> int:
-    def calls() -> int:
-        return sum(
-            row["calls"]
-            for name, row in redis.info("commandstats").items()
-            if name != "cmdstat_info"
-        )
-
-    snapshot(redis)
-    before = calls()
-    snapshot(redis)
-    return calls() - before
-
-
-def test_the_number_of_commands_does_not_grow_with_the_waiting_requests(
-    client: Client, redis: Any
-) -> None:
-    client.submit_one(Request(client.new_id(), "q"))
-    few = commands_of_a_snapshot(redis)
-    client.submit([Request(client.new_id(), "q") for _ in range(5000)])
-    assert commands_of_a_snapshot(redis) == few
