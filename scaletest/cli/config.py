@@ -25,9 +25,9 @@ from scaletest.cli.headings import HeadedGroup
 from scaletest.cli.output import Output, echo
 from scaletest.documents import edit, reader
 from scaletest.kinds import document_schemas
-from scaletest.model import plan
+from scaletest.model import checks, plan
 from scaletest.model.errors import UsageError
-from scaletest.model.json_schema import Schema, known
+from scaletest.model.json_schema import Schema
 from scaletest.model.texts import masked
 from scaletest.render.contents import Table, aligned
 
@@ -68,7 +68,7 @@ def schema(document: str, output: Output) -> None:
         "benchmark": document_schemas.schema,
         saturate_options.NAME: lambda: saturate_options.schema(saturate.command),
     }
-    output.show(schemas[known(document, schemas, "the list of documents")](), ())
+    output.show(schemas[checks.one_of(document, schemas, "document")](), ())
 
 
 @command.command()
@@ -217,7 +217,7 @@ def _masked(value: object) -> object:
 
 def _others(context: click.Context) -> list[validate_options.Setting]:
     """The settings of validate that are no part of a plan: where to run, what to print."""
-    in_plan = {*plan.file()["properties"], "sets", "output"}
+    in_plan = {*plan.FILE_MEMBERS, "sets", "output"}
     rows = []
     for option in context.command.params:
         if option.expose_value and option.name and option.name not in in_plan:

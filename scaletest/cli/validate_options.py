@@ -9,19 +9,29 @@ plan.json of a run is a plan file too.
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, get_args, get_origin
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from scaletest.cli.options import filled
 from scaletest.cli.settings import origin_of
 from scaletest.documents import reader
 from scaletest.model import Plan
-from scaletest.model import plan as schemas
+from scaletest.model.declared import (
+    Declared,
+    declared,
+    file_values,
+    known_key,
+    plain,
+    read_members,
+    read_value,
+)
 from scaletest.model.errors import UsageError
-from scaletest.model.json_schema import Schema, check, known, type_names
-from scaletest.model.plan import as_plan
+from scaletest.model.plan import FILE_MEMBERS
 from scaletest.validation.options import new_queue
 
 _HINT = "give a plan file; see: config schema plan-file"
@@ -48,31 +58,39 @@ def plan(context: click.Context) -> tuple[Plan, bool]:
     """The plan that the command line, the environment and the plan file make together; and whether
     they say how many workers it has at most.
     """
-    by_key = {setting.key: setting for setting in settings(context)}
-    values = {key: setting.value for key, setting in by_key.items()}
-    return as_plan(values, new_queue()), not _is_default(by_key["limit"].origin)
+    values = _values(context)
+    plan = Plan(
+        queue=new_queue(),
+        **{FILE_MEMBERS[key].attribute: value for key, (value, _) in values.items()},
+    )
+    return plan, not _is_default(values["limit"][1])
 
 
 def settings(context: click.Context) -> list[Setting]:
-    """Every key of a plan file with its value; InvalidValue for one that is unknown or of the wrong
-    type.
+    """Every key of a plan file with its plain value; InvalidValue for one that is unknown or of the
+    wrong type.
     """
-    schema = schemas.file()
+    rows = _values(context).items()
+    return [Setting(key, plain(value), origin) for key, (value, origin) in rows]
+
+
+def _values(context: click.Context) -> dict[str, tuple[Any, str]]:
+    """The value of every key of a plan file, and its origin."""
     named = filled(PlanFileOptions, context.params)
-    from_file = read(named.file, schema) if named.file else {}
-    from_sets = dict(parse_set(text, schema) for text in named.sets)
+    from_file = read(named.file) if named.file else {}
+    from_sets = dict(map(parse_set, named.sets))
     file_origin = "stdin" if named.file == "-" else f"file {named.file}"
-    rows = []
-    for key, property_schema in schema["properties"].items():
-        value, origin = property_schema["default"], "default"
+    values = {}
+    for key, member in FILE_MEMBERS.items():
+        value, origin = member.default, "default"
         if key in context.params:
             value, origin = parameter(context, key)
-        if key in from_sets and origin != "flag":
-            value, origin = from_sets[key], "--set"
-        elif key in from_file and _is_default(origin):
-            value, origin = from_file[key], file_origin
-        rows.append(Setting(key, list(value) if isinstance(value, tuple) else value, origin))
-    return rows
+        if member.attribute in from_sets and origin != "flag":
+            value, origin = from_sets[member.attribute], "--set"
+        elif member.attribute in from_file and _is_default(origin):
+            value, origin = from_file[member.attribute], file_origin
+        values[key] = value, origin
+    return values
 
 
 def parameter(context: click.Context, name: str) -> tuple[object, str]:
@@ -101,8 +119,8 @@ def variable(context: click.Context, name: str) -> str:
     return f"{context.auto_envvar_prefix}_{name.upper()}"
 
 
-def read(name: str, schema: Schema) -> dict[str, object]:
-    """The checked values of a plan file; - is standard input."""
+def read(name: str) -> dict[str, Any]:
+    """The values of a plan file by the plan's attributes; - is standard input."""
     label = "the plan on standard input" if name == "-" else name
     document = reader.read_file(name, label, _HINT)
     if document is None:
@@ -110,45 +128,39 @@ def read(name: str, schema: Schema) -> dict[str, object]:
             f"{label} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file"
         )
     if isinstance(document, dict) and "schema_version" in document:
-        document = schemas.as_file(document)
-    check(document, schema, label)
-    return schemas.in_seconds(document)
+        document = file_values(Plan.from_dict(document))
+    return read_members(Plan, document, label)
 
 
-def parse_set(text: str, schema: Schema) -> tuple[str, object]:
-    """Key and checked value of one --set. Lists are words as in a shell, or YAML in brackets."""
+def parse_set(text: str) -> tuple[str, Any]:
+    """The plan's attribute and the value of one --set. Lists are words as in a shell, or YAML in
+    brackets.
+    """
     key, equals, value = text.partition("=")
     if not equals:
         raise UsageError(
             f"--set {text!r} has no value", hint="write --set KEY=VALUE, as in --set limit=8"
         )
-    key = known(key.strip(), schema["properties"], "the plan")
-    key_schema = schema["properties"][key]
-    setting = _value(value.strip(), key_schema)
-    check(setting, key_schema, f"{key} of --set")
-    return key, schemas.in_seconds({key: setting})[key]
+    key = key.strip()
+    member = known_key(key, FILE_MEMBERS, "the plan")
+    return member.attribute, read_value(
+        member.hint, _value(value.strip(), member.rule), key, "--set"
+    )
 
 
-def _value(text: str, schema: Schema) -> object:
-    """The text as a value of that schema; as it is when it cannot be read, for the check to say
-    so.
-    """
-    types = type_names(schema)
-    if "null" in types and text in ("", "null"):
+def _value(text: str, rule: Declared) -> Any:
+    """The text as a value of that type; as it is when it is none, for `read_value` to say so."""
+    if rule.optional and text in ("", "null"):
         return None
-    try:
-        if "array" in types:
-            return _list(text, schema)
-        if "integer" in types:
-            return int(text)
-        return float(text) if "number" in types else text
-    except ValueError:
-        return text
-
-
-def _list(text: str, schema: Schema) -> object:
-    if text.startswith("["):
+    if get_origin(rule.base) is not tuple:
+        with suppress(msgspec.ValidationError, UnicodeEncodeError):
+            return msgspec.convert(text, rule.base, strict=False)
+    elif text.startswith("["):
         return reader.read(text, f"--set {text}", "write a YAML list, as in [1, 2]")
-    if schema["items"]["type"] == "integer":
-        return list(map(int, text.replace(",", " ").split()))
-    return shlex.split(text)
+    elif declared(get_args(rule.base)[0]).base is int:
+        with suppress(ValueError):
+            return list(map(int, text.replace(",", " ").split()))
+    else:
+        with suppress(ValueError):
+            return shlex.split(text)
+    return text

@@ -135,6 +135,9 @@ def _walk(value: Any, depth: int = 0) -> Iterator[Any]:
         raise RecursionError
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         raise ValueError("it holds too large a number")
+    if isinstance(value, str):
+        # an escape can make half of a pair of surrogates, which raises a ValueError
+        value.encode()
     yield value
     if isinstance(value, dict | list):
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:
