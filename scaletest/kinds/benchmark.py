@@ -13,11 +13,10 @@ from enum import StrEnum
 from typing import Any, Self
 
 from scaletest.compat import kube_perftest
-from scaletest.kinds import fields
 from scaletest.kinds.kind import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.model import Activity, checks, wire
-from scaletest.model.declared import Document
+from scaletest.model.declared import Document, members, read_written
 from scaletest.model.declared import read as read_document
 from scaletest.model.errors import InvalidValue, ScaletestError
 
@@ -67,11 +66,11 @@ class Benchmark:
     @property
     def trusted(self) -> tuple[str, ...]:
         """Fields that decide what runs or where files are written."""
-        written = fields.written(self.spec, defaults=False)
         return tuple(
-            field.name
-            for field in fields.fields_of(self.kind.spec)
-            if field.trusted and field.name in written
+            member.name
+            for member in members(self.kind.spec)
+            if "trusted" in member.rule.extra
+            and getattr(self.spec, member.attribute) != member.default
         )
 
     def document(self) -> dict[str, Any]:
@@ -80,7 +79,7 @@ class Benchmark:
             "apiVersion": API_VERSION,
             "kind": self.kind.name,
             "metadata": {"name": self.name},
-            "spec": fields.written(self.spec, defaults=False),
+            "spec": self.spec.to_dict(),
         }
 
     def failed_by(
@@ -164,7 +163,7 @@ def read(document: Any) -> Benchmark:
     warnings: list[str] = []
     body = envelope(document, warnings)
     kind = kind_of(body["kind"])
-    spec = fields.read(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
+    spec = read_written(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
     return Benchmark(name_of(body, kind.name.lower()), kind, spec, tuple(warnings))
 
 

@@ -86,9 +86,14 @@ def text(pattern: str, example: str) -> Meta:
     return Meta(pattern=rf"^({pattern})\Z", extra={"hint": f"write {example}"})
 
 
-def aliases(**texts: str) -> Meta:
+def aliases(texts: Mapping[str, str]) -> Meta:
     """Declare texts that people may write for another value; they are warned."""
     return Meta(extra={"aliases": texts})
+
+
+def refused(reasons: Mapping[str, str]) -> Meta:
+    """Declare texts that cannot work, each with the reason."""
+    return Meta(extra={"refused": reasons})
 
 
 # A number that may be infinite, or none, which documents write as null.
@@ -123,6 +128,16 @@ class Declared:
     limits: Mapping[str, Any]
     choices: Sequence[str]
     extra: Mapping[str, Any]
+
+    @property
+    def allowed(self) -> str:
+        """The choices or the range in a sentence; "" where there are none."""
+        low, high = self.limits.get("ge"), self.limits.get("le")
+        if self.choices:
+            return f"One of {', '.join(self.choices)}."
+        if low is None:
+            return ""
+        return f"From {low}." if high is None else f"{low} to {high}."
 
     @property
     def is_duration(self) -> bool:
@@ -229,13 +244,18 @@ def declared(hint: Any) -> Declared:
     return Declared(base, optional, title, description, limits, choices, extra)
 
 
-@cache
 def members(kind: Any) -> tuple[DocumentMember, ...]:
     """The members of a class's documents, in their order."""
-    return tuple(_members(kind))
+    return _members(kind)
 
 
-def _members(kind: type) -> Iterator[DocumentMember]:
+# a cache, since a set may have a hundred thousand specs of one class
+@cache
+def _members(kind: Any) -> tuple[DocumentMember, ...]:
+    return tuple(_each_member(kind))
+
+
+def _each_member(kind: Any) -> Iterator[DocumentMember]:
     hints = _field_hints(kind)
     for field in dataclasses.fields(kind):
         rule = declared(hints[field.name])
@@ -325,6 +345,11 @@ def file_values(instance: Any) -> dict[str, Any]:
     return values
 
 
+def read_written(kind: type[T], data: Any, label: str, warnings: list[str] | None = None) -> T:
+    """The instance of a document that a person wrote, as `read_members` does."""
+    return kind(**read_members(kind, data, label, warnings))
+
+
 def known_key(key: Any, known: Mapping[str, T], label: str) -> T:
     """What is known by that key; InvalidValue suggests the nearest key where nothing is."""
     if isinstance(key, str) and key in known:
@@ -346,7 +371,7 @@ def read_value(
     (item, *_) = get_args(rule.base) or (None,)
     if dataclasses.is_dataclass(rule.base) and value is not None:
         kind: Any = rule.base
-        return kind(**read_members(kind, value, where, warnings))
+        return read_written(kind, value, where, warnings)
     if dataclasses.is_dataclass(declared(item).base) and isinstance(value, list):
         rows = enumerate(value)
         return tuple(read_value(item, part, f"{name}[{n}]", label, warnings) for n, part in rows)
@@ -428,6 +453,8 @@ def explained(
             name = f"{name}[{index}]"
     rule = declared(hint)
     where = " in ".join(part for part in (name, label) if part)
+    if place.startswith("`key`"):
+        return InvalidValue(f"a key of {where} is not text", hint="put it in quotes")
     if missing := re.fullmatch(r"Object missing required field `(.*)`", problem):
         return InvalidValue(f"{where} lacks {missing[1]}", hint="add it")
     shown = f"{where} is {checks.shown(value)}"

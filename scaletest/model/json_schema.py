@@ -63,7 +63,8 @@ class Form:
             schemas["schema_version"] = {**VERSION, "minimum": constants["schema_version"]}
         for member in members(kind):
             described = self.schema(member.hint)
-            if self.defaults and member.default is not dataclasses.MISSING:
+            has_default = member.default is not dataclasses.MISSING
+            if self.defaults and has_default and not dataclasses.is_dataclass(member.default):
                 described = {**described, "default": plain(member.default)}
             if key := self._key(member):
                 schemas[key] = described
@@ -100,8 +101,9 @@ class Form:
         if origin in (Union, types.UnionType):
             # a keyword of one type does not concern the values of another
             alternatives = [self.schema(inner) for inner in arguments if inner is not type(None)]
-            names = sorted(set(itertools.chain.from_iterable(map(type_names, alternatives))))
-            return functools.reduce(operator.or_, alternatives) | {"type": names}
+            json_types = sorted(set(itertools.chain.from_iterable(map(type_names, alternatives))))
+            merged: Schema = functools.reduce(operator.or_, alternatives)
+            return {**merged, "type": json_types}
         if origin is Literal:
             return {"enum": list(arguments)}
         if origin in (tuple, list, Sequence):
@@ -154,6 +156,11 @@ def headed(name: str, schema: Schema) -> Schema:
 def described(name: str, description: str, kind: type, form: Form | None = None) -> Schema:
     """The schema of a class's documents as a whole."""
     return headed(name, {**(form or Form()).object(kind), "description": description})
+
+
+def json_type(hint: Any) -> str:
+    """The JSON type of a type's values, null aside."""
+    return type_names(Form().schema(hint))[0]
 
 
 def type_names(schema: Schema) -> Sequence[str]:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds import benchmark, fio, openfoam, pytorch, torch
-from scaletest.kinds.fields import fields_of
 from scaletest.kinds.kind import ExecutionSite, PartAddress
 from scaletest.kinds.registry import KINDS
+from scaletest.model.declared import members
 from scaletest.model.errors import InvalidValue
 
 
@@ -44,7 +44,7 @@ def test_the_torch_workload_accepts_the_arguments_of_the_kind(model: str, mode: 
         ("IPerf", {"stream": 2}, "unknown key"),
         ("IPerf", {"streams": "2"}, "not a whole number"),
         ("IPerf", {"streams": True}, "not a whole number"),
-        ("IPerf", {"streams": 0}, "streams of the spec of IPerf is 0"),
+        ("IPerf", {"streams": 0}, "streams in the spec of IPerf is 0"),
         ("IPerf", {"mtu": 900, "ipFamily": "IPv6"}, "too small for IPv6"),
         ("IPerf", {"tool": "iperf", "protocol": "UDP"}, "iperf 2"),
         ("IPerf", {"cpuAffinity": "0; rm"}, "cpuAffinity"),
@@ -53,7 +53,7 @@ def test_the_torch_workload_accepts_the_arguments_of_the_kind(model: str, mode: 
         ("IPerf", [], "not a table"),
         ("Fio", {"runtime": "500ms"}, "too short"),
         ("Fio", {"directory": "/a:/b"}, "not a plain path"),
-        ("Fio", {"bs": "4 k"}, "bs of the spec"),
+        ("Fio", {"bs": "4 k"}, "bs in the spec"),
         ("OpenFOAM", {"numNodes": 2}, "cannot use 2 nodes"),
         ("RDMALatency", {"extraArgs": ["-D", "10"]}, "all message sizes"),
         ("RDMALatency", {"iterations": 4}, "iterations"),
@@ -74,7 +74,7 @@ def test_a_spec_that_cannot_work_is_refused_with_what_to_do(
 def test_a_document_survives_being_written_and_read(kind: Any) -> None:
     default = benchmark.read({"kind": kind.name})
     assert benchmark.read(default.document()).spec == default.spec
-    assert all(field.help.endswith(".") for field in fields_of(kind.spec))
+    assert all(field.rule.description.endswith(".") for field in members(kind.spec))
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
