@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any
 
 from scaletest.compat import kube_perftest
 from scaletest.kinds.kind import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.model import Activity, checks, wire
 from scaletest.model.declared import Document, members, read_written
-from scaletest.model.declared import read as read_document
 from scaletest.model.errors import InvalidValue, ScaletestError
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -135,17 +134,6 @@ class BenchmarkResult(Document):
     permutation: int = 0
     repetition: int = 0
     activities: Mapping[str, Activity] = field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Self:
-        """Read what `to_dict` wrote; InvalidValue on anything else. States that only newer versions
-        know count as not observed.
-        """
-        activities = data.get("activities") if isinstance(data, Mapping) else None
-        if isinstance(activities, Mapping):
-            known = {part: Activity.from_dict(row) for part, row in activities.items()}
-            data = {**data, "activities": known}
-        return read_document(cls, data, cls.document_name)
 
     @property
     def ok(self) -> bool:

@@ -454,7 +454,7 @@ def explained(
     rule = declared(hint)
     where = " in ".join(part for part in (name, label) if part)
     if place.startswith("`key`"):
-        return InvalidValue(f"a key of {where} is not text", hint="put it in quotes")
+        return InvalidValue(f"{where} has a wrong key: {problem}", hint="correct it")
     if missing := re.fullmatch(r"Object missing required field `(.*)`", problem):
         return InvalidValue(f"{where} lacks {missing[1]}", hint="add it")
     shown = f"{where} is {checks.shown(value)}"

@@ -45,12 +45,11 @@ _LENGTHS = {"string": "maxLength", "array": "maxItems", "object": "maxProperties
 class Form:
     """How schemas are made of classes.
 
-    defaults: whether they tell defaults. is_file: whether people write the document, who use the
+    is_file: whether people write the document, who use the
     keys that are declared for files, may leave out what has a default, and write durations with a
     unit.
     """
 
-    defaults: bool = True
     is_file: bool = False
 
     def properties(self, kind: type) -> dict[str, Schema]:
@@ -64,7 +63,7 @@ class Form:
         for member in members(kind):
             described = self.schema(member.hint)
             has_default = member.default is not dataclasses.MISSING
-            if self.defaults and has_default and not dataclasses.is_dataclass(member.default):
+            if has_default and not dataclasses.is_dataclass(member.default):
                 described = {**described, "default": plain(member.default)}
             if key := self._key(member):
                 schemas[key] = described

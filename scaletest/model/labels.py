@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated
 
-from scaletest.model.checks import cut, printable
+from msgspec import Meta
+
+from scaletest.model.checks import printable
+from scaletest.model.declared import VERSIONED, Document, check
 from scaletest.model.errors import InvalidValue
-from scaletest.model.wire import SCHEMA_VERSION
 
 LATEST = "LAST"
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -22,36 +23,40 @@ def is_run_name(name: str) -> bool:
     return name != LATEST and RUN_NAME.fullmatch(name) is not None
 
 
+_NAME_HINT = "give one of letters, digits, '.', '_' and '-', and not LAST"
+_TAG_HINT = "give up to 64 letters, digits and any of . _ : / = + -"
+
+
+def _check_note(note: str) -> None:
+    """Refuse what could control a terminal: runs may come from anywhere."""
+    if printable(note, keep="\n") != note:
+        raise InvalidValue("the note has control characters", hint="leave them out")
+
+
 @dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(Document):
     """name: by which commands find the run besides the name of its folder; "" for none."""
 
-    name: str = ""
-    tags: tuple[str, ...] = ()
-    note: str = ""
+    document_name = "the labels"
+    constants = VERSIONED
+
+    name: Annotated[
+        str,
+        Meta(
+            pattern=rf"^((?!{LATEST}\Z){RUN_NAME.pattern})?\Z",
+            title="the name of a run",
+            extra={"hint": _NAME_HINT},
+        ),
+    ] = ""
+    tags: Annotated[
+        tuple[Annotated[str, Meta(pattern=rf"^{TAG.pattern}\Z", extra={"hint": _TAG_HINT})], ...],
+        Meta(max_length=MOST_TAGS),
+    ] = ()
+    note: Annotated[str, Meta(max_length=LONGEST_NOTE, extra={"check": _check_note})] = ""
 
     def __post_init__(self) -> None:
-        """InvalidValue for what is no name, no tag, or too long."""
-        if self.name and not is_run_name(self.name):
-            raise InvalidValue(
-                f"{cut(self.name, 80)!a} cannot be the name of a run",
-                hint="give one of letters, digits, '.', '_' and '-', and not LAST",
-            )
-        for tag in self.tags:
-            if not TAG.fullmatch(tag):
-                raise InvalidValue(
-                    f"{cut(tag, 80)!a} cannot be a tag",
-                    hint="give up to 64 letters, digits and any of . _ : / = + -",
-                )
-        if len(self.tags) > MOST_TAGS:
-            raise InvalidValue(
-                f"a run has at most {MOST_TAGS} tags, not {len(self.tags)}", hint="remove some"
-            )
-        if len(self.note) > LONGEST_NOTE:
-            raise InvalidValue(
-                f"the note has {len(self.note)} characters, and {LONGEST_NOTE} are the most",
-                hint="shorten it",
-            )
+        check(self)
+        object.__setattr__(self, "tags", tuple(dict.fromkeys(self.tags)))
 
     @property
     def parts(self) -> list[str]:
@@ -62,27 +67,6 @@ class Labels:
     def numbered(self, number: int) -> Labels:
         """The labels of one of several runs, whose name tells it from the others."""
         return replace(self, name=f"{self.name}-{number}") if self.name else self
-
-    @classmethod
-    def salvaged(cls, document: Mapping[str, Any]) -> Labels:
-        """The labels in a document that may come from anywhere, without whatever is none."""
-        name, tags, note = (document.get(key) for key in ("name", "tags", "note"))
-        texts = tags if isinstance(tags, list) else []
-        valid = [tag for tag in texts if isinstance(tag, str) and TAG.fullmatch(tag)]
-        return cls(
-            name if isinstance(name, str) and is_run_name(name) else "",
-            tuple(dict.fromkeys(valid))[:MOST_TAGS],
-            printable(note[:LONGEST_NOTE], keep="\n") if isinstance(note, str) else "",
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The content of labels.json."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "name": self.name,
-            "tags": list(dict.fromkeys(self.tags)),
-            "note": self.note,
-        }
 
 
 UNLABELLED = Labels()

@@ -10,12 +10,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from msgspec import Meta
 
 from scaletest.model import checks, wire
-from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice, read, read_row
+from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice, read_row
 from scaletest.model.errors import InvalidValue
 from scaletest.model.measurement import MachineUse
 from scaletest.model.verdict import Measurable, parse
@@ -212,13 +212,6 @@ class SaturationStep(Document):
             if document[name] is None:
                 del document[name]
         return document
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Self:
-        """Read what `to_dict` wrote; InvalidValue on anything else."""
-        if isinstance(data, dict) and isinstance(data.get("around"), dict):
-            data = {**data, "around": MachineUse.from_dict(data["around"])}
-        return read(cls, data, cls.document_name)
 
 
 def latency_limit(text: str) -> tuple[str, float]:

@@ -115,18 +115,8 @@ def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
 
 def test_a_wrong_activity_is_refused() -> None:
     row = BenchmarkResult("a", BenchmarkPhase.COMPLETED).to_dict()
-    with pytest.raises(InvalidValue, match="activity"):
+    with pytest.raises(InvalidValue, match="activities"):
         BenchmarkResult.from_dict({**row, "activities": {"client-0": {"seconds": 3}}})
-
-
-def test_states_that_only_newer_versions_know_count_as_not_observed() -> None:
-    row = BenchmarkResult("a", BenchmarkPhase.COMPLETED).to_dict()
-    newer = {
-        "seconds": {"on_cpu": 2.0, "brand_new": 1.0},
-        "waits": [{"state": "brand_new", "object": "x", "seconds": 1.0}],
-    }
-    ended = BenchmarkResult.from_dict({**row, "activities": {"client-0": newer}})
-    assert ended.activities["client-0"].seconds == {State.ON_CPU: 2.0, State.NOT_OBSERVED: 1.0}
 
 
 def test_a_failure_is_shown_with_its_lines_and_fails_the_run() -> None:
