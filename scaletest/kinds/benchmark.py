@@ -16,7 +16,7 @@ from scaletest.compat import kube_perftest
 from scaletest.kinds.kind import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.model import Activity, checks, wire
-from scaletest.model.declared import Document, members, read_written
+from scaletest.model.declared import Document, Written, members, read_written
 from scaletest.model.errors import InvalidValue, ScaletestError
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -39,7 +39,7 @@ class BenchmarkPhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
+class Benchmark(Written):
     """One measurement.
 
     permutation: its index in the set; repetition: from 0; -1 for the warm-up.
@@ -80,6 +80,11 @@ class Benchmark:
             "metadata": {"name": self.name},
             "spec": self.spec.to_dict(),
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document with the place in the set."""
+        places = {"permutation": self.permutation, "repetition": self.repetition}
+        return {**self.document(), **places}
 
     def failed_by(
         self,

@@ -22,8 +22,8 @@ from msgspec import Meta
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.kind import Headline, Spec
-from scaletest.model import checks, wire
-from scaletest.model.declared import choice
+from scaletest.model import checks
+from scaletest.model.declared import VERSIONED, Written, choice, read
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import as_yaml
 from scaletest.model.verdict import ANY, Measurable, MeasureTable, Threshold, parse
@@ -136,7 +136,7 @@ EXAMPLE = "'bandwidth(streams=8)>=5Gbit/s'"
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkPlan:
+class BenchmarkPlan(Written):
     """The plan of a set.
 
     name: of the set. permutations: values of each, also those that samples chose. document: as
@@ -152,6 +152,7 @@ class BenchmarkPlan:
     disjoint: bool = False
     paused: bool = False
     thresholds: tuple[str, ...] = ()
+    constants: ClassVar = {**VERSIONED, "kind": KIND}
     # a run of benchmarks has none
     steps: ClassVar[tuple[int, ...]] = ()
 
@@ -202,63 +203,25 @@ class BenchmarkPlan:
         """Number of benchmarks without warm-ups."""
         return sum(not benchmark.warm_up for benchmark in self.benchmarks)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "schema_version": wire.SCHEMA_VERSION,
-            "kind": KIND,
-            "name": self.name,
-            "document": self.document,
-            "repetitions": self.repetitions,
-            "stop_on_failure": self.stop_on_failure,
-            "disjoint": self.disjoint,
-            "paused": self.paused,
-            "thresholds": list(self.thresholds),
-            "permutations": list(self.permutations),
-            "benchmarks": [
-                {
-                    **benchmark.document(),
-                    "permutation": benchmark.permutation,
-                    "repetition": benchmark.repetition,
-                }
-                for benchmark in self.benchmarks
-            ],
-        }
-
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkPlan:
+    def from_dict(cls, data: Any) -> BenchmarkPlan:
         """Read what `to_dict` wrote; InvalidValue for anything else."""
-        types = {
-            "name": str,
-            "document": dict,
-            "repetitions": int,
-            "thresholds": list,
-            "permutations": list,
-            "benchmarks": list,
-            "stop_on_failure": bool,
-            "disjoint": bool,
-            "paused": bool,
-        }
-        stored = wire.take(data, "the plan", types)
-        try:
-            stored["thresholds"] = tuple(map(str, stored.get("thresholds", ())))
-            stored["benchmarks"] = tuple(map(_benchmark, stored["benchmarks"]))
-            stored["permutations"] = tuple(map(dict, stored["permutations"]))
-            return cls(**stored)
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise InvalidValue(f"the plan cannot be read: {error}") from error
+        if isinstance(data, Mapping) and isinstance(data.get("benchmarks"), list):
+            data = {**data, "benchmarks": list(map(_benchmark, data["benchmarks"]))}
+        return read(cls, data, "the plan")
 
 
-def _benchmark(stored: Mapping[str, Any]) -> Benchmark:
-    places = {"permutation": stored["permutation"], "repetition": stored["repetition"]}
-    checks.refuse(
-        (
-            not all(isinstance(index, int) for index in places.values()),
-            "a benchmark of the plan has no number",
-            "",
-        )
-    )
-    return replace(
-        benchmark.read({name: part for name, part in stored.items() if name not in places}),
-        **places,
-    )
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a benchmark stands in its set."""
+
+    permutation: int
+    repetition: int
+
+
+def _benchmark(stored: Any) -> Benchmark:
+    place = read(_Place, stored, "a benchmark of the plan")
+    document = {**stored}
+    del document["permutation"], document["repetition"]
+    read_again = benchmark.read(document)
+    return replace(read_again, permutation=place.permutation, repetition=place.repetition)

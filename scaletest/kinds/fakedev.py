@@ -6,7 +6,6 @@ throughput follows a known law, which a validation must recover.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
@@ -17,9 +16,9 @@ from dataclasses import dataclass
 
 from msgspec import Meta
 
-from scaletest.kinds.workload_options import WorkloadOptions
+from scaletest.kinds.typed_arguments import TypedArguments
 from scaletest.model import checks
-from scaletest.model.declared import Count, Document, Positive, Seconds
+from scaletest.model.declared import Count, Document, Positive, Seconds, key, parsed
 from scaletest.model.errors import InvalidValue
 
 # Largest drift of speed in a second: no real device warms up faster.
@@ -54,7 +53,41 @@ class ActivityPhase:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+# The parameters of each law, in their order.
+_LAWS = {
+    "linear": (),
+    "amdahl": ("contention",),
+    "usl": ("contention", "coherency"),
+    "capped": ("ceiling",),
+}
+
+
+def _law(text: str) -> SharingLaw:
+    name, *numbers = text.split(":")
+    try:
+        values = [checks.seconds(float(part), "law", zero=name != "capped") for part in numbers]
+        return SharingLaw(**dict(zip(_LAWS[name], values, strict=True)))
+    except (KeyError, TypeError, ValueError, InvalidValue) as error:
+        raise InvalidValue(
+            f"{checks.shown(text)} is not a law",
+            hint="use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or capped:RUNS",
+        ) from error
+
+
+def _phases(text: str) -> tuple[ActivityPhase, ...]:
+    try:
+        return tuple(map(_phase, text.split(",")))
+    except (TypeError, ValueError, InvalidValue) as error:
+        raise InvalidValue(
+            f"{checks.shown(text)} is not an activity", hint="write it as in 98:1:5,20:0:0"
+        ) from error
+
+
+def _phase(text: str) -> ActivityPhase:
+    return ActivityPhase(*[checks.seconds(float(number), "activity") for number in text.split(":")])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FakeWork(Document):
     """One simulated run.
 
@@ -67,13 +100,17 @@ class FakeWork(Document):
     seconds: Seconds = 1.0
     jitter: Share = 0.0
     failure_rate: typing.Annotated[Share, Meta(title="failure rate")] = 0.0
-    memory_mib: typing.Annotated[Count, Meta(title="memory")] = 0
-    device_memory_mib: typing.Annotated[Positive, Meta(title="device memory")] = 16384
-    law: SharingLaw = SharingLaw()
+    memory_mib: typing.Annotated[Count, Meta(title="memory"), key("memory")] = 0
+    device_memory_mib: typing.Annotated[
+        Positive, Meta(title="device memory"), key("device_memory")
+    ] = 16384
+    law: typing.Annotated[SharingLaw, parsed(_law)] = SharingLaw()
     drift: typing.Annotated[float, Meta(ge=-MOST_DRIFT, le=MOST_DRIFT, title="drift a second")] = (
         0.0
     )
-    phases: tuple[ActivityPhase, ...] = (ActivityPhase(),)
+    phases: typing.Annotated[tuple[ActivityPhase, ...], parsed(_phases), key("activity")] = (
+        ActivityPhase(),
+    )
 
     def speed(self, runs: int, at_s: float) -> float:
         """Speed of each of `runs`, at_s seconds after the first run; 1: alone and at the start."""
@@ -95,50 +132,7 @@ class FakeWork(Document):
 
 def from_words(arguments: Sequence[str]) -> FakeWork:
     """Parse the options of a run; the last of several counts. InvalidValue for anything else."""
-    options: dict[str, dict[str, typing.Any]] = {
-        **{
-            name: {"type": float} for name in ("--seconds", "--jitter", "--failure-rate", "--drift")
-        },
-        "--memory": {"type": int, "dest": "memory_mib"},
-        "--device-memory": {"type": int, "dest": "device_memory_mib"},
-        "--law": {"type": _law},
-        "--activity": {"type": _phases, "dest": "phases"},
-    }
-    return FakeWork(**WorkloadOptions("fakedev", "docs/how-to/fakedev.md", options).read(arguments))
-
-
-# The parameters of each law, in their order.
-_LAWS = {
-    "linear": (),
-    "amdahl": ("contention",),
-    "usl": ("contention", "coherency"),
-    "capped": ("ceiling",),
-}
-
-
-def _law(text: str) -> SharingLaw:
-    name, *numbers = text.split(":")
-    try:
-        values = [checks.seconds(float(part), "law", zero=name != "capped") for part in numbers]
-        return SharingLaw(**dict(zip(_LAWS[name], values, strict=True)))
-    except (KeyError, TypeError, ValueError, InvalidValue) as error:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a law: use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or"
-            " capped:RUNS"
-        ) from error
-
-
-def _phases(text: str) -> tuple[ActivityPhase, ...]:
-    try:
-        return tuple(map(_phase, text.split(",")))
-    except (TypeError, ValueError, InvalidValue) as error:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an activity such as 98:1:5,20:0:0"
-        ) from error
-
-
-def _phase(text: str) -> ActivityPhase:
-    return ActivityPhase(*[checks.seconds(float(number), "activity") for number in text.split(":")])
+    return FakeWork(**TypedArguments(FakeWork, "fakedev").values(arguments))
 
 
 # -- annotations of the fake GPU operator
@@ -174,13 +168,13 @@ class Annotated:
 def annotated(text: str) -> Annotated:
     """Parse a file of annotations; others are skipped. InvalidValue for impossible values."""
     values: dict[str, str] = {}
-    for key, quoted in _ANNOTATION.findall(text):
-        if key in (UTILISATION, FRACTION):
+    for name, quoted in _ANNOTATION.findall(text):
+        if name in (UTILISATION, FRACTION):
             try:
-                values[key] = str(json.loads(quoted))
+                values[name] = str(json.loads(quoted))
             except ValueError as error:
                 raise InvalidValue(
-                    f"the annotation {key} is {quoted}", hint="write plain numbers"
+                    f"the annotation {name} is {quoted}", hint="write plain numbers"
                 ) from error
     busy = _numbers(UTILISATION, values, 100.0, "20 or 20-35")
     fraction = _numbers(FRACTION, values, 1.0, "0.5")

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.kinds.workload_options import WorkloadOptions, member
+from scaletest.kinds.typed_arguments import TypedArguments
 from scaletest.model import declared
 from scaletest.model.checks import refuse
 
@@ -40,16 +40,9 @@ SIZES = {
 UNAVAILABLE = 69
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("float32", "float16", "bfloat16")
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "--model": {"type": member(Model)},
-    "--mode": {"choices": ["train", "eval"]},
-    "--device": {"choices": DEVICES},
-    "--dtype": {"choices": DTYPES},
-    **{name: {"type": int} for name in ("--batch", "--batches", "--size", "--threads")},
-}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TorchWork:
     """The work of one request.
 
@@ -59,12 +52,12 @@ class TorchWork:
     """
 
     model: Model = Model.MATMUL
-    train: bool = False
-    device: str = "auto"
+    mode: Annotated[str, declared.choice(("train", "eval"))] = "eval"
+    device: Annotated[str, declared.choice(DEVICES)] = "auto"
     batch: Annotated[int, Meta(ge=1, le=1_000_000)] = 64
     batches: Annotated[int, Meta(ge=1, le=1_000_000)] = 10
     size: int = 0
-    dtype: str = "float32"
+    dtype: Annotated[str, declared.choice(DTYPES)] = "float32"
     threads: Annotated[int, Meta(ge=0, le=4096)] = 0
 
     def __post_init__(self) -> None:
@@ -84,6 +77,11 @@ class TorchWork:
         )
 
     @property
+    def train(self) -> bool:
+        """Whether the model is trained."""
+        return self.mode == "train"
+
+    @property
     def side(self) -> int:
         """The size, or the default of the model."""
         return self.size or SIZES[self.model][0]
@@ -99,7 +97,4 @@ def from_words(arguments: Sequence[str]) -> TorchWork:
 
     InvalidValue for anything else.
     """
-    options = WorkloadOptions("torch", "docs/how-to/torch.md", _OPTIONS).read(arguments)
-    if "mode" in options:
-        options["train"] = options.pop("mode") == "train"
-    return TorchWork(**options)
+    return TorchWork(**TypedArguments(TorchWork, "torch").values(arguments))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
+from dataclasses import astuple
 from itertools import chain
 
 from scaletest.cluster.watch import WatchEvent

@@ -24,10 +24,10 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
+    Literal,
     Self,
     TypeVar,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -94,6 +94,11 @@ def aliases(texts: Mapping[str, str]) -> Meta:
 def refused(reasons: Mapping[str, str]) -> Meta:
     """Declare texts that cannot work, each with the reason."""
     return Meta(extra={"refused": reasons})
+
+
+def parsed(function: Callable[[str], Any]) -> Meta:
+    """Declare how a word becomes the value; the function raises InvalidValue."""
+    return Meta(extra={"parse": function})
 
 
 # A number that may be infinite, or none, which documents write as null.
@@ -239,7 +244,9 @@ def declared(hint: Any) -> Declared:
         title = meta.title or title
         extra |= meta.extra or {}
         limits |= {name: getattr(meta, name) for name in _LIMITS if getattr(meta, name) is not None}
-    names = [kind.value for kind in base] if is_enum(base) else ()
+    names: Iterable[Any] = get_args(base) if get_origin(base) is Literal else ()
+    if is_enum(base):
+        names = [kind.value for kind in base]
     choices = tuple(map(str, extra.get("choices", names)))
     return Declared(base, optional, title, description, limits, choices, extra)
 
@@ -408,23 +415,6 @@ def _read_text(rule: Declared, text: str, where: str, warnings: list[str] | None
     return text
 
 
-def read_row(kind: type[T], data: Any, label: str) -> T:
-    """The named tuple whose fields are the members of an object; InvalidValue as `read` does."""
-    document_class, values = _row_class(cast("Any", kind))
-    return kind(*values(read(document_class, data, label)))
-
-
-@cache
-def _row_class(kind: Any) -> tuple[type, Callable[[Any], Any]]:
-    """A class with the fields of a named tuple, which stands in JSON as an object and not as an
-    array, and a function that gets their values.
-    """
-    hints, defaults = get_type_hints(kind, include_extras=True), kind._field_defaults
-    optional = {name: dataclasses.field(default=default) for name, default in defaults.items()}
-    fields = [(name, hints[name], optional.get(name, dataclasses.field())) for name in kind._fields]
-    return dataclasses.make_dataclass(kind.__name__, fields), attrgetter(*kind._fields)
-
-
 def explained(
     error: msgspec.ValidationError, hint: Any, value: Any, name: str, label: str
 ) -> InvalidValue:
@@ -436,7 +426,7 @@ def explained(
     for attribute, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", place):
         base = declared(hint).base
         if attribute:
-            hint = _field_hints(base)[attribute]
+            hint = get_type_hints(base, include_extras=True)[attribute]
             if isinstance(value, Mapping):
                 value = value.get(attribute)
             else:

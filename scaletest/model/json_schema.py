@@ -8,7 +8,7 @@ import itertools
 import operator
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from scaletest.model.declared import (
     DocumentMember,
@@ -103,8 +103,6 @@ class Form:
             json_types = sorted(set(itertools.chain.from_iterable(map(type_names, alternatives))))
             merged: Schema = functools.reduce(operator.or_, alternatives)
             return {**merged, "type": json_types}
-        if origin is Literal:
-            return {"enum": list(arguments)}
         if origin in (tuple, list, Sequence):
             return {"type": "array", "items": self.schema(arguments[0])}
         if origin in (dict, Mapping):

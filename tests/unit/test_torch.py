@@ -199,7 +199,9 @@ def test_arguments_are_read_and_later_ones_win() -> None:
         "--model alexnet --mode train --batch 8 --batch 4 --size 64 --device cpu --threads 1"
     )
     work = from_words(arguments)
-    assert work == TorchWork(Model.ALEXNET, True, "cpu", 4, 10, 64, "float32", 1)
+    assert work == TorchWork(
+        model=Model.ALEXNET, mode="train", device="cpu", batch=4, size=64, threads=1
+    )
     assert from_words([]).side == 1024
     assert from_words(["--size", "100"]).flops == 2e6
 
