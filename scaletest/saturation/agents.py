@@ -172,7 +172,7 @@ def merged(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
             # under closed load nothing was due before the agent began
             due_s = sample.due_s if result["open"] else sample.due_s + late_s
             samples.append(
-                replace(
+                structs.replace(
                     sample,
                     request=sample.request * agents + index,
                     due_s=due_s,
