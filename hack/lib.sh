@@ -69,13 +69,13 @@ ensure_environment() {
 # server of the wheel). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
 # curl: the calls of scripts. npm: the pages' charts, and axe-core. ffmpeg, onevpl-tools: transcodes. buildah,
 # debootstrap, podman, runc: images (crun does not support mixed cgroup versions).
-# iproute2 up to ssh: benchmarks. zsh, fish: completion. groff, mandoc: the manual page. cc: a clock for Redis that can be set.
+# iproute2 up to ssh: benchmarks. groff, mandoc: the manual page. cc: a clock for Redis that can be set.
 declare -A test_packages=(
   [redis-server]=redis-server [openssl]=openssl [promtool]=prometheus [chromium]=chromium
   [chromedriver]=chromium-driver [curl]=curl [npm]=npm [ffmpeg]=ffmpeg [sample_multi_transcode]=onevpl-tools
   [buildah]=buildah [debootstrap]=debootstrap [podman]=podman [runc]=runc
   [ip]=iproute2 [iperf]=iperf [iperf3]=iperf3 [fio]=fio [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [ib_read_bw]=perftest [ssh]=openssh-client
-  [zsh]=zsh [fish]=fish [groff]=groff-base [mandoc]=mandoc [cc]="gcc libc6-dev"
+  [groff]=groff-base [mandoc]=mandoc [cc]="gcc libc6-dev"
 )
 
 # missing_test_packages [PROGRAM | node ...]: prints the packages of these programs that are not installed; node stands

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import dedent
 
 import click
+import cloup
 
 from scaletest import __version__
-from scaletest.cli.headings import NO_HEADING, options_by_heading, records
 from scaletest.cli.main import cli
-from scaletest.cli.settings import SHARED
 
 ENVIRONMENT = {
     "SCALETEST_REDIS_URL": "The Redis that all commands use; a password belongs here.",
@@ -25,8 +24,8 @@ ENVIRONMENT = {
 }
 FILES = {
     "$XDG_CONFIG_HOME/scaletest/config.yaml": (
-        "Defaults of options, below ~/.config where that variable is not set. scaletest config init"
-        " writes one with comments. Keys that many commands share: " + ", ".join(SHARED) + "."
+        "Defaults of options in YAML, by command and option, below ~/.config where that variable is"
+        " not set."
     ),
     "$XDG_DATA_HOME/scaletest/runs": (
         "Stored runs, below ~/.local/share where that variable is not set."
@@ -86,13 +85,21 @@ def section(name: str, command: click.Command) -> list[str]:
 
 def options(command: click.Command) -> list[str]:
     """The options below their headings, without --help, which all commands have."""
-    context = click.Context(command)
-    lines: list[str] = []
-    for heading, listed in options_by_heading(command).items():
-        if heading != NO_HEADING:
-            lines += [".PP", f".I {escaped(heading)}"]
-        lines += tagged(dict(records(listed, context)))
+    assert isinstance(command, cloup.Command)
+    context = command.context_class(command)
+    lines = tagged(dict(records(command.ungrouped_options, context)))
+    for group in command.option_groups:
+        if not group.hidden:
+            lines += [".PP", f".I {escaped(group.title)}"]
+            lines += tagged(dict(records(group.options, context)))
     return lines
+
+
+def records(options: Sequence[click.Option], context: click.Context) -> Iterator[tuple[str, str]]:
+    """Names and help of options, without those that are hidden."""
+    for option in options:
+        if record := option.get_help_record(context):
+            yield record
 
 
 def tagged(texts: dict[str, str]) -> list[str]:

@@ -52,8 +52,9 @@ STEPS = (
         is_told=False,
     ),
     NewcomerStep(
-        "type what the answer says",
+        "put them in, as the answer says",
         "scaletest validate --limit 2 --max-step 4 -- python3 -c 'sum(range(8_000_000))'",
+        is_told=False,
     ),
     NewcomerStep(
         "have workers and submit",

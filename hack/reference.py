@@ -11,11 +11,9 @@ import click
 
 from hack import chart, python_reference
 from hack.autoscale import charts
-from hack.commands import index_page
 from hack.dashboard import dashboard
 from hack.manual import manual_page
-from scaletest.cli import headings, index
-from scaletest.cli.main import LazyGroup, cli
+from scaletest.cli.main import cli
 from scaletest.compat import intel
 from scaletest.exporter import metrics
 from scaletest.exporter.metrics import BOUNDS
@@ -43,11 +41,10 @@ def cli_page() -> str:
         "",
     ]
     for path, command in walk():
-        context = click.Context(
+        context = command.context_class(
             command, info_name=" ".join(path), max_content_width=100, terminal_width=100
         )
         context.auto_envvar_prefix = "_".join(path).upper()
-        context.meta[headings.ALL] = True
         lines += [
             f"{'#' * (len(path) + 1)} {' '.join(path)}",
             "",
@@ -69,7 +66,7 @@ def below(
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """List the commands of a group, each with those below it, in the order of their help."""
     context = click.Context(group)
-    for name in group.table if isinstance(group, LazyGroup) else group.commands:
+    for name in group.commands:
         command = group.get_command(context, name)
         assert command is not None
         yield (*path, name), command
@@ -195,7 +192,6 @@ def _meaning(field: DocumentMember) -> str:
 
 PAGES = {
     ROOT / "docs" / "reference" / "scaletest.1": manual_page,
-    index.FILE: index_page,
     CLI_PAGE: cli_page,
     BENCHMARKS_PAGE: benchmarks_page,
     ROOT / "docs" / "reference" / "benchmark.schema.json": lambda: (

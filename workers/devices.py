@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import errno
 import glob
-import grp
 import os
 import re
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, NoDevice
-from scaletest.model.presets import Preset, preset
+from scaletest.model.presets import POLICIES, Preset, preset
 from scaletest.model.workload import Device
 from scaletest.system import proc
 
@@ -47,23 +45,6 @@ class NoneFree(NoDevice):
                 " fewer workers"
             ),
         )
-
-
-def nothing(pattern: str, kind: Preset | None, others: dict[str, str]) -> NoDevice:
-    """The error when nothing matches the pattern. others: devices of other vendors that match."""
-    resource = kind.resources[0] if kind else "the device plugin's resource"
-    text = f"no device matches {pattern!r} on this machine"
-    if others and kind:
-        text += (
-            f" for the preset {kind.name} (there are:"
-            f" {', '.join(f'{k} of {v}' for k, v in others.items())})"
-        )
-    return NoDevice(
-        text,
-        hint=(
-            f"check the driver; a container needs it as --device, and a pod must request {resource}"
-        ),
-    )
 
 
 def check_open(path: str, kind: Preset | None = None) -> None:
@@ -91,34 +72,20 @@ def check_open(path: str, kind: Preset | None = None) -> None:
 
 def denied(path: str, kind: Preset | None = None) -> NoDevice:
     """The error when a file's mode denies access. kind: preset with usual names of the group."""
-    return NoDevice(
-        f"permission denied on {path}",
-        hint=_permission(path, " or ".join(kind.groups) if kind else ""),
-    )
-
-
-def _group_of(path: str) -> int:
-    return os.stat(path).st_gid  # noqa: PTH116
-
-
-def _permission(path: str, usual: str) -> str:
-    try:
-        number = _group_of(path)
-        name = grp.getgrgid(number).gr_name
-    except KeyError:
-        name = f"no name here, {usual} on most nodes" if usual else "no name here"
-    except OSError:
-        return f"add this user to the group that owns it{f', usually {usual}' if usual else ''}"
+    usual = f"usually {' or '.join(kind.groups)}" if kind else "that of its driver"
+    number = os.stat(path).st_gid  # noqa: PTH116
     if number == 0:
         # nobody should join root's group for this; on nodes without udev devices belong to it
-        return (
-            f"its group is root: let udev on the node give it to {usual or 'a group of its own'},"
-            " or let the container runtime set the owner (device_ownership_from_security_context)"
+        hint = f"its group is root: let udev on the node give it to a group, {usual}"
+    else:
+        hint = (
+            f"add this user to the group that owns it, {number} ({usual}); in a pod:"
+            f" securityContext.supplementalGroups: [{number}]"
         )
-    return (
-        f"add this user to the group that owns it, {number} ({name}); in a pod:"
-        f" securityContext.supplementalGroups: [{number}], or let the container runtime set the"
-        " owner (device_ownership_from_security_context)"
+    return NoDevice(
+        f"permission denied on {path}",
+        hint=f"{hint}; or let the container runtime set the owner"
+        " (device_ownership_from_security_context)",
     )
 
 
@@ -207,19 +174,6 @@ def _read(file: Path) -> str:
 DEVICE_VARIABLE = "SCALETEST_DEVICE"
 
 
-class Policy(StrEnum):
-    """Which device a worker gets a slot of."""
-
-    FIRST = "first"
-    BALANCED = "balanced"
-    PACKED = "packed"
-
-    @property
-    def preference(self) -> int:
-        """The broker's number of the policy: first free 0, least used -1, most used 1."""
-        return {Policy.FIRST: 0, Policy.BALANCED: -1, Policy.PACKED: 1}[self]
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
     """Which devices, and how they are shared.
@@ -233,7 +187,7 @@ class DeviceOptions:
     device_glob: str = ""
     device_index: int | None = None
     preset: str = ""
-    device_policy: str = Policy.BALANCED.value
+    device_policy: str = "balanced"
     per_device: int = 1
 
     def __post_init__(self) -> None:
@@ -243,7 +197,7 @@ class DeviceOptions:
             raise InvalidValue(
                 f"workers per device are {self.per_device}", hint="give a number from 1"
             )
-        checks.one_of(self.device_policy, Policy, "device policy")
+        checks.one_of(self.device_policy, POLICIES, "device policy")
         if self.preset:
             preset(self.preset)
 
@@ -332,9 +286,18 @@ class DeviceChooser:
                 others[device.path] = device.vendor or device.vendor_id
             else:
                 devices.setdefault(device.id, device)
-        if not devices:
-            raise nothing(self._options.glob, self._options.kind, others)
-        return list(devices.values())
+        if devices:
+            return list(devices.values())
+        text = f"no device matches {self._options.glob!r} on this machine"
+        if others and kind:
+            found = ", ".join(f"{path} of {vendor}" for path, vendor in others.items())
+            text += f" for the preset {kind.name} (there are: {found})"
+        resource = kind.resources[0] if kind else "the device plugin's resource"
+        raise NoDevice(
+            text,
+            hint="check the driver; a container needs it as --device, and a pod must request"
+            f" {resource}",
+        )
 
     def check(self, most: int | None = None) -> None:
         """NoDevice when there is none, or this process may not use one of the first `most`."""
@@ -365,7 +328,7 @@ class DeviceChooser:
         claimed = self._leases.claim(
             [device.id for device in devices],
             self._options.per_device,
-            Policy(self._options.device_policy).preference,
+            POLICIES[self._options.device_policy],
         )
         if claimed is None:
             raise NoneFree(len(devices), self._options.per_device)

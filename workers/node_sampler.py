@@ -25,10 +25,9 @@ logger = logging.getLogger("scaletest.worker")
 # How long a stopping worker waits for a reader; one that hangs ends with the process.
 STOP_S = 1.0
 
-# A reader returns figures by resource, and the source of those of devices.
+# A reader returns figures by resource.
 Resources = dict[str, dict[str, float]]
-Sources = dict[str, str]
-Reader = Callable[[], tuple[Resources, Sources]]
+Reader = Callable[[], Resources]
 
 
 class NodeSampler:
@@ -97,20 +96,18 @@ class NodeSampler:
             self._read_at = None
             return
         before, self._read_at = self._read_at, self._clock()
-        resources, sources = self._read()
+        resources = self._read()
         if before is not None:
             # the first resources: those of the node, then devices up to the limit
             included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
-            named = {name: source for name, source in sources.items() if name in included}
             lease, interval_s = self._lease, self._read_at - before
-            lease.offer(NodeSample(lease.node, lease.worker, 0.0, interval_s, included, named))
+            lease.offer(NodeSample(lease.node, lease.worker, 0.0, interval_s, included))
 
-    def _read(self) -> tuple[Resources, Sources]:
+    def _read(self) -> Resources:
         resources: Resources = {}
-        sources: Sources = {}
         for reader in list(self._readers):
             try:
-                read, named = reader()
+                resources.update(reader())
             except Exception as error:
                 self._readers.remove(reader)
                 logger.warning(
@@ -118,12 +115,9 @@ class NodeSampler:
                     type(error).__name__,
                     cut(str(error), 200),
                 )
-                continue
-            resources.update(read)
-            sources.update(named)
-        return resources, sources
+        return resources
 
-    def _read_node(self) -> tuple[Resources, Sources]:
+    def _read_node(self) -> Resources:
         if self._node is None:
             self._node = NodeReader(self._clock)
-        return self._node.read(), {}
+        return self._node.read()

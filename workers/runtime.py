@@ -19,7 +19,7 @@ from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.record import effective_limit
 from scaletest.model.texts import SECONDS, in_base_units
 from scaletest.system.wake import Wake
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree
 from workers.workloads import registry
 from workers.workloads.base import SUCCEEDED, PreparedWorkload, Result, failed
 from workers.workloads.making import DEFAULT_KILL_GRACE_S, Making, ProgramOptions
@@ -38,7 +38,6 @@ class Settings:
         one in Python, with its options; empty for the built-in sleep.
     allow_commands: let a benchmark's document decide what runs on this node.
     no_causes: do not sample where programs spend their time.
-    device_metrics_url: an exporter that has metrics of this node's devices.
     node_env, pod_env: names of the environment variables that hold node and pod name.
     """
 
@@ -49,15 +48,12 @@ class Settings:
     ignore_arguments: bool = False
     allow_commands: bool = False
     no_causes: bool = False
-    device_metrics_url: str = ""
     node_env: str = ""
     pod_env: str = ""
 
     def __post_init__(self) -> None:
         checks.arguments(self.command, 65536)
         checks.seconds(self.time_limit_s, "time limit")
-        if self.device_metrics_url:
-            checks.http_url(self.device_metrics_url, "the URL of device metrics", credentials=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -86,7 +82,7 @@ class Settings:
                 device_glob=text("DEVICE_GLOB"),
                 device_index=int(number("DEVICE_INDEX", 0)) if text("DEVICE_INDEX") else None,
                 preset=text("PRESET"),
-                device_policy=text("DEVICE_POLICY") or Policy.BALANCED.value,
+                device_policy=text("DEVICE_POLICY") or "balanced",
                 per_device=int(number("PER_DEVICE", 1)),
             ),
             program=ProgramOptions(
@@ -98,7 +94,6 @@ class Settings:
             ignore_arguments=flag("IGNORE_ARGUMENTS"),
             allow_commands=flag("ALLOW_COMMANDS"),
             no_causes=flag("NO_CAUSES"),
-            device_metrics_url=text("DEVICE_METRICS_URL"),
             node_env=text("NODE_ENV"),
             pod_env=text("POD_ENV"),
         )

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 from scaletest.kinds.torch import UNAVAILABLE, TorchWork, from_words
@@ -43,12 +42,8 @@ class Session:
         if self.device == "cuda" and not torch.cuda.is_available():
             raise LookupError("torch finds no CUDA device here")
         torch.manual_seed(1)
-        dtype = getattr(torch, work.dtype)
-        self.model = (
-            torch_models.build(work.model, work.side).to(self.device, dtype).train(work.train)
-        )
-        batch = torch_models.sample(work.model, work.batch, work.side).to(self.device)
-        self._input = batch.to(dtype) if batch.is_floating_point() else batch
+        self.model = torch_models.build(work.model).to(self.device).train(work.train)
+        self._input = torch_models.sample(work.model, work.batch).to(self.device)
         self._turn = self._training(work) if work.train else self._inference
         for _ in range(WARM_UP_BATCHES):
             self._turn()
@@ -98,8 +93,6 @@ class Session:
             "cpu_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "setup_s": self.setup_s,
         }
-        if work.flops:
-            figures["tflops"] = work.flops * samples / seconds / 1e12
         if marks:
             figures["batch_gpu_ms"] = marks[0].elapsed_time(marks[1]) / work.batches
             figures["gpu_peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
@@ -125,11 +118,6 @@ class Child:
             return {"figures": {**session.run(work), "torch_device": session.device}}
         except LookupError as error:
             return {"error": str(error), "no_device": True}
-        except AttributeError as error:
-            self._forget()
-            if not _lacks(error):
-                raise
-            return {"error": f"PyTorch {torch.__version__}: {error}", "unavailable": True}
         except NotImplementedError as error:
             self._forget()
             return {"error": str(error).strip().splitlines()[0], "unavailable": True}
@@ -149,8 +137,6 @@ class Child:
         like = replace(work, batches=1)
         if self._session is None or like != self._like:
             self._forget()
-            if work.threads:
-                torch.set_num_threads(work.threads)
             self._session, self._like = Session(work), like
         return self._session
 
@@ -158,11 +144,6 @@ class Child:
         self._session = self._like = None
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-
-
-def _lacks(error: AttributeError) -> bool:
-    """Whether PyTorch lacks the name; otherwise the error is a bug of ours."""
-    return isinstance(error.obj, ModuleType) and error.obj.__name__.partition(".")[0] == "torch"
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 CLASSES = 1000
 VOCABULARY = 32000
 WIDTH, LAYERS, HEADS = 512, 8, 8
+# Side of an image, and tokens of a text.
+IMAGE_SIDE, TOKENS = 224, 32
 
 
 def alexnet() -> nn.Module:
@@ -118,14 +120,14 @@ def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
 class Llama(nn.Module):
     """From tokens to what may come next."""
 
-    def __init__(self, tokens: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.Embedding(VOCABULARY, WIDTH)
         self.layers = nn.ModuleList([Layer() for _ in range(LAYERS)])
         self.norm = nn.RMSNorm(WIDTH)
         self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
         half = WIDTH // HEADS
-        angles = torch.outer(torch.arange(tokens), 10000.0 ** (-torch.arange(0, half, 2) / half))
+        angles = torch.outer(torch.arange(TOKENS), 10000.0 ** (-torch.arange(0, half, 2) / half))
         self.register_buffer("cosine", angles.cos())
         self.register_buffer("sine", angles.sin())
 
@@ -137,35 +139,18 @@ class Llama(nn.Module):
         return self.head(self.norm(x)[:, -1])
 
 
-class Product(nn.Module):
-    """A matrix times a matrix that stays."""
-
-    def __init__(self, side: int) -> None:
-        super().__init__()
-        self.other = nn.Parameter(torch.randn(side, side))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """x: batch, side, side."""
-        return x @ self.other
-
-
-def build(name: str, side: int) -> nn.Module:
+def build(name: str) -> nn.Module:
     """The model of that name, on the CPU."""
     if name == "llama" and not hasattr(nn, "RMSNorm"):
         raise NotImplementedError(
             f"llama needs PyTorch 2.4 or newer, and this is {torch.__version__}"
         )
-    builders: dict[str, Any] = {
-        "alexnet": alexnet,
-        "resnet50": resnet50,
-        "llama": lambda: Llama(side),
-        "matmul": lambda: Product(side),
-    }
+    builders: dict[str, Any] = {"alexnet": alexnet, "resnet50": resnet50, "llama": Llama}
     return builders[name]()
 
 
-def sample(name: str, batch: int, side: int) -> Tensor:
+def sample(name: str, batch: int) -> Tensor:
     """Random input of that model."""
     if name == "llama":
-        return torch.randint(0, VOCABULARY, (batch, side))
-    return torch.randn(batch, side, side) if name == "matmul" else torch.randn(batch, 3, side, side)
+        return torch.randint(0, VOCABULARY, (batch, TOKENS))
+    return torch.randn(batch, 3, IMAGE_SIDE, IMAGE_SIDE)

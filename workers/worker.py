@@ -316,7 +316,6 @@ class Worker(SimpleWorker):
         # under the names that replies use
         devices = DeviceReader(
             lambda _, text: logger.warning("worker %s: %s", self.name, text),
-            self._runtime.settings.device_metrics_url,
             self._runtime.devices.paths,
         )
         self._sampler = NodeSampler(sampling, begun=self._begun, devices=devices.read)

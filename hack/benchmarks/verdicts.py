@@ -37,7 +37,7 @@ from hack.benchmarks.machine_time import (
 )
 from scaletest.analysis.doubling import MachineTrend, StepPart, doubling, run_course, together
 from scaletest.analysis.drift import beyond_noise, drift
-from scaletest.analysis.stopping import Stopping, Turn, first_pair, further_pair, trimmed
+from scaletest.analysis.stopping import Stopping, Turn, further_pair, planned_pairs, trimmed
 from scaletest.analysis.throughput import Throughput, span, tail, throughput, usual
 from scaletest.model import Plan
 
@@ -121,14 +121,12 @@ class SimulatedRun:
 
     def simulate(self) -> SimulatedOutcome:
         """Measure until the stopping rules are satisfied, then judge every doubling."""
-        turns = first_pair(self._plan)
-        if not self._plan.mirrored:
-            turns = turns[: len(self._plan.steps)]
+        turns = planned_pairs(self._plan)
         while turns:
             for turn in turns:
                 self._measure(turn)
             steps = list(self._parts.values())
-            turns = further_pair(self._plan, steps) if self._plan.mirrored else []
+            turns = further_pair(self._plan, steps)
             self._outcome.pairs += bool(turns)
         steps = list(self._parts.values())
         self._outcome.rates = [together(parts) for parts in steps]
@@ -169,7 +167,7 @@ class SimulatedRun:
         self._outcome.stops.append(str(stop))
         self._now = max(times[-1] for times in ends.values()) + self._between_s
         warm = trimmed(ends, plan.warmup_s, began, rule.warm_at_s)
-        rate = throughput(warm.ends, turn.workers, parts=plan.parts)
+        rate = throughput(warm.ends, turn.workers)
         steady = warm.settled and not beyond_noise(drift(usual(warm.ends)), rate.relative).unsteady
         first, last = span(warm.ends)
         middle = (first + last) / 2
@@ -257,9 +255,7 @@ def study(
     disturbance: Disturbance = DISTURBANCES[0],
 ) -> Study:
     """Compute shares of coverage, verdicts and stops over `runs` runs with fixed seeds."""
-    plan = plan or Plan(
-        limit=4, scale=1.8, order="mirrored", max_step_s=STEP_S.get(kind, USUAL_STEP_S)
-    )
+    plan = plan or Plan(limit=4, scale=1.8, max_step_s=STEP_S.get(kind, USUAL_STEP_S))
     steps = len(plan.steps)
     covered, sound = [0] * steps, [0] * steps
     doublings = [Counter[str]() for _ in plan.steps[1:]]
@@ -320,12 +316,11 @@ def main(show: Callable[[str], None] = print) -> None:
     parser.add_argument("--workloads", action="store_true")
     parser.add_argument("--disturbances", default="0,1,2,3", help="by number, with commas")
     parser.add_argument("--max-step", type=float, default=0.0)
-    parser.add_argument("--order", default="mirrored")
     options = parser.parse_args()
     every = WORKLOADS if options.workloads else KINDS
     kinds = options.kinds.split(",") if options.kinds else list(every)
     if options.workloads:
-        plan = Plan(limit=4, scale=1.8, order=options.order, max_step_s=options.max_step)
+        plan = Plan(limit=4, scale=1.8, max_step_s=options.max_step)
         disturbances = [DISTURBANCES[int(number)] for number in options.disturbances.split(",")]
         for shares in workloads(options.runs or 200, plan, kinds, disturbances):
             show(json.dumps(shares))

@@ -53,8 +53,7 @@ class Ratio(Written):
     most: Annotated[Unbounded, "upper bound for all doublings together, on which FAIL rests"]
     up: Annotated[
         float | None,
-        "the ratio on the way up, by usual requests where some were slow; null where the run is not"
-        " mirrored",
+        "the ratio on the way up, by usual requests where some were slow; null without both",
     ] = None
     down: Annotated[float | None, "the same on the way down"] = None
     widened_by: Annotated[
@@ -364,11 +363,15 @@ def _plain(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
     return around(log_ratio, spread, spread, ratios[0].wanted, family(doublings))
 
 
+def pairs_of(parts: Sequence[StepPart]) -> list[list[StepPart]]:
+    """The parts of a step by the way up and the way down after it, which may be missing."""
+    return [_of_pair(parts, number) for number in sorted({part.repeat // 2 for part in parts})]
+
+
 def judged(parts: Sequence[StepPart]) -> list[StepPart]:
     """The parts of a step that a verdict uses: those of sound pairs, or all without a sound one."""
     sound: list[StepPart] = []
-    for number in sorted({part.repeat // 2 for part in parts}):
-        pair = _of_pair(parts, number)
+    for pair in pairs_of(parts):
         if all(part.sound for part in pair):
             sound += pair
     return sound or list(parts)

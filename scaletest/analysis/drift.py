@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from scaletest.analysis.estimate import t_quantile
-from scaletest.analysis.throughput import Ends, after, least_each, rates, span, usual
+from scaletest.analysis.throughput import Ends, after, rates, span, usual
 from scaletest.model.declared import Written
 
 BATCHES = 20
@@ -181,6 +181,8 @@ LEAST_BATCHES = 8
 # A smaller relative difference does not matter beside a precision of 2 %.
 MATTERS = 0.005
 SIGNIFICANT = 3.5
+# Completions that a cut leaves, of all workers and of each.
+LEFT, LEFT_PER_WORKER = 8, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,7 @@ def _room(ends: Ends, first: float, last: float, count: int) -> int:
 
     All of them where there is too little anyway.
     """
-    keep = least_each(len(ends))
+    keep = max(LEFT_PER_WORKER, math.ceil(LEFT / len(ends)))
     if min(map(len, ends.values())) < keep:
         return count
     latest = min(times[-keep] for times in ends.values())

@@ -15,9 +15,9 @@ from scaletest.analysis.estimate import Chance, Distribution, summary
 from scaletest.analysis.evidence import supported
 from scaletest.analysis.failures import FailureGroup, groups_of
 from scaletest.analysis.growth import Growth, Sharing, growth, sharing
-from scaletest.analysis.interference import Interference, busy_before, interferences
+from scaletest.analysis.interference import Interference, interferences
 from scaletest.analysis.judge import changed_evenly, failed_doubling, judge, warnings
-from scaletest.analysis.resources import StepResources, began, resources
+from scaletest.analysis.resources import StepResources, resources
 from scaletest.analysis.steps import Rows, Step, course_of, failed, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
 from scaletest.analysis.throughput import Throughput, ends_of, throughput
@@ -98,9 +98,7 @@ class Evaluation(Written):
     sharing: Annotated[
         Sharing | None, "null unless the run compares numbers of workers per device"
     ] = None
-    trend_per_s: Annotated[
-        float, "relative change of the machine's speed per second, in a mirrored run"
-    ] = 0.0
+    trend_per_s: Annotated[float, "relative change of the machine's speed per second"] = 0.0
     causes: Annotated[
         Causes | None, "what keeps throughput from growing; null where no requests were sampled"
     ] = None
@@ -148,8 +146,7 @@ def evaluate(
     )
     causes = supported(grew, used)
     disturbed = interferences(steps, records, samples)
-    before = noticed or busy_before(samples, began(records))
-    trend_per_s = course_of(plan, [step.samples for step in steps]).per_s
+    trend_per_s = course_of([step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,
         steps=steps,
@@ -158,7 +155,7 @@ def evaluate(
         failures=groups_of(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
         warnings=[
-            *before,
+            *noticed,
             *missing_samples(damaged),
             *warnings(steps, disturbed),
             *changed_evenly(trend_per_s),

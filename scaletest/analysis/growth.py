@@ -28,21 +28,17 @@ from scaletest.analysis.estimate import Chance, Estimate, t95, t_quantile, welch
 from scaletest.analysis.law import (
     Choice,
     LawInterval,
-    MissingPoints,
     choose,
     coefficients,
-    lacking,
     law_interval,
+    missing_steps,
 )
 from scaletest.analysis.scaling import (
-    Knee,
     Peak,
     Scaled,
-    SerialTrend,
     find_peak,
-    knees,
+    kneedle,
     scaling,
-    serial_trend,
     usable,
 )
 from scaletest.analysis.steps import Step
@@ -76,11 +72,12 @@ class Growth(Written):
         "the law, None where there are too few steps for two laws, or one has no throughput",
     ]
     interval: Annotated[LawInterval | None, INNER]
-    lacking: Annotated[dict[str, MissingPoints], INNER, "the points that the other laws need."]
+    lacking: Annotated[dict[str, int], INNER, "the further steps that the other laws need."]
     peak: Peak
-    knees: Annotated[tuple[Knee, ...], "where more workers bring less, by three definitions"]
+    knee: Annotated[
+        Positive | None, "where more workers bring less, by Kneedle; null where there is no knee"
+    ]
     scaling: list[Scaled]
-    serial: Annotated[SerialTrend, called("serial_fraction")]
     coefficients: Annotated[
         dict[str, Estimate],
         INNER,
@@ -99,16 +96,18 @@ class Growth(Written):
         dict[str, str], called("lacking"), "by law: measurements that are missing to fit it"
     ]:
         """The measurements that are missing to fit each of the other laws."""
-        return {name: missing.remedy for name, missing in self.lacking.items()}
+        return {
+            name: f"measure {plural(count, 'more step')}" for name, count in self.lacking.items()
+        }
 
 
 def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     """Fit all steps with enough requests together. chance: for the bootstrap, seeded by the caller.
 
-    Repeats are points of their own and show the noise themselves. Single measurements bring it as
-    the width of their interval, and so do the two of a mirrored step, whose difference may come
-    from the machine. In a run that compares numbers of workers per device, throughput is a function
-    of these.
+    Every measurement is a point. It brings its noise as the width of its interval, since the
+    difference of two ways may come from the machine; where there are pairs of ways enough, they
+    show it themselves. In a run that compares numbers of workers per device, throughput is a
+    function of these.
     """
     enough = [step for step in steps if step.throughput.enough]
     rates = usable(step.rate for step in enough)
@@ -117,7 +116,7 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
         parts += [(float(step.level), part.throughput) for part in step.judged_parts]
     points = [(level, rate.per_s) for level, rate in parts]
     spreads = None
-    if len(points) == len(enough) or any(step.mirrored for step in enough):
+    if not all(step.between for step in enough):
         spreads = [max(UNSEEN, rate.relative / t95(math.inf)) for _, rate in parts]
     # a step without a throughput may be the one that refutes every law
     choice = choose(points, spreads) if len(enough) == len(steps) else None
@@ -128,11 +127,10 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     return Growth(
         choice=choice,
         interval=interval,
-        lacking=lacking([workers for workers, _ in points]),
+        lacking=missing_steps([workers for workers, _ in points]),
         peak=find_peak(rates, law, interval),
-        knees=knees(rates),
+        knee=kneedle(rates),
         scaling=scaling(rates),
-        serial=serial_trend(rates),
         coefficients=coefficients(points, chance, spreads),
     )
 

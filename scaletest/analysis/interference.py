@@ -2,9 +2,6 @@
 
 Before a run: whether a machine is busy: other programs, pressure, steal and heat distort a run.
 
-A figure counts when every sample before the first request shows it, since programs that start take
-a core for a moment.
-
 During a run:
 
 Other programs: the cores that are busy beyond the CPU time that the requests themselves used. A
@@ -24,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import add, itemgetter
+from operator import add
 from typing import Annotated
 
 from scaletest.analysis.resources import clock_text, cores_text, samples_by_node
@@ -38,19 +35,17 @@ BUSY_PART, STOLEN_PART = 0.25, 0.05
 # Pressures that count, with their names in texts and limits. Workers that start read files and wait
 # for some of them.
 PRESSED = {"memory_some": ("memory", 0.25), "io_some": ("disks", 0.5)}
-# A single sample may lie where a worker starts.
-LEAST_SAMPLES = 2
 REMEDY = "end the other programs there, or wait for them"
 Resources = Mapping[str, Mapping[str, float]]
 
 
-def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[str]:
+def busy(resources: Resources, own_cores: float) -> list[str]:
     """A warning that names what kept a machine busy; none for an idle one.
 
     Readers see it during the run and after it.
 
     resources: as in a sample, of about a second before the load; own_cores: cores that the tester
-    itself used of them. where: "" for this machine, else such as " on node-a".
+    itself used of them.
     """
     cpu, pressure = resources.get(CPU, {}), resources.get(PRESSURE, {})
     signs = _cpu_signs(cpu, own_cores)
@@ -65,7 +60,7 @@ def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[
         kind, _, name = resource.partition(":")
         if kind == DEVICE and figures.get("throttled"):
             signs.append(f"heat, power or another limit lowered the clock of {name}")
-    return [f"before the run{where}, {', '.join(signs)}: {REMEDY}"] if signs else []
+    return [f"before the run, {', '.join(signs)}: {REMEDY}"] if signs else []
 
 
 def _cpu_signs(cpu: Mapping[str, float], own_cores: float) -> list[str]:
@@ -80,31 +75,6 @@ def _cpu_signs(cpu: Mapping[str, float], own_cores: float) -> list[str]:
     if cpu.get("steal", 0.0) >= STOLEN_PART * cores:
         signs.append(f"the hypervisor took {cores_text(cpu['steal'], cores)}")
     return signs
-
-
-def busy_before(samples: Sequence[NodeSample], began_s: float) -> list[str]:
-    """A warning for each node that was busy in every sample before the first request.
-
-    began_s: when the first request started.
-    """
-    before = samples_by_node(sample for sample in samples if sample.at_s <= began_s)
-    lines = []
-    for node, own in sorted(before.items()):
-        if len(own) >= LEAST_SAMPLES:
-            lines += busy(_least(own), where=f" on {node}")
-    return lines
-
-
-def _least(samples: Sequence[NodeSample]) -> dict[str, dict[str, float]]:
-    """The lowest reading of each figure that all samples have; cores do not vary."""
-    least: dict[str, dict[str, float]] = {}
-    for resource, figures in samples[0].resources.items():
-        own = [sample.resources.get(resource, {}) for sample in samples]
-        shared = set(figures).intersection(*own)
-        least[resource] = {
-            figure: min(map(itemgetter(figure), own)) for figure in figures if figure in shared
-        }
-    return least
 
 
 # Cores that other programs use: part of all cores, and number of cores, from which they disturb.

@@ -21,7 +21,11 @@ from scaletest.analysis.interference import Interference, between
 from scaletest.analysis.steps import MeasuredStep, Step
 from scaletest.analysis.stopping import Stop
 from scaletest.analysis.thresholds import ThresholdResult, ground_of
-from scaletest.analysis.throughput import SLOW, least_per_worker, least_total
+from scaletest.analysis.throughput import (
+    MIN_COMPLETIONS,
+    MIN_COMPLETIONS_PER_WORKER,
+    SLOW,
+)
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.render.numbers import plural
@@ -314,10 +318,9 @@ def _tester(steps: Sequence[Step], doubt: Rank) -> Ground | None:
 def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | None:
     """The two steps of the doubling that fails; None where none does.
 
-    The way up of a mirrored run alone fails none: a change of the machine cancels only with the way
-    down.
+    The way up alone fails none: a change of the machine cancels only with the way down.
     """
-    if plan.mirrored and not _complete(plan, steps):
+    if not _complete(plan, steps):
         return None
     for before, step in itertools.pairwise(steps):
         if step.sound and before.sound and step.ratio and step.ratio.kind is VerdictKind.FAIL:
@@ -360,7 +363,7 @@ def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference
             reason = f"no request was completed with {plural(step.workers, 'worker')}"
             return Ground(Rank.OPEN, reason, f"{longer}, or correct --seconds")
         if not step.throughput.enough:
-            return Ground(Rank.OPEN, _too_few(plan, step), f"{longer}, or correct --seconds")
+            return Ground(Rank.OPEN, _too_few(step), f"{longer}, or correct --seconds")
         at = f"with {plural(step.workers, 'worker')}"
         for measured in _doubtful(step):
             if measured.drift.unsteady:
@@ -381,7 +384,7 @@ def _doubtful(step: Step) -> Sequence[MeasuredStep]:
     return () if step.sound else step.samples
 
 
-def _too_few(plan: Plan, step: Step) -> str:
+def _too_few(step: Step) -> str:
     """How many requests the shortest measurement of a step has, and how many each needs."""
     fewest = min(
         [sample.throughput.completions for sample in step.samples if not sample.throughput.enough],
@@ -392,7 +395,7 @@ def _too_few(plan: Plan, step: Step) -> str:
         once = f"{fewest} in one of {len(step.samples)} measurements"
     return (
         f"too few requests completed with {plural(step.workers, 'worker')}: {once} "
-        f"(needs {least_total(plan.parts)}, and {least_per_worker(plan.parts)} of every worker)"
+        f"(needs {MIN_COMPLETIONS}, and {MIN_COMPLETIONS_PER_WORKER} of every worker)"
     )
 
 
@@ -470,15 +473,12 @@ def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
 
 
 def _out_of_time(plan: Plan, steps: Sequence[Step]) -> bool:
-    """Whether these steps ended since their time was up; else a mirrored run had measured them
-    again.
-    """
+    """Whether these steps ended since their time was up; else they had been measured again."""
     samples = itertools.chain.from_iterable(step.samples for step in steps)
     if any(sample.measurement.stop == Stop.LONGEST for sample in samples):
         return True
-    return plan.mirrored and (
-        any(step.ratio and step.ratio.widened_by == SLOW_REQUESTS for step in steps[1:])
-        or any(step.throughput.relative > plan.precision for step in steps)
+    return any(step.ratio and step.ratio.widened_by == SLOW_REQUESTS for step in steps[1:]) or any(
+        step.throughput.relative > plan.precision for step in steps
     )
 
 
@@ -486,10 +486,8 @@ def _complete(plan: Plan, steps: Sequence[Step]) -> bool:
     """Whether all steps were measured as often as planned, and every way up has its way down."""
     samples = itertools.chain.from_iterable(step.samples for step in steps)
     measured = {sample.measurement.key for sample in samples}
-    repeats = plan.parts if plan.mirrored else plan.repeats
-    wanted = set(itertools.product(plan.steps, range(repeats)))
-    if plan.mirrored:
-        wanted |= {(workers, repeat + 1) for workers, repeat in measured if repeat % 2 == 0}
+    wanted = set(itertools.product(plan.steps, range(2 * plan.repeats)))
+    wanted |= {(workers, repeat + 1) for workers, repeat in measured if repeat % 2 == 0}
     return wanted <= measured
 
 

@@ -52,8 +52,7 @@ How often the truth was covered, per cent of 300 runs with 200 draws each, at 2 
                           N = 1,2,4,8                    92 / 92
 
 The law is assumed to be true. Where too few points made AICc choose Amdahl for a truth with
-coherency, its contention holds a part of the coherency and its interval misses a: check
-`inseparable` before the run.
+coherency, its contention holds a part of the coherency and its interval misses a.
 
 Contention and coherency with their intervals, for thresholds, whichever law the points prefer.
 
@@ -62,22 +61,10 @@ below 5 %. So the interval is that of the chosen law when it has the coefficient
 simplest good one that has it: Amdahl's or the Universal Scalability Law for contention, the latter
 for coherency. Under a ceiling neither is a true description; the contention is then large, as it
 should be.
-
-Whether a plan is enough to separate contention from coherency, which both bend the curve.
-
-N/X = p + q (N - 1) + r N (N - 1) is fitted with relative noise s, so the covariance of (p, q, r) is
-s^2 (A'WA)^-1 with weights (X/N)^2, known before anything is measured once a truth is assumed:
-contention 0.03 and coherency 0.005. The delta method turns it into that of a = q / p and b = r / p.
-Simulated fits scatter as computed: b by 0.0011 where 0.0010 is computed for N = 1..8 three times
-with 2 % noise, and by 0.0007, as computed, for N = 1, 2, 4, 8, 16 five times with 5 %.
-
-b must stand out by three standard errors: two for Akaike's criterion to prefer the universal law to
-Amdahl's when the noise of the points is known, the rest so that it does so in two runs of three.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -86,7 +73,6 @@ from typing import Annotated
 
 from scaletest.analysis.estimate import Chance, Estimate, t95
 from scaletest.model.declared import Unbounded, Written, called, choice, flat
-from scaletest.render.numbers import plural
 
 LAWS = ("linear", "amdahl", "usl", "capped")
 PARAMETERS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 2}
@@ -94,43 +80,16 @@ PARAMETERS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 2}
 STEPS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 3}
 
 
-@dataclass(frozen=True, slots=True)
-class MissingPoints:
-    """Points that a law needs and does not have.
-
-    steps: further numbers of workers that suffice. repeats: of every step, None where no number
-    suffices.
-    """
-
-    steps: int
-    repeats: int | None
-
-    @property
-    def remedy(self) -> str:
-        """What to do, in words."""
-        often = f", or each step {self.repeats} times" if self.repeats else ""
-        return f"measure {plural(self.steps, 'more step')}{often}"
-
-
-def lacking(workers: Sequence[float]) -> dict[str, MissingPoints]:
-    """The laws for which these points are too few, with the points that are missing.
+def missing_steps(workers: Sequence[float]) -> dict[str, int]:
+    """Return the laws for which these points are too few, with the further steps that suffice.
 
     workers: the number of workers of each point, so that every repeat is listed.
     """
     distinct = len(set(workers))
-    repeats = repeats_needed(distinct)
     steps = {
         name: max(PARAMETERS[name] + 2 - len(workers), STEPS[name] - distinct) for name in LAWS
     }
-    return {name: MissingPoints(few, repeats[name]) for name, few in steps.items() if few > 0}
-
-
-def repeats_needed(distinct: int) -> dict[str, int | None]:
-    """Repeats of `distinct` numbers of workers that a law needs; None if it needs more steps."""
-    enough = [name for name in LAWS if distinct >= STEPS[name]]
-    return dict.fromkeys(LAWS) | {
-        name: math.ceil((PARAMETERS[name] + 2) / distinct) for name in enough
-    }
+    return {name: count for name, count in steps.items() if count > 0}
 
 
 def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float] | None:
@@ -198,7 +157,7 @@ class Law(Written):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Written):
-    """The law that AIC prefers among those with enough points (see `lacking`)."""
+    """The law that AIC prefers among those with enough points (see `missing_steps`)."""
 
     law: Annotated[Law, flat()]
     criteria: Annotated[
@@ -230,7 +189,7 @@ def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> C
     A ceiling that stays within 5 % of the straight line is not counted: overhead of 1 % looks like
     that.
     """
-    too_few = lacking([workers for workers, _ in points])
+    too_few = missing_steps([workers for workers, _ in points])
     fitted = {name: fit(name, points) for name in LAWS if name not in too_few}
     capped = fitted.get("capped")
     if capped and capped.ceiling > NEAR_LINE * capped.rate * max(n for n, _ in points):
@@ -441,107 +400,3 @@ def _best(laws: Sequence[str], choice: Choice) -> str:
     fitted = {law: choice.criteria[law] for law in laws if law in choice.criteria}
     limit = min(fitted.values(), default=0.0) + EQUALLY_GOOD
     return next((law for law, criterion in fitted.items() if criterion <= limit), "")
-
-
-REFERENCE = Law("usl", 1.0, 0.03, 0.005)
-EXPECTED_NOISE = 0.02
-STANDS_OUT = 3.0
-# From this correlation on one coefficient can stand for the other, as for N = 1, 2, 4 at any noise.
-STRONGEST_CORRELATION = 0.97
-_COEFFICIENTS = (
-    "contention (waiting for what workers share) from coherency (keeping it in agreement)"
-)
-_MOST_WORKERS = 4096
-_MOST_REPEATS = 50
-
-
-def inseparable(
-    workers: Sequence[int],
-    repeats: int = 1,
-    noise: float = EXPECTED_NOISE,
-    truth: Law = REFERENCE,
-    who: str = "workers",
-) -> str:
-    """Why a plan cannot separate the two coefficients, and what can; "" where it separates them.
-
-    workers: the numbers of workers of the plan, each measured `repeats` times.
-    noise: relative standard error of each measurement. truth: the law that is assumed. who: the
-    noun in the sentence. A plan separates the two when the coherency stands out from its standard
-    error and they are not correlated too strongly.
-    """
-    steps = sorted(set(workers))
-    if _separates(steps, repeats, noise, truth):
-        return ""
-    remedies = []
-    limit = _limit(steps, repeats, noise, truth)
-    if limit:
-        remedies.append(f"go up to {limit} {who}")
-    enough = _repeats(steps, repeats, noise, truth)
-    if enough:
-        remedies.append(f"measure each step {enough} times")
-    remedy = " or ".join(remedies) or "measure with less noise"
-    often = "once" if repeats == 1 else f"{repeats} times"
-    return (
-        f"{who} up to {steps[-1]}, {often} each, with {100 * noise:g}% noise: not enough to"
-        f" separate {_COEFFICIENTS}; for that {remedy}"
-    )
-
-
-def _separates(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> bool:
-    if len(steps) * repeats < PARAMETERS["usl"] + 2:
-        return False
-    _, error, correlation = coefficient_errors(steps, repeats, noise, truth)
-    return error * STANDS_OUT <= truth.coherency and abs(correlation) <= STRONGEST_CORRELATION
-
-
-def _limit(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> int | None:
-    """The least limit in doublings of the largest step that separates."""
-    longer = [*steps, 2 * steps[-1]]
-    while longer[-1] <= _MOST_WORKERS:
-        if _separates(longer, repeats, noise, truth):
-            return longer[-1]
-        longer.append(2 * longer[-1])
-    return None
-
-
-def _repeats(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> int | None:
-    more = range(repeats + 1, _MOST_REPEATS + 1)
-    return next((number for number in more if _separates(steps, number, noise, truth)), None)
-
-
-def coefficient_errors(
-    steps: Sequence[int], repeats: int, noise: float, truth: Law
-) -> tuple[float, float, float]:
-    """Standard errors of contention and coherency, and their correlation."""
-    if len(steps) < 3:
-        return math.inf, math.inf, -1.0
-    covariances = _covariances(steps, truth)
-    contention, coherency = [-truth.contention, 1.0, 0.0], [-truth.coherency, 0.0, 1.0]
-    first = math.sqrt(_bilinear(contention, covariances, contention))
-    second = math.sqrt(_bilinear(coherency, covariances, coherency))
-    correlation = _bilinear(contention, covariances, coherency) / (first * second)
-    scale = truth.rate * noise / math.sqrt(repeats)
-    return scale * first, scale * second, correlation
-
-
-def _covariances(steps: Sequence[int], truth: Law) -> list[list[float]]:
-    """The inverse of the normal matrix of p, q and r (3 x 3); infinite where it has none."""
-    equations = []
-    for n in steps:
-        weight = truth.at(n) / n
-        equations.append([weight, weight * (n - 1.0), weight * (n * (n - 1.0))])
-    normal = [[0.0] * 3 for _ in range(3)]
-    for i, j in itertools.product(range(3), repeat=2):
-        normal[i][j] = sum(equation[i] * equation[j] for equation in equations)
-    columns = []
-    for i in range(3):
-        columns.append(solve(normal, [float(i == j) for j in range(3)]) or [math.inf] * 3)
-    return columns
-
-
-def _bilinear(
-    left: Sequence[float], matrix: Sequence[Sequence[float]], right: Sequence[float]
-) -> float:
-    """left' matrix right."""
-    places = itertools.product(range(3), repeat=2)
-    return sum(left[i] * matrix[i][j] * right[j] for i, j in places)

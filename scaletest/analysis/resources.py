@@ -100,8 +100,6 @@ class Energy(Written):
     joules: Annotated[float, "the difference of the device's counter"]
     seconds: Annotated[float, "between its two readings"]
     requests: Annotated[float, "of the whole step in these seconds, with fractions"]
-    source: Annotated[str, "where the counter was read"]
-    idle_w: Annotated[float | None, "power before the first request"] = None
 
     @property
     def per_request_j(self) -> Annotated[float, called("joules_per_request")]:
@@ -115,7 +113,7 @@ class Energy(Written):
 
 
 def energies(
-    node: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow], first_s: float
+    node: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
 ) -> tuple[dict[str, Energy], list[str]]:
     """The energy of every device with a counter, and a warning for each unusable counter."""
     by_name: dict[str, Energy] = {}
@@ -125,8 +123,7 @@ def energies(
         parts = [_readings_inside(readings, window) for window in windows]
         if any(_odd(part) for part in parts):
             warnings.append(
-                f"the energy counter of {name} on {node} was reset, or its source changed: no"
-                " joules are reported"
+                f"the energy counter of {name} on {node} was reset: no joules are reported"
             )
             continue
         pairs = [
@@ -140,9 +137,7 @@ def energies(
         if requests > 0:
             joules = math.fsum(last.joules - first.joules for first, last, _ in pairs)
             seconds = math.fsum(last.at_s - first.at_s for first, last, _ in pairs)
-            by_name[name] = Energy(
-                joules, seconds, requests, pairs[0][0].source, _idle_w(samples, name, first_s)
-            )
+            by_name[name] = Energy(joules, seconds, requests)
     return by_name, warnings
 
 
@@ -152,14 +147,13 @@ class _Reading:
 
     at_s: float
     joules: float
-    source: str
 
 
 def _readings(samples: Iterable[NodeSample], resource: str) -> Iterator[_Reading]:
     for sample in samples:
         joules = sample.value(resource, ENERGY_J)
         if joules is not None:
-            yield _Reading(sample.at_s, joules, sample.sources.get(resource, ""))
+            yield _Reading(sample.at_s, joules)
 
 
 def _readings_inside(readings: Iterable[_Reading], window: MeasuredWindow) -> list[_Reading]:
@@ -174,25 +168,7 @@ def _devices_with_counter(samples: Iterable[NodeSample]) -> set[str]:
 
 def _odd(readings: Sequence[_Reading]) -> bool:
     """Whether the difference of the first and the last reading is not the energy used."""
-    return any(
-        after.joules < before.joules or after.source != before.source
-        for before, after in itertools.pairwise(readings)
-    )
-
-
-def _idle_w(samples: Sequence[NodeSample], device: str, first_s: float) -> float | None:
-    """The power of a device before the first request, in W; None where unknown.
-
-    By its energy counter, else by its reading of power.
-    """
-    resource = f"{DEVICE}:{device}"
-    before = [sample for sample in samples if sample.at_s <= first_s]
-    readings = list(_readings(before, resource))
-    if len(readings) > 1 and readings[-1].at_s > readings[0].at_s and not _odd(readings):
-        return (readings[-1].joules - readings[0].joules) / (readings[-1].at_s - readings[0].at_s)
-    read = [sample.value(resource, "power") for sample in before]
-    power = [watts for watts in read if watts is not None]
-    return statistics.fmean(power) if power else None
+    return any(after.joules < before.joules for before, after in itertools.pairwise(readings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +185,6 @@ class NodeUse(NodeFigures, Written):
     energy: Annotated[Mapping[str, Energy], "by the device's name"] = field(default_factory=dict)
     requests_cpu: Annotated[float | None, "cores that the requests themselves used"] = None
     devices: Annotated[frozenset[str], INNER, "those that requests ran on."] = frozenset()
-    sources: Annotated[Mapping[str, str], "where the figures of a device were read"] = field(
-        default_factory=dict
-    )
 
     @property
     def cores_busy(self) -> Annotated[float | None, "cores that run programs or the kernel"]:
@@ -242,7 +215,6 @@ class StepResources(Written):
     workers: Positive
     per_device: Annotated[Count, "workers on each device, in a run that compares that; else 0"]
     nodes: tuple[NodeUse, ...]
-    work: Annotated[Figures, INNER, "means of each request: frames, samples, bytes."]
 
     def total(self, resource: str, figure: str) -> float | None:
         """The sum of a figure over all nodes; None where one of them lacks it."""
@@ -330,29 +302,12 @@ class StepResources(Written):
             parts += [node.energy[name].per_request_j for name in wanted]
         return math.fsum(parts) if parts else None
 
-    @property
-    def joules_per_unit(
-        self,
-    ) -> Annotated[dict[str, float], "by unit of work: joules per frame, sample or byte"]:
-        """Joules a unit of work, by the name of the figure: a frame, a sample, a byte."""
-        joules = self.joules_per_request
-        if joules is None:
-            return {}
-        return {name: joules / amount for name, amount in self.work.items() if amount > 0}
-
-    @property
-    def energy_sources(self) -> str:
-        """Where the energy was read; "" where none was."""
-        energies = itertools.chain.from_iterable(node.energy.values() for node in self.nodes)
-        return ", ".join(dict.fromkeys(energy.source for energy in energies if energy.source))
-
 
 def resources(
     steps: Sequence[Step], records: Rows, samples: Sequence[NodeSample]
 ) -> tuple[list[StepResources], list[str]]:
     """The resources of every step that has samples, and warnings about unusable counters."""
     by_node = samples_by_node(samples)
-    first_s = began(records)
     used: list[StepResources] = []
     warnings: list[str] = []
     for step in steps:
@@ -360,12 +315,12 @@ def resources(
         rows = itertools.chain.from_iterable(window.rows for window in windows)
         nodes = []
         for name in sorted({record.reply.node for record in rows} & by_node.keys()):
-            node, lines = _node_use(name, by_node[name], windows, first_s)
+            node, lines = _node_use(name, by_node[name], windows)
             if node.samples:
                 nodes.append(node)
             warnings += [f"{plural(step.workers, 'worker')}: {line}" for line in lines]
         if nodes:
-            used.append(StepResources(step.workers, step.per_device, tuple(nodes), _work(step)))
+            used.append(StepResources(step.workers, step.per_device, tuple(nodes)))
     return used, warnings
 
 
@@ -383,29 +338,12 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) if known and len(known) == len(values) else None
 
 
-def began(records: Rows) -> float:
-    """When the first request of a run started, on Redis's clock; 0 where none did."""
-    times = [
-        record.reply.started_s
-        for record in itertools.chain.from_iterable(records.values())
-        if record.reply.started_s
-    ]
-    return min(times, default=0.0)
-
-
-def _work(step: Step) -> dict[str, float]:
-    """The mean work of a request, by the name of the figure."""
-    rate = step.throughput.per_s
-    return {name: work.per_s / rate for name, work in step.work.items() if rate > 0}
-
-
 def _node_use(
-    name: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow], first_s: float
+    name: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
 ) -> tuple[NodeUse, list[str]]:
     """One node in a step, and warnings. samples: of that node, in the order of time."""
     inside = _inside_windows(samples, windows)
-    energy, warnings = energies(name, samples, windows, first_s)
-    sources = itertools.chain.from_iterable(sample.sources.items() for sample, _ in inside)
+    energy, warnings = energies(name, samples, windows)
     records = itertools.chain.from_iterable(window.rows for window in windows)
     devices = {record.reply.device for record in records if record.reply.node == name}
     use = NodeUse(
@@ -415,7 +353,6 @@ def _node_use(
         energy=energy,
         requests_cpu=_requests_cpu(name, windows),
         devices=frozenset(filter(None, devices)),
-        sources=dict(sources),
     )
     return use, warnings
 

@@ -3,8 +3,7 @@
 How evenly the throughput of a step is shared out between workers, nodes or devices.
 
 Amounts are completions or rates of groups that had the same chance: count in one window, and pass a
-group that did nothing as 0, since one that is absent would not count. Jain's index (Jain, Chiu,
-Hawe 1984) is (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has everything.
+group that did nothing as 0, since one that is absent would not count.
 """
 
 from __future__ import annotations
@@ -15,16 +14,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from operator import itemgetter
 from typing import Annotated
 
 from scaletest.analysis.doubling import (
-    STEADY,
     MachineTrend,
     Ratio,
     StepPart,
     doubling,
     judged,
+    pairs_of,
     ratio,
     run_course,
     together,
@@ -84,7 +82,6 @@ class Fairness(Written):
 
     shares: Annotated[tuple[GroupShare, ...], called("groups"), "most first"]
     ratio: Annotated[Unbounded, "largest over smallest"]
-    jain: Annotated[float, "Jain's index, 1 when all are equal"]
 
 
 def fairness(amounts: Mapping[str, float]) -> Fairness | None:
@@ -95,17 +92,13 @@ def fairness(amounts: Mapping[str, float]) -> Fairness | None:
     ordered = sorted(amounts.items(), key=lambda group: (-group[1], group[0]))
     most, least = ordered[0][1], ordered[-1][1]
     shares = tuple(GroupShare(name, amount, amount / total) for name, amount in ordered)
-    return Fairness(
-        shares=shares,
-        ratio=most / least if least > 0 else math.inf,
-        jain=1 / (len(shares) * sum(group.share**2 for group in shares)),
-    )
+    return Fairness(shares, most / least if least > 0 else math.inf)
 
 
 # (workers, repeat) -> records
 Rows = Mapping[tuple[int, int], Sequence[Record]]
 GROUPS = ("worker", "pod", "node", "device")
-# From this many repeats on, the interval is the one between them.
+# From this many pairs of ways on, the interval is the one between them.
 REPEATS_FOR_INTERVAL = 3
 # What the interval of a step covers.
 BETWEEN_REPEATS, WITHIN_RUN = "between repeats", "within the run"
@@ -179,7 +172,7 @@ class Step(Written):
     between: Annotated[
         bool,
         INNER,
-        "whether the interval is the one between repeats; else it is the one within them.",
+        "whether the interval is the one between pairs of ways; else it is the one within them.",
     ]
     samples: Annotated[
         tuple[MeasuredStep, ...], called("repeats"), "one for every measurement of the step"
@@ -209,11 +202,6 @@ class Step(Written):
     devices: Annotated[Mapping[str, Count], "the same by device, as in 'renderD128 of node-a'"] = (
         field(default_factory=dict)
     )
-    mirrored: Annotated[
-        bool,
-        INNER,
-        "whether it is measured up and down, so that a sound pair of measurements is enough.",
-    ] = False
 
     @property
     def interval(
@@ -245,7 +233,7 @@ class Step(Written):
     @property
     def judged_parts(self) -> Sequence[StepPart]:
         """The measurements that its throughput uses."""
-        return judged(self.parts) if self.mirrored else self.parts
+        return judged(self.parts)
 
     @property
     def tail(self) -> Tail:
@@ -264,10 +252,7 @@ class Step(Written):
 
     @property
     def sound(self) -> bool:
-        """Whether every repeat may be judged.
-
-        Of a mirrored step, every part that its throughput uses.
-        """
+        """Whether every measurement that its throughput uses may be judged."""
         parts = self.judged_parts
         return bool(parts) and self.throughput.enough and all(part.sound for part in parts)
 
@@ -283,11 +268,11 @@ class Step(Written):
 def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) -> list[Step]:
     """One Step for every number of workers that was measured, in the plan's order."""
     samples = _samples(plan, measurements, records)
-    course = course_of(plan, samples)
+    course = course_of(samples)
     if course.per_s:  # a steady change along the whole run is no fault of a step
         samples = _samples(plan, measurements, records, course.per_s)
         # with the parts that may be judged once the change is taken out, as later callers get it
-        course = course_of(plan, samples)
+        course = course_of(samples)
     steps: list[Step] = []
     for own in samples:
         own_records = chain.from_iterable(records.get(each.measurement.key, ()) for each in own)
@@ -295,10 +280,8 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
     return steps
 
 
-def course_of(plan: Plan, samples: Iterable[Sequence[MeasuredStep]]) -> MachineTrend:
-    """How the machine's speed changed along a mirrored run; steady for any other run."""
-    if not plan.mirrored:
-        return STEADY
+def course_of(samples: Iterable[Sequence[MeasuredStep]]) -> MachineTrend:
+    """How the machine's speed changed along a run."""
     return run_course(list(map(_parts, samples)))
 
 
@@ -350,7 +333,7 @@ def measured_step(
     began_s = min(submitted, default=0.0)
     ends = deal_in_turn(ends_of(rows)) if starved else ends_of(rows)
     warm = trimmed(ends, plan.warmup_s, began_s, measurement.warm_at_s, per_s)
-    rate = throughput(warm.ends, measurement.workers, parts=plan.parts)
+    rate = throughput(warm.ends, measurement.workers)
     first, last = span(warm.ends)
     counted = [record for record in rows if record.ok and record.reply.ended_s >= first]
     little = None
@@ -363,7 +346,7 @@ def measured_step(
         rate,
         warmup_s,
         warm.settled,
-        _drift(plan, warm.ends, rate, per_s),
+        _drift(warm.ends, rate, per_s),
         little,
         began_s,
         counted,
@@ -375,13 +358,13 @@ def measured_step(
     )
 
 
-def _drift(plan: Plan, ends: Ends, rate: Throughput, per_s: float) -> Drift:
+def _drift(ends: Ends, rate: Throughput, per_s: float) -> Drift:
     """What happened within one measurement."""
     if not rate.enough:
         return Drift()
     # a slow request is a dip, and no lasting change
     within = replace(drift(usual(ends), per_s), dips=drift(ends, per_s).dips)
-    return beyond_noise(within, rate.relative) if plan.mirrored else within
+    return beyond_noise(within, rate.relative)
 
 
 def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:
@@ -402,14 +385,15 @@ def _step(
 ) -> Step:
     """One step from all its measurements and records. before: the steps with fewer workers."""
     workers = samples[0].measurement.workers
-    rate = _throughput(plan, samples)
+    parts = _parts(samples)
+    rate = _joined(plan, parts)
     succeeded = [record for record in records if record.ok]
     return Step(
         workers=workers,
         throughput=rate,
-        between=not plan.mirrored and len(samples) >= REPEATS_FOR_INTERVAL,
+        between=_between(plan, parts),
         samples=samples,
-        ratio=_ratio(plan, before, _parts(samples), rate, course),
+        ratio=_ratio(plan, before, parts, rate, course),
         efficiency=_efficiency(workers, rate, before),
         failures=sum(failed(record) for record in records),
         wait=summary(record.reply.wait_s for record in succeeded),
@@ -426,15 +410,7 @@ def _step(
             for record in succeeded
             if record.reply.device
         ),
-        mirrored=plan.mirrored,
     )
-
-
-def _throughput(plan: Plan, samples: Sequence[MeasuredStep]) -> Throughput:
-    """The throughput of all measurements of a step together."""
-    if plan.mirrored:
-        return together(judged(_parts(samples)))
-    return joined([sample.throughput for sample in samples])
 
 
 def _efficiency(workers: int, rate: Throughput, before: Sequence[Step]) -> float | None:
@@ -447,26 +423,18 @@ def _efficiency(workers: int, rate: Throughput, before: Sequence[Step]) -> float
 
 def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
     """The figures of all measurements of a step, joined as its throughput is, so they agree."""
-    if plan.mirrored:
-        counted = {part.repeat for part in judged(_parts(samples))}
-        samples = [sample for sample in samples if sample.measurement.repeat in counted]
+    used = {part.repeat for part in judged(_parts(samples))}
+    samples = [sample for sample in samples if sample.measurement.repeat in used]
     reported: list[Work] = [work(sample.throughput, sample.counted) for sample in samples]
-    shared = set(reported[0]).intersection(*reported)
-    return {
-        name: _joined_work(plan, samples, list(map(itemgetter(name), reported)))
-        for name in reported[0]
-        if name in shared
-    }
-
-
-def _joined_work(
-    plan: Plan, samples: Sequence[MeasuredStep], rates: Sequence[Throughput]
-) -> Throughput:
-    """One figure of all measurements together. rates: the figure of each."""
-    if not plan.mirrored:
-        return joined(rates)
-    pairs = zip(samples, rates, strict=True)
-    return together([replace(sample.part, throughput=rate) for sample, rate in pairs])
+    joined_work = {}
+    for name in reported[0]:
+        if all(name in figures for figures in reported):
+            parts = [
+                replace(sample.part, throughput=figures[name])
+                for sample, figures in zip(samples, reported, strict=True)
+            ]
+            joined_work[name] = _joined(plan, parts)
+    return joined_work
 
 
 def _ratio(
@@ -476,14 +444,14 @@ def _ratio(
     rate: Throughput,
     course: MachineTrend,
 ) -> Ratio | None:
-    """The ratio over the step before: by both ways of a mirrored run, else by all throughputs.
+    """The ratio over the step before: by both ways, or by the pairs of ways where there are many.
 
     None for the first step, and in a run that compares numbers of workers per device.
     """
     if not before or plan.compares:
         return None
     base = before[-1]
-    if plan.mirrored:
+    if not (base.between and _between(plan, parts)):
         return doubling(base.parts, parts, plan, course=course)
     doublings = len(plan.steps) - 1
     return ratio(
@@ -491,20 +459,25 @@ def _ratio(
     )
 
 
-def joined(rates: Sequence[Throughput]) -> Throughput:
-    """The mean of repeats. From three on with the interval between them.
+def _between(plan: Plan, parts: Sequence[StepPart]) -> bool:
+    """Whether the interval of a step is the one between its pairs of ways."""
+    return plan.repeats > 1 and len(pairs_of(judged(parts))) >= REPEATS_FOR_INTERVAL
 
-    The run is the unit then (Kalibera and Jones 2013).
+
+def _joined(plan: Plan, parts: Sequence[StepPart]) -> Throughput:
+    """The throughput of a step from the parts that may be judged.
+
+    Of enough planned pairs of ways, their mean with the interval between them: the pair is the unit
+    then (Kalibera and Jones 2013).
     """
+    if not _between(plan, parts):
+        return together(judged(parts))
+    rates = [together(pair) for pair in pairs_of(judged(parts))]
     count = len(rates)
     mean = statistics.fmean(rate.per_s for rate in rates)
-    completions = sum(rate.completions for rate in rates)
-    enough = all(rate.enough for rate in rates)
-    if count < REPEATS_FOR_INTERVAL:
-        half = math.hypot(*(rate.half_width for rate in rates)) / count
-        return Throughput(mean, half, completions, sum(rate.freedom for rate in rates), enough)
     half = t95(count - 1) * statistics.stdev(rate.per_s for rate in rates) / math.sqrt(count)
-    return Throughput(mean, half, completions, count - 1, enough)
+    completions = sum(rate.completions for rate in rates)
+    return Throughput(mean, half, completions, count - 1, all(rate.enough for rate in rates))
 
 
 def failed(record: Record) -> bool:
@@ -530,8 +503,8 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
 def _fairness(records: Sequence[Record]) -> dict[str, Fairness]:
     """Shares of workers, and of pods, nodes and devices per worker there.
 
-    So three workers on two devices are fair. Repeats have workers of their own, so workers and pods
-    count in the first repeat only; nodes and devices count in all.
+    So three workers on two devices are fair. Each way starts and ends workers, so workers and pods
+    count in the first one only; nodes and devices count in all.
     """
     by_group = {group: _shares(group, records) for group in GROUPS}
     return {group: shares for group, shares in by_group.items() if shares}

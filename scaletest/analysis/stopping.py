@@ -12,12 +12,12 @@ warm-up fills 40 % of the step.
 Thresholds require requests and precision of a step: without that a step that is decided after
 twenty requests would leave every percentile threshold undecided.
 
-A step of a mirrored run is measured in two parts, on the way up and on the way down. The first ends
+A step is measured in two parts, on the way up and on the way down. The first ends
 when twice as much of the same would suffice; the second is as long as the first. The requests in
 flight when a part ends still finish and count, so a part of steady requests ends when these will
 make it precise.
 
-The order of the measurements of a mirrored run: up and down, and again for undecided doublings.
+The order of the measurements: up and down, and again for undecided doublings.
 
 Every pair of ways is symmetric: the same steps, equally long, in the opposite order. A further pair
 is as long as all before it together, so that few are needed, and has only the steps of the
@@ -28,8 +28,8 @@ Forecast of a run: how long its steps take, and how narrow their intervals will 
 A step whose run times have the coefficient of variation c needs n = (1.96 c / precision)^2 cycles
 of all its workers, never less than 8 completions in all and 3 a worker, never less than the
 shortest nor more than the longest step. This is an upper bound: a step also ends when its doubling
-is decided. Every step of a mirrored run has two parts, each with half of that; where these decide
-nothing further parts follow, up to the longest time of the run.
+is decided. Every step has two parts, each with half of that; where these decide nothing further
+parts follow, up to the longest time of the run.
 """
 
 from __future__ import annotations
@@ -49,9 +49,18 @@ from scaletest.analysis.doubling import (
     run_course,
     together,
 )
-from scaletest.analysis.drift import BATCHES, TREND_EFFECT, Warmup, agreed, cut, rising
+from scaletest.analysis.drift import (
+    BATCHES,
+    LEFT_PER_WORKER,
+    TREND_EFFECT,
+    Warmup,
+    agreed,
+    cut,
+    rising,
+)
 from scaletest.analysis.estimate import samples_needed, spread_bound, t95
 from scaletest.analysis.throughput import (
+    MIN_COMPLETIONS,
     MIN_COMPLETIONS_PER_WORKER,
     Ends,
     Tail,
@@ -60,8 +69,6 @@ from scaletest.analysis.throughput import (
     completed,
     cycles,
     least_each,
-    least_per_worker,
-    least_total,
     relative_spread,
     tail,
     throughput,
@@ -71,6 +78,9 @@ from scaletest.model import Measurement, Plan, VerdictKind
 from scaletest.model.declared import Written
 from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
 
+# The way up and the way down, and the factor of both together on the width of an interval.
+PARTS = 2
+NARROWER = 1.0 / math.sqrt(PARTS)
 # Shorter steps would be at the mercy of one scheduling delay, however many requests they hold.
 SHORTEST_STEP_S = 2.0
 LOOK_GROWTH = 1.2
@@ -118,7 +128,7 @@ def requirements_of(plan: Plan, workers: int) -> StepRequirements:
     thresholds = [parse_of_steps(text, plan.steps) for text in plan.thresholds]
     concerning = [each for each in thresholds if _concerns(each, plan, workers)]
     return StepRequirements(
-        requests=max((_requests(each, plan, workers) for each in concerning), default=0),
+        requests=max((_requests(each, workers) for each in concerning), default=0),
         precise=any(each.measure in RATES for each in concerning),
     )
 
@@ -132,14 +142,14 @@ def _concerns(threshold: Threshold, plan: Plan, workers: int) -> bool:
     return threshold.measure == "efficiency" and workers == plan.steps[0]
 
 
-def _requests(threshold: Threshold, plan: Plan, workers: int) -> int:
+def _requests(threshold: Threshold, workers: int) -> int:
     """A percentile's interval needs twice the requests of its value; drift two of each worker in
     every batch.
 
     Whether a step drifted is asked of each of its parts.
     """
     if threshold.measure == "drift":
-        return 2 * BATCHES * workers * plan.parts
+        return 2 * BATCHES * workers * PARTS
     quantile = PERCENTILES.get(threshold.measure.partition(".")[2])
     if quantile:
         return 2 * samples_needed(quantile)
@@ -191,8 +201,7 @@ class Stopping:
     def longest_s(self) -> float:
         """Seconds after which it ends.
 
-        A part of a mirrored step that warms up gets that time back, up to the longest time of the
-        step.
+        A part that warms up gets that time back, up to the longest time of the step.
         """
         plan = self.plan
         if plan.step_s:
@@ -200,16 +209,6 @@ class Stopping:
         if self.length_s:
             return 2.0 * self.length_s
         return min(plan.longest_s, plan.longest_part_s + self._warm_s)
-
-    @property
-    def _narrower(self) -> float:
-        """The factor on the width of an interval from the parts that are still to be measured."""
-        return 1.0 / math.sqrt(self.plan.parts)
-
-    @property
-    def _least(self) -> tuple[int, int]:
-        """The completions that suffice for this measurement: of all workers, and of each."""
-        return least_total(self.plan.parts), least_per_worker(self.plan.parts)
 
     def look(
         self, completions: int, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]
@@ -226,10 +225,9 @@ class Stopping:
         if self.length_s:
             return self._mirrored(elapsed_s, ends)
         warmup_s = plan.warmup_s or 0.0
-        shortest_s = SHORTEST_STEP_S / plan.parts + warmup_s
-        if elapsed_s < warmup_s or (plan.parts == 1 and elapsed_s < shortest_s):
+        if elapsed_s < warmup_s:
             return None
-        return self._check(completions, elapsed_s, shortest_s, ends())
+        return self._check(completions, elapsed_s, SHORTEST_STEP_S / PARTS + warmup_s, ends())
 
     def _check(
         self, completions: int, elapsed_s: float, shortest_s: float, measured: tuple[Ends, float]
@@ -238,7 +236,7 @@ class Stopping:
         plan = self.plan
         completed_by, began_s = measured
         warm = trimmed(completed_by, plan.warmup_s, began_s)
-        if plan.parts > 1 and plan.warmup_s is None and not self._began_steadily(warm, began_s):
+        if plan.warmup_s is None and not self._began_steadily(warm, began_s):
             return None
         stop = self._foreseen(warm, elapsed_s, shortest_s)
         if not stop and elapsed_s >= shortest_s:
@@ -251,7 +249,7 @@ class Stopping:
     def _warms_up(self, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> bool:
         """Whether a part goes on beyond its time, since a warm-up took a share or still lasts."""
         plan = self.plan
-        if plan.parts == 1 or plan.step_s or self.length_s or plan.warmup_s is not None:
+        if plan.step_s or self.length_s or plan.warmup_s is not None:
             return False
         completed_by, began_s = ends()
         warm = trimmed(completed_by, None, began_s)
@@ -265,9 +263,7 @@ class Stopping:
         """Stop after the mirror image's length, but not before requests in flight are enough."""
         if elapsed_s < self.length_s:
             return None
-        total, each = self._least
-        enough = completed(ends()[0], self.workers, total - self.workers, each - 1)
-        return Stop.MIRRORED if enough else None
+        return Stop.MIRRORED if self._suffices_with_those_in_flight(ends()[0]) else None
 
     def _began_steadily(self, warm: Warmup, began_s: float) -> bool:
         """Whether first requests took as long as later ones, or there is enough to show a warm-up.
@@ -276,7 +272,7 @@ class Stopping:
         next, or than those of the step before, as long as throughput follows.
         """
         fewest = min(map(len, warm.ends.values()), default=0)
-        if warm.share or fewest >= MIN_COMPLETIONS_PER_WORKER:
+        if warm.share or fewest >= LEFT_PER_WORKER:
             return True
         first = [times[0] - began_s for times in warm.ends.values() if times]
         later = list(itertools.chain.from_iterable(map(cycles, warm.ends.values())))
@@ -288,30 +284,33 @@ class Stopping:
 
     def _foreseen(self, warm: Warmup, elapsed_s: float, shortest_s: float) -> Stop | None:
         """Stop when the requests in flight will make it precise, if they scatter as before."""
-        parts = self.plan.parts
-        if parts == 1 or warm.share or not self._about_to_suffice(warm.ends):
+        # with enough already the scatter is known well enough to be checked itself
+        if warm.share or completed(
+            warm.ends, self.workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER
+        ):
+            return None
+        if not self._suffices_with_those_in_flight(warm.ends):
             return None
         counts = [len(times) for times in warm.ends.values()]
         count = sum(counts)
         required = requirements_of(self.plan, self.workers)
         ended_s = elapsed_s + (elapsed_s - (self.plan.warmup_s or 0.0)) / min(counts)
-        if parts * (count + self.workers) < required.requests or ended_s < shortest_s:
+        if PARTS * (count + self.workers) < required.requests or ended_s < shortest_s:
             return None
         spread = self._largest_spread(warm.ends)
         if spread is None or count < 2:
             return None
         relative = t95(count - 1) * spread / math.sqrt(count)
-        return Stop.PRECISE if relative * self._narrower <= self.plan.precision else None
+        return Stop.PRECISE if relative * NARROWER <= self.plan.precision else None
 
-    def _about_to_suffice(self, ends: Ends) -> bool:
-        """Whether completions suffice only with the requests in flight.
-
-        With enough already the scatter is known well enough to be checked itself.
-        """
-        total, each = self._least
-        if completed(ends, self.workers, total, each):
-            return False
-        return completed(ends, self.workers, total - self.workers, each - 1)
+    def _suffices_with_those_in_flight(self, ends: Ends) -> bool:
+        """Whether completions suffice once the requests in flight have ended."""
+        return completed(
+            ends,
+            self.workers,
+            MIN_COMPLETIONS - self.workers,
+            MIN_COMPLETIONS_PER_WORKER - 1,
+        )
 
     def _largest_spread(self, ends: Ends) -> float | None:
         """The largest relative scatter of cycles, so far and of the base; None for neither.
@@ -328,15 +327,14 @@ class Stopping:
         return max(known, default=None)
 
     def _judge(self, warm: Warmup) -> Stop | None:
-        parts = self.plan.parts
-        rate = throughput(warm.ends, self.workers, parts=parts, cautious=True)
+        rate = throughput(warm.ends, self.workers, cautious=True)
         self.rate = rate if rate.enough else None
         required = requirements_of(self.plan, self.workers)
-        if not rate.enough or parts * rate.completions < required.requests:
+        if not rate.enough or PARTS * rate.completions < required.requests:
             return None
         if not warm.settled or warm.share > MOST_WARMUP or rising(usual(warm.ends)):
             return None
-        relative = self._narrower * rate.relative
+        relative = NARROWER * rate.relative
         if relative <= self.plan.precision:
             return Stop.PRECISE
         early = not required.precise and relative <= ROUGH
@@ -346,12 +344,12 @@ class Stopping:
         if self.before is None or not self.before.throughput.enough:
             return False
         own = StepPart(self.workers, self.before.repeat, 1.0, 0.0, rate, slow)
-        narrower = math.sqrt(self._narrower)  # the part to come may well say something less clear
+        narrower = math.sqrt(NARROWER)  # the part to come may well say something less clear
         ratio = doubling([self.before], [own], self.plan, wider=WIDER, narrower=narrower)
         if ratio is None or ratio.kind is VerdictKind.INVALID:
             return False
         margin = abs(math.log(ratio.value / ratio.wanted))
-        return self.last or self._narrower * rate.relative <= BASE_SHARE * margin
+        return self.last or NARROWER * rate.relative <= BASE_SHARE * margin
 
 
 # A further pair is not begun when only this part of its time is left.
@@ -381,10 +379,13 @@ def way(repeat: int) -> str:
     return f"{direction}, pair {repeat // 2 + 1}" if repeat > 1 else direction
 
 
-def first_pair(plan: Plan) -> list[Turn]:
-    """Every step up, then every step down, as long as on the way up."""
-    up = [Turn(workers, 0) for workers in plan.steps]
-    return up + [Turn(turn.workers, 1) for turn in reversed(up)]
+def planned_pairs(plan: Plan) -> list[Turn]:
+    """Every step up, then every step down, as long as on the way up; as often as planned."""
+    turns = []
+    for pair in range(plan.repeats):
+        turns += [Turn(workers, 2 * pair) for workers in plan.steps]
+        turns += [Turn(workers, 2 * pair + 1) for workers in reversed(plan.steps)]
+    return turns
 
 
 def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
@@ -393,7 +394,7 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     Other steps may use the time that a step has left, so that the run is never longer than all
     steps may be.
     """
-    if plan.step_s or plan.compares:
+    if plan.step_s or plan.compares or plan.repeats > 1:
         return []
     course = run_course(steps)
     if _fails(plan, steps, course):
@@ -401,7 +402,7 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     spent = {parts[0].workers: _seconds(parts) for parts in steps}
     lengths = _lengths(plan, steps, course, spent)
     left = plan.longest_s * len(steps) - sum(spent.values())
-    wanted = plan.parts * sum(lengths.values())
+    wanted = PARTS * sum(lengths.values())
     if wanted <= 0 or left < LEAST_PART * wanted:
         return []
     shorter = min(1.0, left / wanted)
@@ -476,9 +477,9 @@ def forecast(plan: Plan, spread: float) -> ValidationForecast:
     total, widths = 0.0, []
     for workers in plan.steps:
         part_s = _part_s(plan, workers, spread)
-        cycles = max(1.0, plan.parts * workers * (part_s / max(plan.seconds, 1e-3) - 1))
+        cycles = max(1.0, PARTS * workers * (part_s / max(plan.seconds, 1e-3) - 1))
         widths.append(1.96 * spread / math.sqrt(cycles))
-        total += plan.parts * part_s
+        total += PARTS * part_s
     return ValidationForecast(spread, total * plan.repeats + _without_load_s(plan), tuple(widths))
 
 
@@ -489,7 +490,7 @@ def at_most_s(plan: Plan) -> float:
 
 def _without_load_s(plan: Plan) -> float:
     """Seconds until workers serve, and until the last requests of each part have ended."""
-    ending_s = plan.parts * len(plan.steps) * plan.seconds
+    ending_s = PARTS * len(plan.steps) * plan.seconds
     return plan.repeats * (ending_s + START_S * max(plan.steps))
 
 
@@ -504,8 +505,9 @@ def left_s(plan: Plan, turns: Sequence[Turn], measurements: Sequence[Measurement
 
 def longest_s(plan: Plan) -> float:
     """Seconds under load that a run takes at most, unless parts warm up longer than planned."""
-    warmed_again_s = (plan.parts - 1) * (plan.warmup_s or 0.0)
-    step_s = plan.parts * plan.fixed_part_s if plan.step_s else plan.longest_s + warmed_again_s
+    step_s = plan.longest_s + (plan.warmup_s or 0.0)
+    if plan.step_s:
+        step_s = PARTS * plan.fixed_part_s
     return step_s * len(plan.steps) * plan.repeats
 
 
@@ -513,6 +515,6 @@ def _part_s(plan: Plan, workers: int, spread: float) -> float:
     """Seconds of load of one part of a step; each worker's first request only starts its cycle."""
     if plan.step_s:
         return plan.fixed_part_s
-    needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers / plan.parts) + 1
-    seconds = (plan.warmup_s or 0.0) + max(least_each(workers, plan.parts), needed) * plan.seconds
-    return min(plan.longest_part_s, max(SHORTEST_STEP_S / plan.parts, seconds))
+    needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers / PARTS) + 1
+    seconds = (plan.warmup_s or 0.0) + max(least_each(workers), needed) * plan.seconds
+    return min(plan.longest_part_s, max(SHORTEST_STEP_S / PARTS, seconds))

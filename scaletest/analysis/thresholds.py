@@ -209,7 +209,7 @@ def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measur
         if not used.sound:
             return Measured(None, f"{at}: not steady, or too few requests to tell")
         # a change of the machine cancels in a ratio only with the way down
-        if used.mirrored and len(used.samples) < 2 and measure != "throughput":
+        if len(used.samples) < 2 and measure != "throughput":
             return Measured(None, f"{at}: the way down was not measured", "run it to the end")
     if measure == "throughput":
         return Measured(step.throughput.estimate)

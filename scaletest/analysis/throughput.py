@@ -130,8 +130,9 @@ def _at(times: Sequence[float], instant: float) -> float:
     return index - 1 + (instant - before) / (behind - before)
 
 
-MIN_COMPLETIONS = 8
-MIN_COMPLETIONS_PER_WORKER = 3
+# Of one way through a step; of every worker two, since the first starts a cycle.
+MIN_COMPLETIONS = 4
+MIN_COMPLETIONS_PER_WORKER = 2
 # Above, the autocorrelation of one worker's cycles is known well enough.
 FEW_CYCLES = 20
 MOST_BATCHES = 100
@@ -182,16 +183,17 @@ class _Estimate:
         return t95(max(1, int(self.freedom))) * self.error
 
 
-def throughput(ends: Ends, workers: int, *, parts: int = 1, cautious: bool = False) -> Throughput:
-    """The throughput of one step from the completions of its workers, the warm-up already cut off.
+def throughput(ends: Ends, workers: int, *, cautious: bool = False) -> Throughput:
+    """The throughput of one way through a step from the completions of its workers, without the
+    warm-up.
 
-    ends: by worker, in s. parts: in how many parts the step is measured, of which this is one.
-    cautious: take the correlation two standard errors higher than estimated, for checks while
-    measuring.
+    ends: by worker, in s. cautious: take the correlation two standard errors higher than estimated,
+    for checks while measuring.
     """
     counts = [len(times) for times in ends.values()]
     first, last = span(ends)
-    if not completed(ends, workers, least_total(parts), least_per_worker(parts)) or last <= first:
+    enough = completed(ends, workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER)
+    if not enough or last <= first:
         return Throughput(_rough(ends), math.inf, sum(counts), 0, False)
     rate = sum(progress(ends, (first, last))) / (last - first)
     estimate = _of_workers(ends, first, last, cautious)
@@ -209,21 +211,9 @@ def completed(ends: Ends, workers: int, total: int, per_worker: int) -> bool:
     return len(counts) >= workers and min(counts, default=0) >= per_worker and sum(counts) >= total
 
 
-def least_total(parts: int = 1) -> int:
-    """The completions of all workers that suffice for one of `parts` parts: `Throughput.enough`."""
-    return math.ceil(MIN_COMPLETIONS / parts)
-
-
-def least_per_worker(parts: int = 1) -> int:
-    """How many completions of every worker are enough for one of `parts` parts; two, since the
-    first starts a cycle.
-    """
-    return max(2, math.ceil(MIN_COMPLETIONS_PER_WORKER / parts))
-
-
-def least_each(workers: int, parts: int = 1) -> int:
+def least_each(workers: int) -> int:
     """How many completions of each of `workers` workers are enough, where all complete as many."""
-    return max(least_per_worker(parts), math.ceil(least_total(parts) / workers))
+    return max(MIN_COMPLETIONS_PER_WORKER, math.ceil(MIN_COMPLETIONS / workers))
 
 
 def cycles(times: Sequence[float]) -> list[float]:

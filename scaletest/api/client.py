@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple, overload
 
 from scaletest import broker
 from scaletest.api.words import as_text, python_names
-from scaletest.broker.connection import explained
+from scaletest.broker.connection import LONGEST_DELAY_S, explained, longer
 from scaletest.broker.jobs import wait_for
 from scaletest.model import Reply, Request, checks
 from scaletest.model.checks import cut
@@ -41,8 +41,6 @@ logger = logging.getLogger("scaletest.client")
 REDIS_URL = "redis://127.0.0.1:6379/0"
 # For one read; also the time until a request that Redis lost is noticed.
 READ_TIMEOUT_S = 2.0
-# After a full queue `map` waits, longer each time; the reader waits as long after an error.
-FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.05, 2.0
 
 # What a workload takes; numbers and paths are passed as their text.
 Argument = str | int | float | os.PathLike[str]
@@ -332,7 +330,8 @@ class Client:
                 flying.update(request.id for request in batch)
                 refused = batch[self._submit(batch, answers.put) :]
                 flying.difference_update(request.id for request in refused)
-                backoff_s = _longer(backoff_s) if refused else 0.0
+                # after a full queue it waits, longer each time
+                backoff_s = longer(backoff_s) if refused else 0.0
                 if not flying and not refused:
                     return
                 self._refuse_callback()
@@ -413,7 +412,7 @@ class Client:
                 stumbled = True
                 if not self._closing.is_set():
                     self._fail(error)
-                    self._closing.wait(LONGEST_BACKOFF_S)
+                    self._closing.wait(LONGEST_DELAY_S)
 
     def _recover(self, *, force: bool) -> None:
         """Submit again what Redis forgot."""
@@ -489,10 +488,6 @@ def _arguments(item: Item) -> Sequence[Argument]:
             hint="give a text, a number, a path, or a list of these",
         )
     return item
-
-
-def _longer(backoff_s: float) -> float:
-    return min(LONGEST_BACKOFF_S, max(FIRST_BACKOFF_S, 2 * backoff_s))
 
 
 def _arrived(answers: SimpleQueue[Answer], timeout_s: float | None) -> list[Reply]:

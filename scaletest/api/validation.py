@@ -54,9 +54,7 @@ class ValidationOptions(TypedDict, total=False):
     device_policy: Literal["first", "balanced", "packed"]
     time_limit: Duration
     tolerate_failures: int
-    order: Literal["mirrored", "ascending"]
     repeats: int
-    seed: int
     thresholds: Sequence[str]
     background: Sequence[Mapping[str, Any]]
 
@@ -78,8 +76,7 @@ class Plan:
     device_policy: which device a worker gets: first, balanced or packed.
     time_limit: after which a request is stopped; 0: never.
     tolerate_failures: failed requests that do not fail the run.
-    order: mirrored measures the way up and the way down, ascending the way up.
-    repeats: how often every step is measured, in shuffled order; seed: of that order.
+    repeats: how often every step is measured on the way up and on the way down.
     thresholds: further conditions of a PASS, as in "efficiency(8)>=0.8".
     background: load on other queues meanwhile, a mapping for each.
 
@@ -134,7 +131,6 @@ def validate(
     ready_timeout: Duration = 120.0,
     pause_autoscalers: bool = False,
     no_causes: bool = False,
-    device_metrics_url: str = "",
     run_dir: str | os.PathLike[str] = "",
     name: str = "",
     tags: Sequence[str] = (),
@@ -154,7 +150,6 @@ def validate(
     ready_timeout: for how long to wait until the Deployment's pods are ready, a duration.
     pause_autoscalers: keep autoscalers of the Deployment from changing it meanwhile.
     no_causes: leave out where requests spend their time.
-    device_metrics_url: of an exporter that tells how busy the devices are.
     run_dir: a new folder for the run; by default it gets its name among all runs.
     name, tags, note: labels by which the run is found again.
     resume: go on with this run, which was interrupted or killed, in place of a new one; named as
@@ -202,7 +197,6 @@ def validate(
         redis_url=redis_url or None,
         deployment=target,
         no_causes=no_causes,
-        device_metrics_url=device_metrics_url,
     )
     labels = Labels(name, (tags,) if isinstance(tags, str) else tuple(tags), note)
 
@@ -349,7 +343,6 @@ def _command_line(place: ValidationPlace, path: Path) -> list[str]:
         "--context": target.context,
         "--client": target.client,
         "--ready-timeout": f"{target.ready_timeout:g}" if target.deployment else "",
-        "--device-metrics-url": place.device_metrics_url,
         "-f": str(path / PLAN),
     }
     flags = {

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean
@@ -18,6 +18,7 @@ from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks, 
 from scaletest.archive.environment import environment
 from scaletest.benchmarks.local_executor import LocalExecutor
 from scaletest.benchmarks.operator_executor import OperatorExecutor
+from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.benchmarks.programs import require, versions
 from scaletest.benchmarks.queue_executor import QueueExecutor
 from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder
@@ -43,31 +44,6 @@ from scaletest.runs.places import default_root, new_path, reference
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import type_of
 from scaletest.runs.stopping import stopping
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkChanges:
-    """What the command line changes about the document. sets: KEY=VALUE each."""
-
-    sets: tuple[str, ...]
-    repetitions: int | None
-    random_order: bool
-    seed: int | None
-    warm_up: int | None
-    stop_on_failure: bool
-    thresholds: tuple[str, ...]
-    paused: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkPlace:
-    """Where benchmarks run: on the workers of a queue, in a namespace of a cluster, or here."""
-
-    queue: str
-    namespace: str
-    redis_url: str
-    scratch: Path | None
-    no_causes: bool
 
 
 def start(

@@ -19,7 +19,7 @@ from scaletest.model import wire
 from scaletest.model.errors import UsageError
 from scaletest.model.texts import as_yaml
 from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, RunFolder, TypedFolder
-from scaletest.runs.run_type import FolderType, course
+from scaletest.runs.run_type import RunType, course
 
 # Of the records that a list reads.
 MOST_CURVE_BYTES = 1024**2
@@ -70,7 +70,7 @@ class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
             return StoredBenchmarks(plan, self.read(ENVIRONMENT), ended, self.read(RESULT))
 
 
-class BenchmarkType(FolderType):
+class BenchmarkType(RunType):
     """What the rest of the product asks about them."""
 
     folder = BenchmarkFolder

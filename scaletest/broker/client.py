@@ -33,6 +33,7 @@ from scaletest.broker.scripts import script
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, WaitTimeout
 from scaletest.model.record import Reply, Request, unreadable
+from scaletest.system.periodic import Periodic
 
 # A read is repeated after BLOCK_S; a server silent for longer than both together is away.
 BLOCK_S = 5.0
@@ -183,12 +184,9 @@ class Client:
         self._reader = Reader(redis, keys.replies(self.name))
         self._server = ""
         self._changed = False
-        self._closing = threading.Event()
         self._beaten_at = time.monotonic()
         self._retrying.run(self._beat)
-        self._heart = threading.Thread(
-            target=self._live, name="scaletest-client-heart", daemon=True
-        )
+        self._heart = Periodic("client-heart", self._beat_again, HEARTBEAT_S)
         self._heart.start()
 
     def __enter__(self) -> Client:
@@ -327,8 +325,7 @@ class Client:
         """Unregister. Requests of this client that still wait are dropped when they are older than
         its time to live.
         """
-        self._closing.set()
-        self._heart.join()
+        self._heart.close()
         self._reader.close()
         if self._leaving.is_set() and self.away:
             return
@@ -422,16 +419,15 @@ class Client:
         self._server = server
         self._beaten_at = time.monotonic()
 
-    def _live(self) -> None:
-        """Beat until closed. A beat that fails is tried again at the next turn: the client's time
-        to live is long.
+    def _beat_again(self) -> None:
+        """Beat. One that fails is tried again at the next turn: the client's time to live is
+        long.
         """
-        while not self._closing.wait(HEARTBEAT_S):
-            try:
-                self._beat()
-            except Exception as error:
-                if not transient(error):
-                    logger.error("client %s: heartbeat failed: %s", self.name, error)
+        try:
+            self._beat()
+        except Exception as error:
+            if not transient(error):
+                logger.error("client %s: heartbeat failed: %s", self.name, error)
 
 
 def _left(lost: Sequence[Request], accepted: Container[str]) -> Lost | None:

@@ -401,6 +401,11 @@ FIRST_DELAY_S = 0.05
 LONGEST_DELAY_S = 2.0
 
 
+def longer(delay_s: float) -> float:
+    """Return the pause before the next try, after a pause of `delay_s`; the first after 0."""
+    return min(LONGEST_DELAY_S, max(FIRST_DELAY_S, 2 * delay_s))
+
+
 class Retrying:
     """Runs calls until Redis answers; ends with the last error when `sleep` returns true."""
 
@@ -431,7 +436,7 @@ class Retrying:
     def after(self, error: Exception, call: Callable[[], T]) -> T:
         """The call's result, where a first try has failed already with the transient `error`."""
         began = self._clock()
-        delay = FIRST_DELAY_S
+        delay = longer(0.0)
         trouble = FULL if is_full(error) else f"Redis is away ({cut(str(error), 200)})"
         logger.warning("%s: %s, trying again", self._who, trouble)
         while True:
@@ -440,7 +445,7 @@ class Retrying:
             # full jitter, as many clients come back at once
             if self._sleep(delay * (0.5 + 0.5 * self._chance())):
                 raise error
-            delay = min(2 * delay, LONGEST_DELAY_S)
+            delay = longer(delay)
             try:
                 result = call()
                 logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)

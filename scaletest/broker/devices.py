@@ -13,12 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, Retrying
 from scaletest.broker.heartbeat import LEASE_INTERVALS
-from scaletest.broker.queues import shown_us
 from scaletest.broker.scripts import script
 from scaletest.model import checks
 
@@ -32,15 +31,6 @@ class Slot(NamedTuple):
 
     device: str
     number: int
-
-
-class Lease(NamedTuple):
-    """A worker's stored lease. left_s: seconds to its deadline, negative when it has expired."""
-
-    device: str
-    number: int
-    worker: str
-    left_s: float
 
 
 class DeviceLeases:
@@ -135,15 +125,3 @@ class DeviceLeases:
                 self._client.zrem(
                     keys.device(self._node, slot.device), f"{slot.number}:{self._owner}"
                 )
-
-
-def device_leases(client: Redis, node: str, devices: Sequence[str]) -> list[Lease]:
-    """Who holds which slot of these devices, by device and slot."""
-    now = shown_us(client)
-    leases = []
-    for device in devices:
-        rows: Any = client.zrange(keys.device(node, device), 0, -1, withscores=True)
-        for member, deadline in rows:
-            slot, worker, _ = member.decode().split(":", 2)
-            leases.append(Lease(device, int(slot), worker, (float(deadline) - now) / 1e6))
-    return sorted(leases)

@@ -66,12 +66,8 @@ def failures(redis: Redis, queue: str) -> list[FailedRequest]:
 
 
 def failure_groups(failed: Sequence[FailedRequest]) -> list[FailureGroup]:
-    """These failures, newest first, in groups with the most frequent first; their bins reach from
-    the oldest to the newest.
-    """
-    times = [failure.at_s for failure in failed] or [0.0]
-    oldest_first = [(failure, failure.at_s) for failure in reversed(failed)]
-    return grouped(oldest_first, min(times), max(times))
+    """These failures, newest first, in groups with the most frequent first."""
+    return grouped((failure, failure.at_s) for failure in reversed(failed))
 
 
 def _failed(fields: Mapping[bytes, bytes] | None) -> FailedRequest | None:

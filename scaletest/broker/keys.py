@@ -36,11 +36,9 @@ scaletest:intervals          zset    heartbeat interval in microseconds, two dig
 scaletest:agents:<id>:<part>         keys of load agents: plan, joined, orders:<n>, done:<n>, stop;
                                      expire after 10 minutes, the plan when nobody renews it
 scaletest:progress           zset    run that is measured -> when it was last told of, in seconds of
-                                     Redis time; at most 100, expires after a minute
-                                     (broker/run_progress.py)
-scaletest:progress:<run>     string  JSON of how far it is, at most 64 KB; expires after 30 seconds
-scaletest:report:<run>       string  JSON of its report so far, at most 512 KB; expires after 30
-                                     seconds
+                                     Redis time (broker/run_progress.py)
+scaletest:progress:<run>     string  JSON of how far it is; expires after 30 seconds, as does the
+                                     set when nobody renews it
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 scaletest:standstill         string  how far the clock of deadlines is behind Redis's, microseconds
                                      (lua/pulse.lua)
@@ -117,9 +115,8 @@ replies = _named(f"{OWN}replies:")
 cancelled = _named(f"{OWN}cancelled:")
 # Target of blocking moves.
 taking = _named(OWN_QUEUE, ":taking")
-# How far a run is, and its report so far.
+# How far a run is.
 progress = _named(f"{RUNS_IN_PROGRESS}:")
-report = _named(f"{OWN}report:")
 # RQ's list of waiting job ids.
 rq_queue = _named(f"{RQ}queue:")
 # RQ's hash of a job.

@@ -50,9 +50,7 @@ def encode(sample: NodeSample) -> bytes:
     row["resources"] = {name: _rounded(figures) for name, figures in row["resources"].items()}
     packed = zlib.compress(wire.dump(row).encode(), 1)
     while len(packed) > MOST_BYTES and row["resources"]:
-        dropped = _least_needed(list(row["resources"]))
-        del row["resources"][dropped]
-        row["sources"].pop(dropped, None)
+        del row["resources"][_least_needed(list(row["resources"]))]
         packed = zlib.compress(wire.dump(row).encode(), 1)
     return packed
 

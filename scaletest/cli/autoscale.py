@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.analysis.autoscale.choice import PlayedRule
 from scaletest.analysis.autoscale.rule import (
@@ -28,28 +29,20 @@ from scaletest.analysis.autoscale.rule import (
 from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLoad, simulate
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedGroup, first, heading
-from scaletest.cli.output import Output, as_text, echo, write
+from scaletest.cli.headings import heading
+from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
 from scaletest.model import checks
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.texts import masked
 from scaletest.render.contents import Pairs
 from scaletest.render.numbers import plural, seconds
-from scaletest.report import formats
 from scaletest.report.autoscaling import Simulation, simulation_report
 from scaletest.runs.folder import RECORDS
 from scaletest.validation.folder import ValidationFolder
 
 # What the progress of a simulation counts.
 RULE = "rule"
-
-
-@click.group("autoscale", cls=HeadedGroup)
-def command() -> None:
-    """Simulate autoscaling rules: HPA and KEDA as they compute, pods that start slowly and drain, a
-    virtual clock.
-    """
 
 
 # The load, the run times, and how pods come and go: PlayOptions.
@@ -73,7 +66,6 @@ workload_options = shared.group(
         metavar="RUN",
         help="Draw the run times of requests from the records of this stored run instead.",
     ),
-    shared.renamed("--run-dir", to="run", instead="--run"),
     click.option(
         "--pattern",
         type=click.Choice(PATTERNS),
@@ -199,72 +191,7 @@ class PlayOptions:
         ]
 
 
-@command.command("simulate")
-@first(
-    "--seconds", "--rate", "--pattern", "--duration", "--max-workers", "--run", "--rule", "--output"
-)
-@workload_options
-@heading("Autoscaling")
-@click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    default=(
-        "original-count",
-        "waiting",
-        "waiting-fast",
-        "demand",
-        "demand-fast",
-        "demand-gentle",
-        "desired",
-        "desired:window=300",
-    ),
-    metavar="NAME[:KEY=VALUE,...]",
-    help=("Play this rule; `scaletest autoscale rules` lists them; the option may be repeated."),
-)
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path),
-    hidden=True,
-    callback=shared.deprecated("--output FILE.html"),
-)
-@heading("Output")
-@shared.output("text", "json", "yaml", "html", "md", "csv", "png")
-@shared.progress
-@shared.grouped
-def simulate_rules(
-    workload: PlayOptions,
-    rules: tuple[str, ...],
-    html: Path | None,
-    output: Output,
-    progress: str,
-) -> None:
-    """Play one workload against several rules, side by side, and name the best of them. HTML has
-    its settings, the reasons and charts over time.
-
-    \b
-    scaletest autoscale simulate --seconds 4m --rate 2/min
-    scaletest autoscale simulate --rule demand:down_window=60,target=2 \\
-      --rule desired:window=300 --output rules.html
-    """
-    played = workload.simulation(list(map(parse, rules)), progress)
-    report = simulation_report(played)
-    if html:
-        write(formats.render(report, "html"), html)
-    stored.deliver(report, output)
-
-
-@command.command("recommend")
-@first(
-    "--seconds",
-    "--rate",
-    "--pattern",
-    "--duration",
-    "--max-workers",
-    "--run",
-    "--wait-target",
-    "--output",
-)
+@cloup.command("autoscale")
 @workload_options
 @heading("Autoscaling")
 @shared.duration(
@@ -272,32 +199,62 @@ def simulate_rules(
     default="30s",
     help="Look for a rule by which 95 % of the requests wait no longer than this.",
 )
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME[:KEY=VALUE,...]",
+    help=(
+        f"Play this rule instead, one of {', '.join(RULES)}; its keys are {', '.join(CHANGES)}. The"
+        " option may be repeated, to compare rules."
+    ),
+)
 @heading("Output")
-@shared.output()
+@shared.output("text", "json", "yaml", "html", "md", "csv", "png")
 @shared.progress
 @shared.grouped
-def recommend_rule(
+def command(
     workload: PlayOptions,
     wait_target_s: float,
+    rules: tuple[str, ...],
     output: Output,
     progress: str,
 ) -> int:
-    """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
-    YAML for the chart.
+    """Search for a good autoscaling rule, or play rules side by side.
+
+    Without --rule it is the cheapest rule that keeps a wait target and kills no request, as YAML
+    for the chart; else the rules that are given are compared, and the best is named.
 
     \b
-    scaletest autoscale recommend --seconds 4m --rate 2/min --wait-target 1m
-    scaletest autoscale recommend --run LAST --rate 30/min --max-workers 32 \\
+    scaletest autoscale --seconds 4m --rate 2/min --wait-target 1m
+    scaletest autoscale --run LAST --rate 30/min --max-workers 32 \\
       --output rule.yaml
+    scaletest autoscale --rule demand:down_window=60,target=2 \\
+      --rule desired:window=300 --output rules.html
 
-    Cost is pod seconds. With --min-workers 0 the rules are KEDA's. Exit code 3 when no rule keeps
-    the target; then the best of them is printed.
+    HPA and KEDA are simulated as they compute, with pods that start slowly and drain, on a virtual
+    clock. Cost is pod seconds. With --min-workers 0 the rules are KEDA's. Exit code 3 when no rule
+    keeps the target; then the best of them is printed.
     """
+    if rules:
+        played = workload.simulation(list(map(parse, rules)), progress)
+        stored.deliver(simulation_report(played), output)
+        return 0
+    return _recommend(workload, wait_target_s, output, progress)
+
+
+def _recommend(workload: PlayOptions, wait_target_s: float, output: Output, progress: str) -> int:
+    """Play all candidates and print the best one."""
+    if output.form not in ("text", "json", "yaml"):
+        raise UsageError(
+            f"only rules that are given by --rule are shown as {output.form}",
+            hint="give --rule, or --format yaml",
+        )
     checks.seconds(wait_target_s, "wait target", zero=False)
     arrivals, load = workload.arrivals(), workload.load
-    rules = list(candidates(load.max_workers, load.min_workers, wait_target_s))
-    with workload.player(arrivals, len(rules), progress) as play:
-        best, choices = recommend(rules, play, wait_target_s)
+    candidate_rules = list(candidates(load.max_workers, load.min_workers, wait_target_s))
+    with workload.player(arrivals, len(candidate_rules), progress) as play:
+        best, choices = recommend(candidate_rules, play, wait_target_s)
     values = to_values(best.rule)
     if not output.is_data:
         for line in _choice_lines(choices):
@@ -321,22 +278,6 @@ def _choice_lines(choices: list[RuleChoice]) -> Iterator[str]:
             f" {choice.result.pod_s:>10.0f}  changes {choice.result.changes:>4}  killed"
             f" {choice.result.killed:>3}  {choice.rule.name}"
         )
-
-
-@command.command()
-@shared.output()
-def rules(output: Output) -> None:
-    """List the rules that can be played, and what can be changed about them.
-
-    \b
-    scaletest autoscale rules
-    """
-    output.show(
-        {name: {"note": rule.note, **to_values(rule)} for name, rule in RULES.items()},
-        [f"{rule.name:18} {rule.note}" for rule in RULES.values()],
-    )
-    if not output.is_data:
-        echo(f"keys: {', '.join(CHANGES)}", err=True)
 
 
 def _recorded(run: str) -> list[float]:

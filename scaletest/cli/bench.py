@@ -1,33 +1,29 @@
-"""scaletest bench: run benchmarks and sweeps, and explain their kinds.
-
-The commands are imported when they are called: `bench --help` needs none of them.
-"""
+"""scaletest bench: run benchmarks and sweeps, and explain their kinds."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
+import cloup
+from click.shell_completion import CompletionItem
 
-from scaletest.cli.main import LazyGroup
+from scaletest.cli.lazy import LazyCommand, LazyGroup
+
+COMMANDS = (
+    LazyCommand(
+        "run", "Run benchmarks: those of a FILE, or a KIND with its defaults.", "bench_run:run"
+    ),
+    LazyCommand("execute", "", "bench_run:execute", hidden=True),
+    LazyCommand("part", "", "bench_run:part", hidden=True),
+    LazyCommand(
+        "explain",
+        "Explain a KIND: fields, numbers, an example; without KIND: list them.",
+        "bench_explain:explain",
+    ),
+    LazyCommand("convert", "Convert kube-perftest's YAML to ours.", "bench_convert:command"),
+)
 
 
-class BenchGroup(LazyGroup):
-    """The commands of scaletest bench."""
-
-    table: ClassVar = {
-        "run": ("bench_run", "Run benchmarks: those of a FILE, or a KIND with its defaults."),
-        "execute": ("bench_run", ""),
-        "part": ("bench_run", ""),
-        "explain": (
-            "bench_explain",
-            "Explain a KIND: fields, numbers, an example; without KIND: list them.",
-        ),
-        "convert": ("bench_convert", "Convert kube-perftest's YAML to ours."),
-    }
-
-
-@click.group("bench", cls=BenchGroup)
+@cloup.group("bench", cls=LazyGroup, commands=COMMANDS)
 def command() -> None:
     """Network, storage and compute benchmarks, alone or as sweeps, from the YAML of the Kubernetes
     objects.
@@ -37,3 +33,15 @@ def command() -> None:
     scaletest bench run sweep.yaml
     scaletest compare before-the-fix LAST
     """
+
+
+def complete_kind(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a kind, in any case, else that of a file."""
+    # takes a while to import, and --help needs none of it
+    from scaletest.kinds.registry import KINDS
+
+    kinds = [kind for kind in KINDS.values() if kind.name.lower().startswith(incomplete.lower())]
+    items = [CompletionItem(kind.name, help=kind.help) for kind in kinds]
+    return items or [CompletionItem(incomplete, type="file")]

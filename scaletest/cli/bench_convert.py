@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+import cloup
 import yaml
 
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.output import echo
 from scaletest.documents import reader
 from scaletest.kinds import benchmark
 from scaletest.model import checks
 
 
-@click.command("convert", cls=HeadedCommand)
+@cloup.command("convert")
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True))
 def command(file: str) -> None:
     """Convert kube-perftest's YAML, one or several documents, to ours, on stdout. -: stdin.

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from itertools import chain
 
 import click
+import cloup
 import yaml
 
-from scaletest.cli import bench_names
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand
+from scaletest.cli.bench import complete_kind
 from scaletest.cli.output import Output, echo
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
@@ -107,8 +107,8 @@ _SHARED = chain(*(members(spec) for spec in (PairSpec, CrowdSpec, MpiSpec)))
 _COMMON = {field.name for field in _SHARED} - {"transport"}
 
 
-@click.command(cls=HeadedCommand)
-@click.argument("kind", required=False, shell_complete=bench_names.kinds)
+@cloup.command()
+@click.argument("kind", required=False, shell_complete=complete_kind)
 @shared.output()
 def explain(kind: str | None, output: Output) -> None:
     """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND:

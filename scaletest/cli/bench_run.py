@@ -6,37 +6,19 @@ from dataclasses import fields as fields_of
 from pathlib import Path
 
 import click
+import cloup
 
-from scaletest.benchmarks import launch
-from scaletest.benchmarks.launch import BenchmarkChanges, BenchmarkPlace
-from scaletest.benchmarks.local_executor import LocalExecutor
-from scaletest.benchmarks.pod_main import run as play
-from scaletest.cli import bench_names, complete, stored
+from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.bench import complete_kind
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
-from scaletest.cli.watching import watched
-from scaletest.kinds.benchmark import frame, read
-from scaletest.model import wire
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.report.benchmark import benchmark_report
 
 
-@click.command("run", cls=HeadedCommand)
-@first(
-    "--set",
-    "--repetitions",
-    "--threshold",
-    "--queue",
-    "--namespace",
-    "--resume",
-    "--ui",
-    "--output",
-)
-@click.argument(
-    "subject", required=False, metavar="FILE|KIND", shell_complete=bench_names.kinds_and_files
-)
+@cloup.command("run")
+@click.argument("subject", required=False, metavar="FILE|KIND", shell_complete=complete_kind)
 @heading("Load")
 @click.option(
     "--set",
@@ -77,7 +59,6 @@ from scaletest.report.benchmark import benchmark_report
     "thresholds",
     multiple=True,
     metavar="CONDITION",
-    shell_complete=bench_names.measures,
     help=(
         "Require this condition for a PASS, as in 'bandwidth>=5Gbit/s' or"
         " 'bandwidth(streams=8)>=9e9'; the option may be repeated."
@@ -96,7 +77,6 @@ from scaletest.report.benchmark import benchmark_report
 @heading("Target")
 @click.option(
     "--queue",
-    shell_complete=complete.queues,
     default="",
     metavar="NAME",
     help="Send the benchmarks to the workers of this queue. [default: run them here]",
@@ -149,6 +129,12 @@ def run(
     Exit code 0: all measured, and every threshold holds. 3: some failed, or a threshold does not
     hold. 4: some were not measured, or a threshold is undecided.
     """
+    # what a run needs takes a while to import, and --help needs none of it
+    from scaletest.benchmarks import launch
+    from scaletest.cli import stored
+    from scaletest.cli.watching import watched
+    from scaletest.report.benchmark import benchmark_report
+
     if resume:
         own = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
         allowed = {"resume", "output", "form", *(field.name for field in own)}
@@ -162,7 +148,7 @@ def run(
     return stored.deliver_ended(benchmark_report(benchmarks), output, benchmarks.to_dict())
 
 
-@click.command(hidden=True, cls=HeadedCommand)
+@cloup.command(hidden=True)
 @click.argument("document")
 @click.option(
     "--scratch",
@@ -175,6 +161,10 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
     this.
     """
+    from scaletest.benchmarks.local_executor import LocalExecutor
+    from scaletest.kinds.benchmark import frame, read
+    from scaletest.model import wire
+
     benchmark = read(wire.load(document, "the document"))
     executor = LocalExecutor(scratch, no_causes=no_causes)
     executor.refuse(benchmark)
@@ -183,7 +173,7 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     return 0 if ended.ok else 5
 
 
-@click.command(hidden=True, cls=HeadedCommand)
+@cloup.command(hidden=True)
 @click.option("--role", required=True, help="Play this role of the benchmark.")
 @click.option(
     "--index",
@@ -206,10 +196,11 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
 )
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
     """Run one part of a benchmark in a pod; the operator's Jobs call this."""
+    from scaletest.benchmarks.pod_main import run as play
+
     if not (folder / "benchmark.json").is_file():
         raise UsageError(
             f"{folder} holds no benchmark.json",
             hint="the operator's Jobs call this; use: bench run",
         )
-
     return play(role, index, folder, scratch, echo)

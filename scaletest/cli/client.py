@@ -7,50 +7,41 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import click
+import cloup
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.connection import explained, prepare
 from scaletest.broker.samples import SampleReader
-from scaletest.cli import complete
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo, live_rows, show_messages, warn_without_worker
-from scaletest.http.server import Server, bind
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import masked, short
-from scaletest.pages.security import HEADERS, HttpCounts
-from scaletest.pages.site import checked
 from scaletest.render.numbers import seconds
 from scaletest.report import words
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.web import text
-from scaletest.web.app import make_app
 
 SWITCH_S = 0.001
 # For one answer of Redis. A client that is told to end must do so before Kubernetes kills it.
 REDIS_TIMEOUT_S = 5.0
 
 
-@click.command(
+@cloup.command(
     "client",
-    cls=HeadedCommand,
     epilog=(
         "SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the"
         " statistics; twice ends now. Exit code 5 when a load that ends by itself had failed or"
         " unanswered requests."
     ),
 )
-@first(
-    "--queue", "--redis-url", "--parallel", "--rate", "--steps", "--batch", "--duration", "--listen"
-)
 @heading("Target")
 @click.option(
     "--queue",
     metavar="NAME",
-    shell_complete=complete.queues,
     default="sleep",
     show_default=True,
     help="Load this queue, which must be declared.",
@@ -188,6 +179,12 @@ def command(
 
     ARG... are added to the workload's own arguments; for sleep it is the number of seconds.
     """
+    # what serves the page takes a while to import, and --help needs none of it
+    from scaletest.http.server import Server, bind
+    from scaletest.pages.security import HEADERS, HttpCounts
+    from scaletest.pages.site import checked
+    from scaletest.web.app import make_app
+
     if load.log_messages:
         show_messages()
     checks.seconds(grace_s, "grace")
@@ -230,7 +227,7 @@ def command(
             with live_rows(lambda: [_row(statistics.snapshot())], per_s=1):
                 drained = load.run(steering, stop.wake, grace_s)
         finally:
-            _show(statistics, counts, output)
+            _show(statistics.snapshot(), counts.completed, counts.rejected, output)
         if not drained:
             echo(
                 f"{steering.loop.in_flight} requests had no reply after {grace_s:g} s; dropped",
@@ -274,16 +271,15 @@ def _row(snapshot: LoadSnapshot) -> str:
     return "  ".join(parts)
 
 
-def _show(statistics: Statistics, counts: HttpCounts, output: Output) -> None:
-    snapshot = statistics.snapshot()
+def _show(snapshot: LoadSnapshot, completed: int, rejected: int, output: Output) -> None:
     summary = words.served(snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s)
     echo(f"queue {snapshot.queue}: {summary}", err=True)
     places = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []
     output.show(
         {
             **snapshot.to_dict(),
-            "http_completed": counts.completed,
-            "http_rejected": counts.rejected,
+            "http_completed": completed,
+            "http_rejected": rejected,
         },
-        [*places, text.stats(snapshot, counts.completed, counts.rejected).removesuffix("\n")],
+        [*places, text.stats(snapshot, completed, rejected).removesuffix("\n")],
     )

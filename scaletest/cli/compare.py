@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import click
+import cloup
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand, heading
-from scaletest.cli.options import Quantity, group, report_output
+from scaletest.cli.headings import heading
+from scaletest.cli.options import Quantity, report_output
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
-from scaletest.report.comparison import comparison_report
-from scaletest.runs import registry
-from scaletest.runs.folder import RunFolder
 
 PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
 
@@ -29,35 +25,21 @@ def below_one(context: click.Context, parameter: click.Parameter, value: float) 
     return value
 
 
-# The options of all commands that compare.
-compare_options = group(
-    heading("Verdict"),
-    click.option(
-        "--tolerance",
-        type=PART,
-        callback=below_one,
-        default=f"{100 * TOLERANCE:g}%",
-        show_default=True,
-        metavar="PART",
-        help="Accept a measure that is worse by at most this part.",
-    ),
-    click.option(
-        "--force", is_flag=True, help="Compare even runs that measured different workloads."
-    ),
-    report_output(),
-)
-
-
-def compared(folders: Sequence[RunFolder], tolerance: float, force: bool, output: Output) -> int:
-    """Compare, write the comparison, and return the exit code of its verdict."""
-    comparison = registry.compare(folders, tolerance, force=force)
-    return stored.deliver(comparison_report(comparison), output)
-
-
-@click.command("compare", cls=HeadedCommand)
+@cloup.command("compare")
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
-@compare_options
+@heading("Verdict")
+@click.option(
+    "--tolerance",
+    type=PART,
+    callback=below_one,
+    default=f"{100 * TOLERANCE:g}%",
+    show_default=True,
+    metavar="PART",
+    help="Accept a measure that is worse by at most this part.",
+)
+@click.option("--force", is_flag=True, help="Compare even runs that measured different workloads.")
+@report_output()
 def command(
     base: str, candidates: tuple[str, ...], tolerance: float, force: bool, output: Output
 ) -> int:
@@ -75,5 +57,10 @@ def command(
 
     Exit code 0 PASS: none is worse. 3 FAIL: one is. 4 INVALID: undecided, or the workloads differ.
     """
+    # takes a while to import, and --help needs none of it
+    from scaletest.report.comparison import comparison_report
+    from scaletest.runs import registry
+
     folders = [stored.find(name) for name in (base, *candidates)]
-    return compared(folders, tolerance, force, output)
+    comparison = registry.compare(folders, tolerance, force=force)
+    return stored.deliver(comparison_report(comparison), output)

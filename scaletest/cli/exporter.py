@@ -5,34 +5,20 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Callable
-from itertools import chain
 
 import click
+import cloup
 
 from scaletest.analysis.desired_workers import Targets, in_slots
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
-from scaletest.cluster.deletion import DeletionCosts, PodAnnotations, costs
-from scaletest.exporter.service import serve
-from scaletest.exporter.view import ExporterView, Redeclare, ViewReader
 from scaletest.model import checks
 from scaletest.model.queue_counts import LONGEST_WINDOW_S
 from scaletest.model.texts import masked
 
 
-@click.command("exporter", cls=HeadedCommand)
-@first(
-    "--redis-url",
-    "--listen",
-    "--window",
-    "--wait-target",
-    "--utilisation",
-    "--log-interval",
-    "--declare",
-    "--deletion-cost",
-)
+@cloup.command("exporter")
 @heading("Target")
 @shared.redis_url()
 @heading("Server")
@@ -102,11 +88,6 @@ from scaletest.model.texts import masked
         " persistence; the option may be repeated."
     ),
 )
-@heading("Kubernetes")
-@click.option(
-    "--deletion-cost", is_flag=True, help="Also do what `scaletest cluster deletion-cost` does."
-)
-@shared.namespace("Look for the workers' pods in this namespace. [default: the current one]")
 @shared.grouped
 def command(
     redis_url: str,
@@ -120,8 +101,6 @@ def command(
     heartbeat_s: float,
     max_attempts: int,
     declare: tuple[tuple[str, int, str], ...],
-    deletion_cost: bool,
-    namespace: str,
 ) -> None:
     """Serve metrics of every declared queue, read from Redis at the moment they are asked for.
 
@@ -138,15 +117,14 @@ def command(
     It also gives back what dead workers held, so that a queue whose workers all died is not
     forgotten, and drops what dead clients left, so that nobody starts workers for them.
     """
+    # what serves metrics takes a while to import, and --help needs none of it
+    from scaletest.exporter.service import serve
+    from scaletest.exporter.view import Redeclare, ViewReader
+
     targets = Targets(utilisation, wait_target_s, window_s)
     checks.seconds(log_interval_s, "log interval", maximum=LONGEST_WINDOW_S)
     interval_s = checks.seconds(heartbeat_s, "heartbeat", maximum=600.0, zero=False)
     attempts = checks.count(max_attempts, "max attempts", minimum=1)
-    then: list[Callable[[ExporterView], None]] = []
-    if declare:
-        then.append(Redeclare(redis_url, declare))
-    if deletion_cost:
-        then.append(_deletion_costs(namespace))
     logging.getLogger("scaletest.exporter").setLevel(logging.INFO)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
@@ -156,16 +134,7 @@ def command(
         interval_s=interval_s,
         intel_names=intel_names,
         log_interval_s=in_slots(log_interval_s),
-        then=then,
+        then=[Redeclare(redis_url, declare)] if declare else [],
         hosts=allow_host,
         ready=lambda url: echo(f"exporter of {masked(redis_url)} on {url}", err=True),
     )
-
-
-def _deletion_costs(namespace: str) -> Callable[[ExporterView], None]:
-    keeper = DeletionCosts(PodAnnotations(namespace).annotate)
-
-    def act(view: ExporterView) -> None:
-        keeper.update(costs(chain.from_iterable(row.queue.workers for row in view.queues)))
-
-    return act

@@ -1,18 +1,15 @@
-"""scaletest lifecycle: how fast a cluster brings workloads up; its commands and their options.
-
-The commands are imported when they are called: `lifecycle --help` needs none of them.
-"""
+"""scaletest lifecycle: how fast a cluster brings workloads up; its commands and their options."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 import click
+import cloup
 
 from scaletest.cli import stored
 from scaletest.cli.headings import heading
-from scaletest.cli.main import LazyGroup
+from scaletest.cli.lazy import LazyCommand, LazyGroup
 from scaletest.cli.options import DURATION, Decorator, context, group
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
 from scaletest.model.lifecycle import KIND, TOOLS, UNTIL
@@ -20,29 +17,32 @@ from scaletest.model.lifecycle import KIND, TOOLS, UNTIL
 TYPES = (*ALIASES, *KINDS)
 
 
-class LifecycleGroup(LazyGroup):
-    """The commands of scaletest lifecycle."""
+COMMANDS = (
+    LazyCommand(
+        "run",
+        "Submit, watch, sum up, draw, and judge, with live progress.",
+        "lifecycle_run:run",
+    ),
+    LazyCommand("submit", "Submit exactly N workloads.", "lifecycle_run:submit"),
+    LazyCommand(
+        "sample",
+        "Record the progress of the workloads, at any time.",
+        "lifecycle_run:sample",
+    ),
+    LazyCommand(
+        "delete",
+        "Delete the objects that a run submitted, and what they own.",
+        "lifecycle_run:delete",
+    ),
+    LazyCommand(
+        "plot",
+        "Write times.csv and general.png or detailed.png.",
+        "lifecycle_files:plot",
+    ),
+)
 
-    table: ClassVar = {
-        "submit": ("lifecycle_run", "Submit exactly N workloads."),
-        "sample": ("lifecycle_run", "Record the progress of the workloads, at any time."),
-        "run": ("lifecycle_run", "Submit, watch, sum up, draw, and judge, with live progress."),
-        "delete": ("lifecycle_run", "Delete the objects that a run submitted, and what they own."),
-        "plot": ("lifecycle_files", "Write times.csv and general.png or detailed.png."),
-        "report": ("lifecycle_files", "Sum a run up: books, steps with percentiles, verdict."),
-        "compare": (
-            "lifecycle_files",
-            "Tell which steps of CANDIDATE are slower than those of BASE.",
-        ),
-    }
-    headings: ClassVar = {
-        "Measure": ("run",),
-        "Measure in parts": ("submit", "sample", "delete"),
-        "Look": ("report", "plot", "compare"),
-    }
 
-
-@click.group("lifecycle", cls=LifecycleGroup)
+@cloup.group("lifecycle", cls=LazyGroup, commands=COMMANDS)
 def command() -> None:
     """Measure how fast the cluster brings workloads up: submit N of them, watch their phases, sum
     up.
@@ -52,6 +52,7 @@ def command() -> None:
     scaletest lifecycle submit -t distributed -n 1000 --num-workers 7 -g 0 -o out
     scaletest lifecycle sample -o out    # as often as you like, during submit
     scaletest lifecycle plot --plot detailed -o out
+    scaletest report out
     """
 
 
@@ -73,12 +74,11 @@ def _sleep_time(context: click.Context, option: click.Parameter, value: str | No
     return f"{DURATION.convert(value, option, context):g}"
 
 
-def output_dir(short: bool = True, default: str | None = "logs") -> Decorator:
+def output_dir(default: str | None = "logs") -> Decorator:
     """Add -o, --output-dir."""
-    names = ["-o", "--output-dir"] if short else ["--output-dir"]
     return click.option(
-        *names,
-        "output_dir",
+        "-o",
+        "--output-dir",
         type=click.Path(file_okay=False, path_type=Path),
         default=default,
         show_default=bool(default),
@@ -131,14 +131,7 @@ workload = group(
         default="0s",
         show_default=True,
         metavar="TIME",
-        help="Wait this long after each burst has been submitted (closed load).",
-    ),
-    click.option(
-        "--interval",
-        type=DURATION,
-        default=0.0,
-        metavar="TIME",
-        help="Begin a burst this often, whether or not the burst before has ended (open load).",
+        help="Wait this long after each burst has been submitted.",
     ),
     heading("Pods"),
     click.option(
@@ -154,33 +147,14 @@ workload = group(
         "-g",
         "--num-gpus",
         default=None,
-        metavar="N",
-        help=("Give each pod N devices, or a part of one. [default: 0; 1 for the runai types]"),
-    ),
-    click.option(
-        "--resource",
-        default="nvidia.com/gpu",
-        show_default=True,
-        metavar="NAME",
-        help="Ask for devices by this extended resource, as in gpu.intel.com/xe.",
-    ),
-    click.option(
-        "--claim-template",
-        default="",
-        metavar="NAME",
+        metavar="[RESOURCE=]N",
         help=(
-            "Ask for devices by this ResourceClaimTemplate of the namespace instead"
-            " (dynamic resource allocation)."
+            "Give each pod N devices, or a part of one, of nvidia.com/gpu or of this resource,"
+            " as in gpu.intel.com/xe=1. [default: 0; 1 for the runai types]"
         ),
     ),
     heading("Pods"),
     click.option("--pvc", is_flag=True, help="Add an ephemeral volume claim to every pod."),
-    click.option(
-        "--storage-class",
-        default="",
-        metavar="NAME",
-        help="Take the claim's volume from this storage class. [default: that of the cluster]",
-    ),
     click.option(
         "--image",
         metavar="IMAGE",
@@ -231,12 +205,6 @@ workload = group(
         show_default=True,
         help="Submit by server-side apply (api), by kubectl, or by the command line of Run:ai.",
     ),
-    click.option(
-        "--tool-path",
-        default="",
-        metavar="PATH",
-        help="Run the program of --tool at this path. [default: found by its name]",
-    ),
     heading("Accuracy"),
     click.option(
         "--event-times",
@@ -253,14 +221,6 @@ workload = group(
             "Submit also where no node offers the devices now, as an autoscaler may add such nodes."
         ),
     ),
-)
-plot = click.option(
-    "--plot",
-    "figure",
-    type=click.Choice(["general", "detailed"]),
-    default="general",
-    show_default=True,
-    help="Draw the times from the submission (general), or those of every phase (detailed).",
 )
 
 dry_run = click.option(
@@ -296,16 +256,6 @@ view_options = group(
         default=True,
         show_default=True,
         help="Leave out workloads whose times cannot be right.",
-    ),
-    click.option(
-        "--times",
-        type=click.Choice(["watch", "api"]),
-        default="watch",
-        show_default=True,
-        help=(
-            "Where both are known, use the times at which events arrived (watch), or the"
-            " whole seconds that the API server noted (api)."
-        ),
     ),
 )
 # What must hold: Conditions.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import click
+import cloup
 
-from scaletest.analysis.lifecycle.result import WorkloadSelection
 from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
@@ -20,42 +21,27 @@ from scaletest.cluster.connection import Cluster, connect
 from scaletest.lifecycle import measuring
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measuring import LifecycleWorkloadOptions, delete_all
-from scaletest.lifecycle.run_type import Conditions, conditioned, read
+from scaletest.lifecycle.run_type import Conditions, read
 from scaletest.lifecycle.sampling import read as read_times
 from scaletest.lifecycle.submitting import runai_line
 from scaletest.lifecycle.templating import Workloads
-from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.lifecycle import KIND, LifecyclePlan
 from scaletest.runs.places import new_path
 from scaletest.runs.registry import TYPES
 
-FOREVER_S = 30 * 86400.0
 
-
-@click.command(cls=HeadedCommand)
-@first(
-    "--output-dir",
-    "--workload-type",
-    "--num-workloads",
-    "--num-processes",
-    "--num-gpus",
-    "--image",
-    "--namespace",
-    "--dry-run",
-)
+@cloup.command()
 @heading("Run")
 @own.output_dir()
 @own.workload
 @heading("Kubernetes")
 @own.project("--project")
-@shared.labels
 @heading("Run")
 @own.dry_run
 @shared.grouped
-def submit(
-    output_dir: Path, workload: LifecycleWorkloadOptions, labels: Labels, dry_run: bool
-) -> int:
+def submit(output_dir: Path, workload: LifecycleWorkloadOptions, dry_run: bool) -> int:
     """Submit exactly N workloads. Called again on the folder of an interrupted submit it goes on.
 
     \b
@@ -67,10 +53,9 @@ def submit(
     """
     store = LifecycleFolder(output_dir)
     if dry_run:
-        return _print_first(_plan(store, workload, labels, "default"))
-    cluster = connect(workload.namespace, workload.context)
-    plan = _submittable(store, workload, labels, cluster)
-    done, interrupted = measuring.submit(plan, store, cluster, workload.context, labels)
+        return _print_first(_plan(store, workload, "default"))
+    plan, cluster = _submittable(store, workload)
+    done, interrupted = measuring.submit(plan, store, cluster)
     echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
     if interrupted:
         echo("interrupted: the same command goes on", err=True)
@@ -78,7 +63,7 @@ def submit(
     return 3 if done[False] else 0
 
 
-@click.command(cls=HeadedCommand)
+@cloup.command()
 @heading("Target")
 @own.output_dir()
 @click.option(
@@ -99,16 +84,6 @@ def submit(
     help="Watch until every workload is done, which gives times below a second.",
 )
 @click.option(
-    "--timeout",
-    type=shared.DURATION,
-    default=FOREVER_S,
-    metavar="TIME",
-    help="Follow for at most this long.",
-)
-@heading("Kubernetes")
-@shared.context
-@heading("Accuracy")
-@click.option(
     "--backend-times",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -122,15 +97,13 @@ def sample(
     output_dir: Path,
     project: str,
     follow: bool,
-    timeout: float,
-    context: str,
     backend_times: Path | None,
 ) -> None:
     """Record the progress of the workloads; may be called at any time, also while submit runs.
 
     \b
     scaletest lifecycle sample -o out
-    scaletest lifecycle sample -o out --follow --timeout 30m
+    scaletest lifecycle sample -o out --follow
 
     Without --follow it lists all objects once; --follow watches them, and records when each event
     arrived.
@@ -144,23 +117,11 @@ def sample(
         )
     backend = read_times(backend_times) if backend_times else {}
     with shown() as progress:
-        done = measuring.sample(plan, store, context, timeout, progress, backend, once=not follow)
+        measuring.sample(plan, store, progress, backend, once=not follow)
     echo(f"sampled: {store.path}", err=True)
-    if not done:
-        raise WaitTimeout(f"not all workloads were done within {timeout:g} s", hint="sample again")
 
 
-@click.command(cls=HeadedCommand)
-@first(
-    "--workload-type",
-    "--num-workloads",
-    "--num-processes",
-    "--num-gpus",
-    "--image",
-    "--namespace",
-    "--threshold",
-    "--output",
-)
+@cloup.command()
 @heading("Run")
 @own.output_dir(default=None)
 @own.workload
@@ -175,9 +136,6 @@ def sample(
     metavar="TIME",
     help="End the run after this long at most.",
 )
-@heading("Output")
-@own.plot
-@heading("Run")
 @click.option(
     "--keep/--delete",
     default=True,
@@ -185,10 +143,8 @@ def sample(
     help="Keep the submitted objects afterwards, or delete them.",
 )
 @heading("Run")
-@shared.redis_url(None)
 @shared.labels
 @shared.watch
-@own.view_options
 @own.judged_options
 @shared.report_output(letter=False)
 @heading("Run")
@@ -199,11 +155,8 @@ def run(
     workload: LifecycleWorkloadOptions,
     dry_run: bool,
     timeout: float,
-    figure: str,
     keep: bool,
-    view: WorkloadSelection,
     judged: Conditions,
-    redis_url: str | None,
     labels: Labels,
     watch: shared.WatchOptions,
     output: Output,
@@ -221,15 +174,16 @@ def run(
     """
     store = LifecycleFolder(new_path(os.environ, output_dir, TYPES[KIND].place))
     if dry_run:
-        return _print_first(_plan(store, workload, labels, "default"))
-    cluster = connect(workload.namespace, workload.context)
-    plan = conditioned(_submittable(store, workload, labels, cluster), judged)
-    with watched(watch, redis_url or "") as progress:
-        interrupted = measuring.measure(
-            plan, store, cluster, workload.context, labels, timeout, progress
-        )
-    result = read(store, view, judged, "by a signal" if interrupted else "")
-    code = show(store, result, output, figure)
+        return _print_first(_plan(store, workload, "default"))
+    plan, cluster = _submittable(store, workload)
+    plan = replace(
+        plan,
+        thresholds=judged.thresholds or plan.thresholds,
+        tolerate_failures=judged.tolerate_failures or plan.tolerate_failures,
+    )
+    with watched(watch) as progress:
+        interrupted = measuring.measure(plan, store, cluster, labels, timeout, progress)
+    code = show(store, read(store, interrupted="by a signal" if interrupted else ""), output)
     if interrupted and not keep:
         echo(
             "nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o"
@@ -237,15 +191,14 @@ def run(
             err=True,
         )
     elif not keep:
-        echo(f"deleting what was submitted: {delete_all(plan, workload.context)} deleted", err=True)
+        echo(f"deleting what was submitted: {delete_all(plan)} deleted", err=True)
     return code
 
 
-@click.command(cls=HeadedCommand)
+@cloup.command()
 @own.output_dir()
-@shared.context
 @shared.yes
-def delete(output_dir: Path, context: str, yes: bool) -> None:
+def delete(output_dir: Path, yes: bool) -> None:
     """Delete the objects that a run submitted, and what they own. The folder stays.
 
     \b
@@ -255,7 +208,7 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
     plan = LifecycleFolder(output_dir).plan()
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
     if shared.confirmed(f"Delete all {objects}?", yes, terminal=True):
-        echo(f"{delete_all(plan, context)} {objects} deleted")
+        echo(f"{delete_all(plan)} {objects} deleted")
     else:
         echo("nothing deleted", err=True)
 
@@ -264,25 +217,30 @@ def _print_first(plan: LifecyclePlan) -> int:
     """Print what would be submitted first; exit code 0."""
     name = next(plan.names())
     if plan.tool == "runai":
-        echo(shlex.join([plan.tool_path or "runai", *runai_line(plan, name)]))
+        echo(shlex.join(["runai", *runai_line(plan, name)]))
     else:
         echo(as_text(Workloads(plan).make(name), "yaml"), nl=False)
     return 0
 
 
 def _submittable(
-    store: LifecycleFolder, options: LifecycleWorkloadOptions, labels: Labels, cluster: Cluster
-) -> LifecyclePlan:
-    """The plan as `_plan` gives it. UsageError when no node offers the devices of a new run."""
-    is_new = not store.exists
-    plan = _plan(store, options, labels, cluster.namespace)
-    if is_new and not options.force and (warning := measuring.check_devices(plan, cluster)):
+    store: LifecycleFolder, options: LifecycleWorkloadOptions
+) -> tuple[LifecyclePlan, Cluster]:
+    """The plan as `_plan` gives it, and its cluster. UsageError when no node offers the devices of
+    a new run.
+    """
+    if store.exists:
+        plan = _plan(store, options, "")
+        return plan, connect(plan.namespace, plan.context)
+    cluster = connect(options.namespace, options.context)
+    plan = _plan(store, options, cluster.namespace)
+    if not options.force and (warning := measuring.check_devices(plan, cluster)):
         echo(f"warning: {warning}", err=True)
-    return plan
+    return plan, cluster
 
 
 def _plan(
-    store: LifecycleFolder, options: LifecycleWorkloadOptions, labels: Labels, namespace: str
+    store: LifecycleFolder, options: LifecycleWorkloadOptions, namespace: str
 ) -> LifecyclePlan:
     """The plan of a new folder, or the stored one with the pace that was typed. namespace: the
     kubeconfig's.
@@ -290,7 +248,7 @@ def _plan(
     if store.exists:
         names = [parameter.name for parameter in click.get_current_context().command.params]
         typed = {name for name in names if name and shared.is_typed(name)}
-        plan = measuring.continued(store, options, labels, typed)
+        plan = measuring.continued(store, options, typed)
         echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
         return plan
     plan = measuring.plan_of(options, namespace)

@@ -3,49 +3,75 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import io
 import os
 import resource
 import sys
 import traceback
-from collections.abc import Mapping
-from typing import ClassVar
 
 import click
-from click.shell_completion import CompletionItem
+import cloup
+from click.core import ParameterSource
 
 from scaletest import __version__
-from scaletest.cli import index, mistakes, settings
-from scaletest.cli.headings import HeadedGroup
-from scaletest.cli.output import echo, set_up
+from scaletest.cli import settings
+from scaletest.cli.lazy import LazyCommand, LazyGroup
+from scaletest.cli.output import echo, is_verbose, set_up
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
-# command -> (module, one line of help); the module is imported only when the command is called
-COMMANDS = {
-    "quick": ("quick", "Look for half a minute how a program scales, and what stops it."),
-    "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
-    "saturate": ("saturate", "Find what load a service or a queue can take."),
-    "size": ("size", "Tell how many pods and nodes a load needs."),
-    "report": ("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
-    "compare": ("compare", "Tell what changed between runs, and whether it is worse."),
-    "runs": ("runs", "List, show, share and delete stored runs."),
-    "ui": ("ui", "Show queues, workers, live and stored runs in a browser."),
-    "config": ("config", "Write and show settings, and print the schemas of documents."),
-    "worker": ("worker", "Serve one queue: take requests and run the workload."),
-    "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
-    "client": ("client", "Generate load, steer it, and watch it on a page."),
-    "queue": ("queue", "Declare, look at, fill and empty queues."),
-    "bench": ("bench", "Run network, storage and compute benchmarks, alone or as sweeps."),
-    "media": ("media", "Make test media, describe files, list devices."),
-    "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
-    "lifecycle": ("lifecycle", "Measure how fast a cluster brings workloads up."),
-    "operator": ("operator", "Run benchmarks that are Kubernetes objects."),
-    "cluster": ("cluster", "Work with a Kubernetes cluster."),
-    "completion": ("completion", "Print the script that completes commands in a shell."),
-    "version": ("help", "Print the version."),
-    "help": ("help", "Show the help of a command."),
-}
+SECTIONS = (
+    cloup.Section(
+        "Measure",
+        (
+            LazyCommand("quick", "Look for half a minute how a program scales, and what stops it."),
+            LazyCommand("validate", "Measure how throughput grows with workers, and judge it."),
+            LazyCommand("saturate", "Find what load a service or a queue can take."),
+            LazyCommand(
+                "bench", "Run network, storage and compute benchmarks, alone or as sweeps."
+            ),
+            LazyCommand("lifecycle", "Measure how fast a cluster brings workloads up."),
+        ),
+    ),
+    cloup.Section(
+        "Look",
+        (
+            LazyCommand("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
+            LazyCommand("compare", "Show what changed between runs, and whether it got worse."),
+            LazyCommand("runs", "List, show, share and delete stored runs."),
+            LazyCommand("ui", "Show queues, workers, live and stored runs in a browser."),
+        ),
+    ),
+    cloup.Section(
+        "Plan",
+        (
+            LazyCommand("size", "Calculate how many pods and nodes a load needs."),
+            LazyCommand("autoscale", "Simulate autoscaling rules, and find a good one."),
+        ),
+    ),
+    cloup.Section(
+        "Queues",
+        (
+            LazyCommand("queue", "Declare, look at, fill and empty queues."),
+            LazyCommand("worker", "Serve one queue: take requests and run the workload."),
+            LazyCommand("client", "Generate load, steer it, and watch it on a page."),
+            LazyCommand("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
+        ),
+    ),
+    cloup.Section(
+        "Kubernetes",
+        (
+            LazyCommand("cluster", "Work with a Kubernetes cluster."),
+            LazyCommand("operator", "Run benchmarks that are Kubernetes objects."),
+        ),
+    ),
+    cloup.Section(
+        "Set up",
+        (
+            LazyCommand("devices", "List the devices that workers would find here."),
+            LazyCommand("schema", "Print the JSON Schema of a document."),
+        ),
+    ),
+)
 
 # No bug of ours: there is no room for what we write.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -69,91 +95,20 @@ Exit codes:
 COMPLETE = "_SCALETEST_COMPLETE"
 
 
-class LazyGroup(HeadedGroup):
-    """A group whose commands are imported when they are needed.
-
-    table: module and one line of help, by the command's name; programs call those without help. In
-    the module it is called `command`, or is found by its name.
-    """
-
-    table: ClassVar[Mapping[str, tuple[str, str]]] = COMMANDS
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of the table."""
-        return [name for name, (_, text) in self.table.items() if text]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module."""
-        if cmd_name not in self.table:
-            return None
-        if COMPLETE in os.environ and ctx.parent is None and cmd_name in index.entries():
-            return index.stand_in(cmd_name, index.entries()[cmd_name])
-        module = importlib.import_module(f"scaletest.cli.{self.table[cmd_name][0]}")
-        commands = [item for item in vars(module).values() if isinstance(item, click.Command)]
-        return next(item for item in commands if item.name == cmd_name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of the first word; UsageError suggests the nearest for an unknown one."""
-        if args[0] not in self.table and not args[0].startswith("-"):
-            raise mistakes.unknown_command(args[0], self.list_commands(ctx))
-        name, command, rest = super().resolve_command(ctx, args)
-        if name and command and not isinstance(command, LazyGroup):
-            ctx.default_map = {name: self._from_file(ctx, name, command, rest)}
-        return name, command, rest
-
-    def _from_file(
-        self, ctx: click.Context, name: str, command: click.Command, rest: list[str]
-    ) -> dict[str, object]:
-        """The values of the settings file for a command. rest: the words behind its name."""
-        route = (*ctx.command_path.split()[1:], name)
-        if route[0] in settings.EXEMPT or not {"-h", "--help", "--help-all"}.isdisjoint(rest):
-            return {}
-        try:
-            file = ctx.meta[settings.META] = settings.load()
-            return settings.default_map(file, command, route)
-        except UsageError:
-            if ctx.resilient_parsing:  # a shell completes a line
-                return {}
-            raise
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the names of commands without importing them."""
-        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
-        items = [CompletionItem(name, help=self.table[name][1]) for name in names]
-        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
-
-    def summary(self, ctx: click.Context, name: str) -> str:
-        """The line of help in the table: the command is not imported."""
-        return self.table[name][1]
-
-
-class ScaletestGroup(LazyGroup):
-    """The commands of the program."""
-
-    headings: ClassVar = {
-        "Measure": ("quick", "validate", "saturate", "bench", "lifecycle"),
-        "Look": ("report", "compare", "runs", "ui"),
-        "Plan": ("size", "autoscale"),
-        "Queues": ("queue", "worker", "client", "exporter"),
-        "Kubernetes": ("cluster", "operator"),
-        "Set up": ("config", "media", "completion", "help", "version"),
-    }
-
-
-@click.group(
-    cls=ScaletestGroup,
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "auto_envvar_prefix": "SCALETEST",
-        "max_content_width": 100,
-    },
+@cloup.group(
+    cls=LazyGroup,
+    sections=SECTIONS,
+    context_settings=cloup.Context.settings(
+        help_option_names=["-h", "--help"],
+        auto_envvar_prefix="SCALETEST",
+        max_content_width=100,
+    ),
     epilog=EXIT_CODES,
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log more, and show tracebacks.")
 @click.version_option(__version__, prog_name="scaletest")
-def cli(verbose: bool) -> None:
+@click.pass_context
+def cli(context: click.Context, verbose: bool) -> None:
     """How far do device workloads scale, and what stops them?
 
     \b
@@ -162,6 +117,7 @@ def cli(verbose: bool) -> None:
     scaletest validate --limit 4 -- ffmpeg -i input.mp4 -f null -
     """
     set_up(verbose)
+    context.default_map = settings.default_map(context)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -192,44 +148,57 @@ def run(arguments: list[str]) -> int:
 
 
 def _called(arguments: list[str]) -> int:
-    """What the command returned. A ScaletestError is one line what, one line what to do."""
+    """Call the command; its exit code. A ScaletestError is one line what, one line what to do."""
     try:
         returned: object = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
         return returned if isinstance(returned, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:  # a group without a command
+        echo(error.format_message(), err=True)
+        return error.exit_code
     except click.ClickException as error:
-        if (
-            type(error).__name__ == "NoArgsIsHelpError"
-        ):  # a group without a command, in newer clicks
-            echo(error.format_message(), err=True)
-            return error.exit_code
-        return _explained(mistakes.explained(error, arguments))
+        return _explained(_usage_error(error))
     except (click.Abort, KeyboardInterrupt):
         echo("interrupted", err=True)
         return 130
     except ScaletestError as error:
-        if _wants_traceback(arguments):
+        if is_verbose():
             echo(traceback.format_exc(), err=True)
-        return _explained(error, _line_with_dashes(arguments, error))
+        return _explained(error)
 
 
-def _explained(error: ScaletestError, line: str = "") -> int:
-    """Say what happened and what to do; the exit code. line: a command line that may be meant."""
+def _explained(error: ScaletestError) -> int:
+    """Say what happened and what to do; the exit code."""
     echo(f"error: {error.message}", err=True)
     if error.hint:
         echo(f"  {error.hint}", err=True)
-    if line:
-        echo(f"  or put -- before your command: {line}", err=True)
     return error.exit_code
 
 
-def _line_with_dashes(arguments: list[str], error: ScaletestError) -> str:
-    """The command line with -- before the program whose options were read as ours; "" for none."""
-    name = next((word for word in arguments if not word.startswith("-")), "")
-    if not isinstance(error, UsageError) or name not in COMMANDS:
-        return ""
-    return mistakes.with_dashes(arguments, cli.get_command(click.Context(cli), name))
+def _usage_error(error: click.ClickException) -> UsageError:
+    """Word a mistake that click found as ours are worded: what, and what to do."""
+    message, hint = error.format_message(), ""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        hint = f"see: {context.command_path} --help"
+    match error:
+        case (
+            click.NoSuchOption(possibilities=[name, *_])
+            | click.NoSuchCommand(possibilities=[name, *_])
+        ):
+            message, hint = error.message, f"did you mean {name}?"
+        case click.NoSuchOption() if context is not None and _takes_program(context.command):
+            example = f"{context.command_path} -- COMMAND"
+            hint = f"put -- before your command, if the option is one of its own: {example}"
+        case click.BadParameter(param=click.Parameter(name=str(name))) if context is not None:
+            if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+                hint = f"correct it in the settings file {settings.place()}"
+    return UsageError(message[:1].lower() + message[1:].removesuffix("."), hint=hint)
+
+
+def _takes_program(command: click.Command) -> bool:
+    return any("-- COMMAND" in str(parameter.metavar) for parameter in command.params)
 
 
 def _discard_what_cannot_be_written() -> None:
@@ -288,8 +257,3 @@ def _as_unreachable(error: Exception) -> Unreachable | None:
         return Unreachable(broker.FULL, hint=broker.REMEDY)
     hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
     return Unreachable(f"Redis failed: {error}", hint=hint)
-
-
-def _wants_traceback(arguments: list[str]) -> bool:
-    is_verbose = not {"-v", "--verbose"}.isdisjoint(arguments[:1])
-    return is_verbose or os.environ.get("SCALETEST_VERBOSE") in ("1", "true")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 
 import click
+import cloup
 import yaml
 
 from scaletest import __version__
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 from scaletest.cluster.connection import connect, groups
 from scaletest.cluster.objects import Documents
@@ -18,8 +19,7 @@ from scaletest.kinds.registry import GROUP
 from scaletest.model.errors import Unreachable, UsageError
 
 
-@click.command("operator", cls=HeadedCommand)
-@first("--namespace", "--image", "--metrics-port", "--health-port", "--crds")
+@cloup.command("operator")
 @heading("Kubernetes")
 @click.option(
     "-n",

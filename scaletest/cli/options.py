@@ -21,7 +21,6 @@ from click.core import ParameterSource
 
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, confirm, echo
-from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
@@ -243,17 +242,6 @@ def preset(text: str) -> Callable[[F], F]:
     )
 
 
-def device_metrics_url(text: str) -> Callable[[F], F]:
-    """--device-metrics-url, with this help."""
-
-    def checked(_context: click.Context, _option: click.Parameter, value: str) -> str:
-        return value and checks.http_url(value, "--device-metrics-url", credentials=False)
-
-    return click.option(
-        "--device-metrics-url", default="", metavar="URL", callback=checked, help=text
-    )
-
-
 # What --output once was, and the form of today.
 OLD_FORMS = {"table": "text", "json": "json", "yaml": "yaml"}
 
@@ -419,12 +407,7 @@ watch = group(
 
 def is_typed(name: str) -> bool:
     """Whether the parameter of that name stands on the command line of the running command."""
-    context = click.get_current_context()
-    # an argument of no words counts as given for some versions of click
-    return (
-        context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        and context.params.get(name) != ()
-    )
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def refuse_beside(option: str, allowed: set[str]) -> None:

@@ -66,33 +66,26 @@ def shown(
         with LiveRows(lambda width: list(rows(progress.state(), width)), console) as live:
             yield progress
         return
-    line = json_line if form == JSON else plain_line
-    if form == NONE or not steps:
-        line = no_line
+    line = None
+    if form != NONE and steps:
+        line = json_line if form == JSON else plain_line
     yield Progress(Lines(line), redis_url=redis_url, begun=begun)
 
 
 class Lines:
-    """Prints a line for an event. line: of an event; "" for none."""
+    """Prints a line for an event. line: of an event, "" for none; None: nothing of any event."""
 
-    def __init__(self, line: Callable[[ProgressChange, RunProgress, str], str]) -> None:
-        self._line, self._is_read = line, True
+    def __init__(self, line: Callable[[ProgressChange, RunProgress, str], str] | None) -> None:
+        self._line = line
 
     def __call__(self, change: ProgressChange, state: RunProgress, message: str) -> None:
         """Print the line; once nobody reads standard error any more, nothing."""
-        line = self._line(change, state, message)
-        if not (line and self._is_read):
-            return
         try:
-            echo(line, err=True)
+            if self._line is not None and (line := self._line(change, state, message)):
+                echo(line, err=True)
         except OSError:
             # what is measured is worth more than who looks
-            self._is_read = False
-
-
-def no_line(change: ProgressChange, state: RunProgress, message: str) -> str:
-    """Nothing, of any event."""
-    return ""
+            self._line = None
 
 
 def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import ClassVar
 
 import click
+import cloup
 
 from scaletest.analysis.failures import FailureGroup
 from scaletest.broker import Client, Queues, connect
@@ -15,9 +15,8 @@ from scaletest.broker.failures import failure_groups
 from scaletest.broker.failures import failures as last_failures
 from scaletest.broker.jobs import stored, wait_for
 from scaletest.broker.queues import QueueState
-from scaletest.cli import complete
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedGroup, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text, echo, warn_without_worker
 from scaletest.model import Reply, Request, checks
 from scaletest.model.errors import UsageError
@@ -30,18 +29,7 @@ from scaletest.report import failures
 MOST_GROUPS = 5
 
 
-class QueueGroup(HeadedGroup):
-    """The commands of scaletest queue."""
-
-    headings: ClassVar = {
-        "Declare": ("add", "remove"),
-        "Look": ("list", "show", "check"),
-        "Send requests": ("submit", "result"),
-        "Steer": ("pause", "resume", "purge"),
-    }
-
-
-@click.group("queue", cls=QueueGroup)
+@cloup.group("queue")
 def command() -> None:
     """Declare, look at, fill and empty queues.
 
@@ -101,12 +89,11 @@ def list_queues(redis_url: str, output: Output) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.queues)
+@click.argument("name")
 @shared.redis_url()
 @shared.output()
 def show(name: str, redis_url: str, output: Output) -> None:
-    """Show one queue: what waits and runs, its workers, its counters and times, and its last
-    failures by kind.
+    """Show one queue: what waits and runs, its workers, counters, times and last failures.
 
     \b
     scaletest queue show sleep
@@ -156,7 +143,7 @@ def _lines(state: QueueState, names: Sequence[str]) -> Iterator[str]:
 
 
 @command.command()
-@click.argument("names", shell_complete=complete.queues, nargs=-1, metavar="[NAME...]")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
 @shared.redis_url()
 @shared.output()
 def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
@@ -177,7 +164,7 @@ def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.queues)
+@click.argument("name")
 @shared.redis_url()
 @shared.yes
 def purge(name: str, redis_url: str, yes: bool) -> None:
@@ -195,11 +182,11 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.queues)
+@click.argument("name")
 @shared.redis_url()
 @shared.yes
 def remove(name: str, redis_url: str, yes: bool) -> None:
-    """Forget a queue: its waiting requests, its counters, its entries in RQ's registries.
+    """Forget a queue, its waiting requests, counters and entries in RQ.
 
     \b
     scaletest queue remove media --yes
@@ -224,7 +211,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.queues)
+@click.argument("name")
 @shared.redis_url()
 def pause(name: str, redis_url: str) -> None:
     """Stop workers from taking requests; running ones finish.
@@ -237,7 +224,7 @@ def pause(name: str, redis_url: str) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.queues)
+@click.argument("name")
 @shared.redis_url()
 def resume(name: str, redis_url: str) -> None:
     """Let workers take requests again.
@@ -250,7 +237,7 @@ def resume(name: str, redis_url: str) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.queues)
+@click.argument("name")
 @heading("Target")
 @shared.redis_url()
 @heading("Requests")

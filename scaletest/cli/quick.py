@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import click
+import cloup
 
 from scaletest.cli import options as shared
 from scaletest.cli import workloads
-from scaletest.cli.headings import HeadedCommand
 from scaletest.model.errors import UsageError
 
 
-@click.command("quick", cls=HeadedCommand)
+@cloup.command("quick")
 @click.option(
     "--limit",
     type=int,

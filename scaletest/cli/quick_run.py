@@ -35,7 +35,6 @@ HERE = ValidationPlace(
     redis_url=None,
     deployment=DeploymentOptions("", "", "", "", 0.0, False),
     no_causes=False,
-    device_metrics_url="",
 )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import cloup
 
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.options import old_type, report_output
 from scaletest.cli.output import Output, echo, write_bytes
 from scaletest.model.errors import UsageError
@@ -16,7 +16,7 @@ from scaletest.report.suffixes import form_of
 from scaletest.runs import registry
 
 
-@click.command("report", cls=HeadedCommand)
+@cloup.command("report")
 @stored.run_argument()
 @old_type
 @report_output(bare_forms=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
-from typing import ClassVar
 
 import click
+import cloup
 
 from scaletest.cli import options, stored
-from scaletest.cli.headings import HeadedGroup, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
@@ -22,17 +22,7 @@ from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import TYPES, ListedRun
 
 
-class RunsGroup(HeadedGroup):
-    """The commands of scaletest runs."""
-
-    headings: ClassVar = {
-        "Look": ("list", "show"),
-        "Label": ("name", "tag", "note"),
-        "Delete": ("delete",),
-    }
-
-
-@click.group("runs", cls=RunsGroup)
+@cloup.group("runs")
 def command() -> None:
     """List, show, label, share and delete stored runs.
 
@@ -107,7 +97,7 @@ def list_runs(
 @stored.run_argument()
 @options.report_output()
 def show(run: str, output: Output) -> None:
-    """Show one run: its summary, judged anew from its records, and where it was made.
+    """Show one run, judged anew from its records, and where it was made.
 
     \b
     scaletest runs show LAST
@@ -168,8 +158,9 @@ def tag(run: str, tags: tuple[str, ...], remove: bool) -> None:
 @stored.run_argument()
 @click.argument("text", metavar="TEXT")
 def note(run: str, text: str) -> None:
-    """Write a note about a run, which its reports show; it takes the place of an earlier one, and
-    "" takes it away.
+    """Write a note about a run, which its reports show.
+
+    It takes the place of an earlier one, and "" takes it away.
 
     \b
     scaletest runs note LAST "with the new driver"
@@ -221,7 +212,7 @@ def _cells(run: ListedRun, labels: Iterable[Callable[[ListedRun], str]]) -> list
         run.run,
         run.when,
         run.kind or "-",
-        f"{run.judged} ({run.change})" if run.change else run.judged,
+        run.judged,
         ",".join(map(str, run.steps or ())) or "-",
         "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
         *(text(run) for text in labels),

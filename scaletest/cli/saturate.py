@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import click
+import cloup
 
 from scaletest.cli import options as shared
 from scaletest.cli import saturate_options
-from scaletest.cli.headings import HeadedCommand, first
 from scaletest.cli.output import Output
-from scaletest.model.errors import UsageError
 from scaletest.saturation.options import PlanOptions, SaturationOptions
 
 
-@click.command(
+@cloup.command(
     "saturate",
-    cls=HeadedCommand,
     epilog=(
         "Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID. Ctrl-C once ends the step and prints"
         " what was found."
     ),
-)
-@first(
-    "--service",
-    "--queue",
-    "--load",
-    "--maximum",
-    "--latency-limit",
-    "--wanted",
-    "--dry-run",
-    "--output",
 )
 @saturate_options.options
 @shared.labels
@@ -66,28 +51,10 @@ def command(
     if agent:
         agents.be_agent(run.agents.redis_url, agent)
         return 0
-    run = _with_address(run)
     checked = target.plan_of(run, plan)
     if dry_run:
-        saturate_run.show_plan(checked, run.tuning.tune, output)
+        saturate_run.show_plan(checked, run.tune, output)
         return 0
-    if run.tuning.tune:
+    if run.tune:
         return saturate_run.run_tuning(checked, run, output, watch)
     return saturate_run.run(checked, run, output, watch)
-
-
-def _with_address(options: SaturationOptions) -> SaturationOptions:
-    """The options with an only argument as the URL, which comes before that of a file or variable.
-
-    Not beside --url on the command line: both cannot be meant.
-    """
-    if len(options.arguments) != 1 or options.queue:
-        return options
-    address = options.arguments[0]
-    is_url_typed = shared.is_typed("url")
-    for option, is_given in (("--url", is_url_typed), ("--service", options.cluster.service)):
-        if is_given:
-            raise UsageError(
-                f"{address!r:.80} and {option} are two targets", hint="leave one of them out"
-            )
-    return replace(options, url=address, arguments=())

@@ -2,8 +2,7 @@
 
 Flags and environment variables come before the plan file. The file's keys are the flags with
 underscores, and its schema and its reader are made from the options, so that a key is described
-once. The original tool's configuration file is understood too (`compat.article`). Every error names
-the file, the key, what is wrong and what to do.
+once. Every error names the file, the key, what is wrong and what to do.
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ from typing import Annotated, Any
 
 import click
 
-from scaletest.cli import complete
 from scaletest.cli.headings import heading
-from scaletest.cli.index import key_of
 from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
-from scaletest.compat import article
+from scaletest.cli.settings import key_of
 from scaletest.documents import reader
 from scaletest.model.declared import choice, read_members
 from scaletest.model.errors import UsageError
@@ -38,7 +35,7 @@ def schema(command: click.Command) -> Schema:
 def settings(command: click.Command) -> dict[str, click.Parameter]:
     """The options by their keys: the flag's name with underscores."""
     options = [option for option in command.params if option.name not in _NO_SETTINGS]
-    return {key_of(option.opts): option for option in options}
+    return {key_of(option): option for option in options}
 
 
 def read(name: str, command: click.Command) -> dict[str, object]:
@@ -46,9 +43,7 @@ def read(name: str, command: click.Command) -> dict[str, object]:
     that is wrong.
     """
     label = "the plan on standard input" if name == "-" else name
-    data = reader.read_file(name, label, f"give a plan file; see: config schema {NAME}")
-    if isinstance(data, dict) and article.is_settings(data):
-        data = article.settings(data)
+    data = reader.read_file(name, label, f"give a plan file; see: scaletest schema {NAME}")
     named = settings(command)
     values: dict[str, object] = {}
     for key, value in read_members(_file_class(command), data, label).items():
@@ -61,7 +56,7 @@ def read(name: str, command: click.Command) -> dict[str, object]:
             except (click.BadParameter, UsageError) as error:
                 raise UsageError(
                     f"{key} in {label}: {error.message}",
-                    hint=f"see: scaletest config schema {NAME}",
+                    hint=f"see: scaletest schema {NAME}",
                 ) from error
         values[str(option.name)] = value
     return values
@@ -101,7 +96,7 @@ def _hint(option: click.Parameter) -> Any:
         hint = bool
     elif isinstance(kind, click.Choice):
         hint = Annotated[str, choice(kind.choices)]
-    description = getattr(option, "help", None) or "arguments of the requests on a queue"
+    description = getattr(option, "help", None) or "the URL, or arguments of requests on a queue"
     return Annotated[hint, description]
 
 
@@ -127,18 +122,9 @@ options = group(
         is_eager=True,
         callback=_file,
         expose_value=False,
-        help=(
-            "Take settings from this YAML or JSON file, or from standard input (-); files"
-            " of the tool that scaletest replaces are read too."
-        ),
+        help="Take settings from this YAML or JSON file, or from standard input (-).",
     ),
     heading("Target"),
-    click.option(
-        "--url",
-        default="",
-        metavar="URL",
-        help="Load the HTTP service at this address, which may also stand without --url.",
-    ),
     click.option(
         "--service",
         default="",
@@ -156,7 +142,6 @@ options = group(
     heading("Target"),
     click.option(
         "--queue",
-        shell_complete=complete.queues,
         default="",
         metavar="Q",
         help="Load this queue of scaletest's workers.",
@@ -180,15 +165,9 @@ options = group(
         "--payload",
         default="",
         metavar="FILE",
-        help="Send the content of this file as the body of every request.",
-    ),
-    click.option(
-        "--payload-provider",
-        default="",
-        metavar="NAME[:ARG]",
         help=(
-            "Send bodies in turn from a file, a folder or lines, or from a plug-in of the"
-            " group scaletest.payloads."
+            "Send the content of this file as the body of every request; of a folder the files"
+            " in turn."
         ),
     ),
     click.option(
@@ -196,27 +175,11 @@ options = group(
         "--header",
         "headers",
         multiple=True,
-        metavar="'NAME: VALUE'",
-        help="Send this HTTP header; the option may be repeated.",
-    ),
-    click.option(
-        "--token-file",
-        default="",
-        metavar="FILE",
-        help="Send the content of this file as bearer token.",
-    ),
-    click.option(
-        "--ca-file",
-        default="",
-        metavar="FILE",
-        help="Trust the certificate authority in this PEM file.",
-    ),
-    click.option(
-        "--client-name",
-        default="scaletest",
-        show_default=True,
-        metavar="NAME",
-        help="Send this name as User-Agent, and show it in the results.",
+        metavar="'NAME: VALUE'|@FILE",
+        help=(
+            "Send this HTTP header, or those in the lines of a file, as for credentials; the"
+            " option may be repeated."
+        ),
     ),
     click.option(
         "--timeout",
@@ -228,35 +191,12 @@ options = group(
         help="Count a request that has no answer within this time as failed.",
     ),
     click.option(
-        "--retries",
-        type=int,
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Try a failed request again up to N times; each attempt is recorded.",
-    ),
-    click.option(
         "--server-header",
         default="",
         metavar="NAME",
         help=(
             "Read the service's own time from this header of its answers, which tells the"
             " share of queueing."
-        ),
-    ),
-    click.option(
-        "--pod-header",
-        default="",
-        metavar="NAME",
-        help="Read the name of the pod from this header of the answers.",
-    ),
-    click.option(
-        "--log-pattern",
-        default="",
-        metavar="REGEX",
-        help=(
-            "Read the service's own time, in milliseconds, from the pods' logs: it is group"
-            " 1 of this pattern; it needs --service."
         ),
     ),
     # the load
@@ -267,30 +207,6 @@ options = group(
         default="open",
         show_default=True,
         help="Raise the rate of requests (open), or the number of requests in flight (closed).",
-    ),
-    click.option(
-        "--mode",
-        type=click.Choice(["search", "sweep"]),
-        default="search",
-        show_default=True,
-        help=(
-            "Look for the saturation point by ramp and bisection (search), or measure every"
-            " level from --start to --maximum by --increment (sweep)."
-        ),
-    ),
-    click.option(
-        "--poisson/--steady",
-        default=True,
-        show_default=True,
-        help="Start requests at random times, or evenly.",
-    ),
-    click.option(
-        "--seed",
-        type=int,
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Use this seed for the random times of --poisson.",
     ),
     click.option(
         "--start",
@@ -308,21 +224,6 @@ options = group(
         default=0.0,
         metavar="X",
         help="Go up to this level at most; it counts requests a second, or requests in flight.",
-    ),
-    click.option(
-        "--factor",
-        type=float,
-        default=2.0,
-        show_default=True,
-        metavar="X",
-        help="Raise the load by this factor from level to level of the ramp.",
-    ),
-    click.option(
-        "--increment",
-        type=float,
-        default=0.0,
-        metavar="X",
-        help="Raise the level of a sweep, or of a linear ramp, by this much.",
     ),
     click.option(
         "--count",
@@ -388,50 +289,7 @@ options = group(
         metavar="P",
         help=("End the search when it knows the saturation point to this part of it; 0.02 is 2 %."),
     ),
-    click.option(
-        "--most-steps",
-        type=int,
-        default=12,
-        show_default=True,
-        metavar="N",
-        help="End the search after N steps at most; the confirmation comes after them.",
-    ),
-    click.option(
-        "--confirm",
-        type=int,
-        default=2,
-        show_default=True,
-        metavar="N",
-        help=(
-            "Measure the levels next to the saturation point again, up to N times each,"
-            " until most say the same."
-        ),
-    ),
-    click.option(
-        "--repeats",
-        type=int,
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Measure every level of a sweep N times.",
-    ),
     heading("Accuracy"),
-    click.option(
-        "--share",
-        type=float,
-        default=0.7,
-        show_default=True,
-        metavar="P",
-        help="Measure the operating point at this part of the saturation point; 0.7 is 70 %.",
-    ),
-    click.option(
-        "--operate-time",
-        "operate_s",
-        type=DURATION,
-        default=0.0,
-        metavar="TIME",
-        help="Measure the operating point for this long. [default: two steps]",
-    ),
     heading("Verdict"),
     click.option(
         "--wanted",
@@ -465,28 +323,11 @@ options = group(
         multiple=True,
         metavar="NAME=V,V,...",
         help=(
-            "Measure these values of cpu, memory, concurrency or replicas of the Deployment"
-            " behind --service. The option may be repeated: all combinations are measured,"
-            " the best for its cost is named, and the Deployment is restored."
+            "Measure these values of cpu, memory or replicas of the Deployment behind"
+            " --service, or of a VARIABLE or an --argument of its program, as for its"
+            " concurrency. The option may be repeated: all combinations are measured, the best"
+            " for its cost is named, and the Deployment is restored."
         ),
-    ),
-    click.option(
-        "--concurrency-env",
-        default="",
-        metavar="NAME",
-        help="Set the concurrency of a pod by this environment variable.",
-    ),
-    click.option(
-        "--concurrency-arg",
-        default="",
-        metavar="NAME",
-        help="Set the concurrency of a pod by this argument of its program, as in --workers.",
-    ),
-    click.option(
-        "--container",
-        default="",
-        metavar="NAME",
-        help="Tune this container of the pod. [default: the first]",
     ),
     click.option(
         "--ready-timeout",
@@ -497,28 +338,12 @@ options = group(
         help="Wait at most this long until the pods are ready.",
     ),
     # what is kept and shown
-    heading("Output"),
-    click.option(
-        "--original-csv",
-        default="",
-        metavar="DIR",
-        help=(
-            "Append to history.csv, timing.csv and scaling.csv in this folder, as the tool"
-            " does that scaletest replaces."
-        ),
-    ),
     heading("Run"),
     click.option(
         "--run-dir",
         default="",
         metavar="DIR",
         help="Keep the run in this folder. [default: a new folder below the user's data]",
-    ),
-    heading("Accuracy"),
-    click.option(
-        "--no-causes",
-        is_flag=True,
-        help="Do not sample what this machine, and a service on it, do during the run.",
     ),
     watch,
     heading("Run"),

@@ -15,7 +15,7 @@ from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
 from scaletest.cli.watching import watched
-from scaletest.model.saturation import Mode, SaturationPlan
+from scaletest.model.saturation import SaturationPlan
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import NOTHING, percent, seconds, significant
 from scaletest.report.saturation import saturation_report
@@ -92,11 +92,9 @@ def _facts(
     """Target, load, steps and duration, and their limits, in words. count: of settings."""
     yield "target", plan.target
     first = f"{plan.start:g}" if plan.start else "found by the probe"
-    yield "load", f"{plan.load}, {plan.mode}: from {first} to {plan.highest:g} {plan.unit} at most"
+    yield "load", f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most"
     length = f"{plan.count} requests" if plan.count else f"{plan.step_s:g} s"
-    usually = "" if plan.mode == Mode.SWEEP else f"usually {expected.steps}, "
-    most = f"{expected.most} at most" if usually else f"{expected.most}"
-    yield "steps", f"{length} each, {usually}{most}"
+    yield "steps", f"{length} each, usually {expected.steps}, {expected.most} at most"
     if count:
         yield "settings", f"{count}, all this for each"
     if expected.usual_s is None or expected.longest_s is None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from scaletest.cli.output import echo, is_verbose, live_rows
-from scaletest.load.bounded_counts import DurationHistogram
+from scaletest.model.histogram import DurationHistogram
 from scaletest.model.texts import masked, short
 from scaletest.report import words
 from scaletest.system.visibility import visibility

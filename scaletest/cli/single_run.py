@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scaletest.cli.output import Output, echo
+from scaletest.cli.output import Output
 from scaletest.model import Outcome
 from scaletest.render.numbers import seconds
 from scaletest.report import words
 from scaletest.system.children import adopt_orphans
-from scaletest.system.devices.metrics import device_warnings
 from workers.runtime import Settings, SingleRun, run_once
 
 FAILED = 5
@@ -20,8 +19,6 @@ def show(settings: Settings, arguments: tuple[str, ...], output: Output) -> int:
 
     arguments: those of the request.
     """
-    for line in device_warnings("" if settings.no_causes else settings.device_metrics_url):
-        echo(f"warning: {line}", err=True)
     adopt_orphans()
     run = run_once(settings, arguments)
     output.show(run.to_dict(), _lines(run))

@@ -10,8 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
+import cloup
 
 from scaletest.analysis.sizing import (
+    NODE_OVERHEAD_CPU,
+    PODS_A_NODE,
+    SHARED_CPU,
+    SHARED_PODS,
     CapacityDemand,
     NodeSize,
     PodSize,
@@ -21,14 +26,14 @@ from scaletest.analysis.sizing import (
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text
 from scaletest.cluster.capacity import SUFFIXES
 from scaletest.cluster.connection import connect
 from scaletest.cluster.inventory import GIB, LiveSize, live_size
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.errors import UsageError
-from scaletest.model.texts import short
+from scaletest.model.texts import in_base_units, short
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import seconds
 from scaletest.runs.registry import judge
@@ -36,10 +41,37 @@ from scaletest.saturation.run_type import SaturationRun
 
 # Quantities as Kubernetes writes them.
 UNITS = {suffix: float(factor) for suffix, factor in SUFFIXES.items()}
-CORES = shared.Quantity("quantity", UNITS, "0.5, 500m or 2")
-MEMORY = shared.Quantity(
-    "quantity", {name: factor / GIB for name, factor in UNITS.items()}, "512Mi or 16Gi"
-)
+COUNT = {"": 1.0}
+GIBS = {suffix: factor / GIB for suffix, factor in UNITS.items()}
+
+
+class Amounts(click.ParamType[dict[str, float]]):
+    """NAME=QUANTITY,... as numbers by name: CPU in cores, memory in GiB."""
+
+    name = "amounts"
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, float]:
+        """The amounts that are given."""
+        if isinstance(value, dict):  # the default
+            return value
+        amounts: dict[str, float] = {}
+        for part in str(value).split(","):
+            name, _, text = part.strip().partition("=")
+            units = UNITS if name.endswith("cpu") else GIBS if name.endswith("memory") else COUNT
+            amount = in_base_units(text, units) if name in self._names else None
+            if amount is None or not math.isfinite(amount):
+                raise UsageError(
+                    f"{param.opts[-1] if param else self.name}: invalid amount {part[:60]!r}",
+                    hint=f"write NAME=QUANTITY, as in cpu=500m,memory=2Gi; there are"
+                    f" {', '.join(self._names)}",
+                )
+            amounts[name] = amount
+        return amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +80,9 @@ class SizeOptions:
 
     rate: float | None
     latency_s: float | None
-    concurrency: float
-    cpu: float | None
-    memory: float | None
-    devices: int
-    node_cpu: tuple[float, ...]
-    node_memory: float
-    node_devices: int
-    node_pods: int
-    node_overhead: float
-    node_overhead_memory: float
-    shared_pods: int
-    shared_cpu: float
+    pod: dict[str, float]
+    nodes: tuple[dict[str, float], ...]
+    shared: dict[str, float]
     headroom: float
     spare: int
     run: str
@@ -67,14 +90,10 @@ class SizeOptions:
     deployment: str
     namespace: str
     context: str
-    queue: str
     output: Output
 
 
-@click.command("size", cls=HeadedCommand)
-@first(
-    "--rate", "--latency", "--cpu", "--memory", "--devices", "--node-cpu", "--run", "--deployment"
-)
+@cloup.command("size")
 @heading("Load")
 @click.option(
     "--rate",
@@ -90,99 +109,36 @@ class SizeOptions:
 )
 @heading("Pods")
 @click.option(
-    "--concurrency",
-    type=float,
-    default=1.0,
-    show_default=True,
-    metavar="N",
-    help="Plan for pods that serve N requests at once.",
-)
-@click.option(
-    "--cpu",
-    type=CORES,
-    metavar="Q",
-    help="Plan for pods that ask for this many cores, as in 0.5 or 500m. [default: 0.5]",
-)
-@click.option(
-    "--memory",
-    type=MEMORY,
-    metavar="Q",
-    help="Plan for pods that ask for this much memory, as in 512Mi.",
-)
-@click.option(
-    "--devices",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Plan for pods that ask for N devices.",
-)
-@heading("Nodes")
-@click.option(
-    "--node-cpu",
-    type=CORES,
-    multiple=True,
-    metavar="Q",
+    "--pod",
+    type=Amounts("cpu", "memory", "devices", "concurrency"),
+    default={},
+    metavar="NAME=Q,...",
     help=(
-        "Plan for nodes with this many cores; the option may be repeated to compare. [default: 4]"
+        "Plan for pods that ask for this cpu, memory and number of devices, and serve so many"
+        " requests at once (concurrency). [default: cpu=0.5,concurrency=1]"
     ),
 )
 @click.option(
-    "--node-memory",
-    type=MEMORY,
-    default=math.inf,
-    metavar="Q",
-    help="Plan for nodes with this much memory, as in 16Gi. [default: enough]",
+    "--shared",
+    type=Amounts("cpu", "pods"),
+    default={},
+    metavar="NAME=Q,...",
+    help="Count in so many pods of a front end that all share. [default: pods=3,cpu=1.3]",
 )
+@heading("Nodes")
 @click.option(
-    "--node-devices",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Plan for nodes with N devices.",
-)
-@click.option(
-    "--node-pods",
-    type=int,
-    default=110,
-    show_default=True,
-    metavar="N",
-    help="Put at most N pods on a node.",
-)
-@click.option(
-    "--node-overhead",
-    type=CORES,
-    default="0.7",
-    show_default=True,
-    metavar="Q",
-    help="Leave this many cores of a node to the system.",
-)
-@click.option(
-    "--node-overhead-memory",
-    type=MEMORY,
-    default="0",
-    show_default=True,
-    metavar="Q",
-    help="Leave this much memory of a node to the system.",
+    "--node",
+    "nodes",
+    type=Amounts("cpu", "memory", "devices", "pods", "system-cpu", "system-memory"),
+    multiple=True,
+    metavar="NAME=Q,...",
+    help=(
+        "Plan for nodes with this cpu, memory and number of devices, at most so many pods, and what"
+        " of them the system takes; the option may be repeated to compare."
+        " [default: cpu=4,pods=110,system-cpu=0.7]"
+    ),
 )
 @heading("Pods")
-@click.option(
-    "--shared-pods",
-    type=int,
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Count in N pods of a front end that all share.",
-)
-@click.option(
-    "--shared-cpu",
-    type=CORES,
-    default="1.3",
-    show_default=True,
-    metavar="Q",
-    help="Count in this many cores for each pod of the shared front end.",
-)
 @click.option(
     "--headroom",
     type=float,
@@ -225,18 +181,15 @@ class SizeOptions:
 @shared.namespace("Look for the Deployment in this namespace. [default: the current one]")
 @shared.context
 @heading("Output")
-@click.option(
-    "--queue", default="NAME", metavar="Q", help="Print the values of the chart for this queue."
-)
 @shared.output()
 @shared.grouped
 def command(options: SizeOptions) -> None:
     """Tell how many pods and nodes a request rate needs.
 
     \b
-    scaletest size --rate 24/s --latency 500ms --cpu 0.5 --node-cpu 4
-    scaletest size --rate 400/s --latency 80ms --memory 1Gi \\
-      --node-cpu 4 --node-cpu 16 --node-memory 64Gi
+    scaletest size --rate 24/s --latency 500ms --pod cpu=0.5 --node cpu=4
+    scaletest size --rate 400/s --latency 80ms --pod memory=1Gi \\
+      --node cpu=4,memory=16Gi --node cpu=16,memory=64Gi
     scaletest size --rate 400/s --run LAST --replicas 2 \\
       --deployment model -n serving
 
@@ -246,9 +199,8 @@ def command(options: SizeOptions) -> None:
     """
     demand, nodes, notes = _demand(options)
     sizes = alternatives(demand, nodes, options.headroom, options.spare)
-    values = {
-        "queues": {options.queue: chart_values(demand.pod, sizes[0][-1].pods, options.headroom)}
-    }
+    queue = chart_values(demand.pod, sizes[0][-1].pods, options.headroom)
+    values = {"queues": {"NAME": queue}}
     rows = []
     for node, node_sizes in zip(nodes, sizes, strict=True):
         rows.append({"node_cpu": node.cpu, "sizes": [size.to_dict() for size in node_sizes]})
@@ -266,7 +218,7 @@ def command(options: SizeOptions) -> None:
 
 def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
     """The load to carry, the kinds of node, and notes about where that comes from."""
-    cpu, memory, nodes, notes = _pod_and_nodes(options)
+    pod, nodes, notes = _pod_and_nodes(options)
     rate, latency_s, per_pod = options.rate, options.latency_s, 0.0
     if options.run:
         point, run_latency_s, replicas, verdict = _measured(options)
@@ -284,27 +236,37 @@ def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[
         raise UsageError(
             "size needs --rate and --latency", hint="give both, or --run RUN of a saturation run"
         )
-    pod = PodSize(cpu, memory, options.devices, options.concurrency)
-    front_end = options.shared_pods, options.shared_cpu
-    return CapacityDemand(rate, latency_s, pod, nodes[0], *front_end, per_pod), nodes, notes
+    demand = CapacityDemand(
+        rate,
+        latency_s,
+        pod,
+        nodes[0],
+        int(options.shared.get("pods", SHARED_PODS)),
+        options.shared.get("cpu", SHARED_CPU),
+        per_pod,
+    )
+    return demand, nodes, notes
 
 
-def _pod_and_nodes(options: SizeOptions) -> tuple[float, float, list[NodeSize], list[str]]:
-    """CPU and memory of a pod and the kinds of node: those of the options, else of the cluster."""
+def _pod_and_nodes(options: SizeOptions) -> tuple[PodSize, list[NodeSize], list[str]]:
+    """The pod and the kinds of node: as the options say, else as the cluster has them."""
     live = LiveSize(0.0, 0.0, [], [])
     if options.deployment:
         live = live_size(connect(options.namespace, options.context), options.deployment)
-    limits = options.node_memory, options.node_devices, options.node_pods
-    overhead = options.node_overhead, options.node_overhead_memory
-    nodes = [NodeSize(size, *limits, *overhead) for size in options.node_cpu or (4.0,)]
-    if live.nodes and not options.node_cpu:
-        nodes = live.nodes
-    cpu, memory = options.cpu, options.memory
-    if cpu is None:
-        cpu = live.cpu or 0.5
-    if memory is None:
-        memory = live.memory
-    return cpu, memory, nodes, live.notes
+    pod = PodSize(**{"cpu": live.cpu or 0.5, "memory": live.memory, **options.pod})
+    nodes = [_node(amounts) for amounts in options.nodes] or live.nodes or [_node({})]
+    return pod, nodes, live.notes
+
+
+def _node(amounts: dict[str, float]) -> NodeSize:
+    return NodeSize(
+        amounts.get("cpu", 4.0),
+        amounts.get("memory", math.inf),
+        amounts.get("devices", 0.0),
+        int(amounts.get("pods", PODS_A_NODE)),
+        amounts.get("system-cpu", NODE_OVERHEAD_CPU),
+        amounts.get("system-memory", 0.0),
+    )
 
 
 def _measured(options: SizeOptions) -> tuple[float, float, int, Verdict]:

@@ -11,18 +11,11 @@ from pathlib import Path
 from threading import Thread
 
 import click
+import cloup
 
 from scaletest.cli import options
-from scaletest.cli.headings import HeadedCommand, heading
+from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
-from scaletest.http.server import Server
-from scaletest.pages.security import HEADERS
-from scaletest.runs.places import default_root, opened
-from scaletest.ui.app import make_app
-from scaletest.ui.live import open_pages
-from scaletest.ui.reading import THREADS
-from scaletest.ui.runs import fill
-from scaletest.ui.sources import Sources, remedy
 
 # Of the page of a command that measures: where all processors are busy it has a fortieth of one.
 # The lowest, 19, would show no page before the run is over.
@@ -31,7 +24,7 @@ PAGE_PRIORITY = 10
 GARBAGE_OBJECTS = 50_000
 
 
-@click.command("ui", cls=HeadedCommand)
+@cloup.command("ui")
 @heading("Target")
 @options.redis_url(None)
 @click.option(
@@ -97,6 +90,16 @@ def command(
 
     The pages only read. They answer until Ctrl-C.
     """
+    # what serves pages takes a while to import, and --help needs none of it
+    from scaletest.http.server import Server
+    from scaletest.pages.security import HEADERS
+    from scaletest.runs.places import default_root, opened
+    from scaletest.ui.app import make_app
+    from scaletest.ui.live import open_pages
+    from scaletest.ui.reading import THREADS
+    from scaletest.ui.runs import fill
+    from scaletest.ui.sources import Sources, remedy
+
     beside = opened(run) if run else None
     root = archive or default_root(os.environ)
     sources = Sources(root, redis_url or "", beside, remedy(os.environ))
@@ -119,6 +122,6 @@ def command(
             # the command closes it when its run has ended
             sys.stdin.read()
             with app.app_context():
-                open_pages().wait()
+                open_pages().wait_for_the_end()
     finally:
         server.close()

@@ -8,28 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import cloup
 
-from scaletest.cli import complete, workloads
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli import workloads
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.presets import MIRRORED, ORDERS, POLICIES
+from scaletest.model.presets import POLICIES
 from scaletest.validation.options import ValidationPlace
 
 
-@click.command("validate", cls=HeadedCommand)
-@first(
-    "--local",
-    "--deployment",
-    "--limit",
-    "--scale",
-    "--seconds",
-    "--threshold",
-    "--device-glob",
-    "--output",
-)
+@cloup.command("validate")
 @heading("Target")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @shared.redis_url(None)
@@ -118,9 +109,7 @@ from scaletest.validation.options import ValidationPlace
     type=shared.DURATION,
     default=0.0,
     metavar="TIME",
-    help=(
-        "Measure every step for exactly this long; a mirrored order spends half of it on each way."
-    ),
+    help=("Measure every step for exactly this long, half of it on each way."),
 )
 @click.option(
     "--warmup",
@@ -130,30 +119,12 @@ from scaletest.validation.options import ValidationPlace
     help=("Leave out this much time at the start of each step. [default: found from the data]"),
 )
 @click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    default=MIRRORED,
-    show_default=True,
-    help=(
-        "Measure every step on the way up and on the way down (mirrored), which cancels"
-        " the effect of a machine that heats up, or once (ascending)."
-    ),
-)
-@click.option(
     "--repeats",
     type=int,
     default=1,
     show_default=True,
     metavar="R",
-    help="Measure every step R times, in shuffled order.",
-)
-@click.option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Use this seed for the order of repeated steps.",
+    help="Measure every step R times on the way up and R times on the way down.",
 )
 @heading("Load")
 @click.option(
@@ -209,11 +180,6 @@ from scaletest.validation.options import ValidationPlace
     is_flag=True,
     help="Do not let local workers sample where requests spend their time.",
 )
-@heading("Devices")
-@shared.device_metrics_url(
-    "Let local workers also read their devices from an exporter of Prometheus"
-    " metrics at this address."
-)
 @heading("Run")
 @click.option(
     "--run-dir",
@@ -251,7 +217,6 @@ from scaletest.validation.options import ValidationPlace
     "thresholds",
     multiple=True,
     envvar="SCALETEST_VALIDATE_THRESHOLD",
-    shell_complete=complete.measures,
     metavar="EXPR",
     help=(
         "Require this condition for a PASS too, as in 'efficiency(8)>=0.8' or"

@@ -18,7 +18,6 @@ import msgspec
 from click.core import ParameterSource
 
 from scaletest.cli.options import filled
-from scaletest.cli.settings import origin_of
 from scaletest.documents import reader
 from scaletest.model import Plan
 from scaletest.model.declared import (
@@ -26,7 +25,6 @@ from scaletest.model.declared import (
     declared,
     file_values,
     known_key,
-    plain,
     read_members,
     read_value,
 )
@@ -34,16 +32,7 @@ from scaletest.model.errors import UsageError
 from scaletest.model.plan import FILE_MEMBERS
 from scaletest.validation.options import new_queue
 
-_HINT = "give a plan file; see: config schema plan-file"
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting, and where its value comes from."""
-
-    key: str
-    value: object
-    origin: str
+_HINT = "give a plan file; see: scaletest schema plan-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,68 +44,32 @@ class PlanFileOptions:
 
 
 def plan(context: click.Context) -> tuple[Plan, bool]:
-    """The plan that the command line, the environment and the plan file make together; and whether
-    they say how many workers it has at most.
+    """Return the plan that the command line, the environment and the plan file make together; and
+    whether they say how many workers it has at most.
+
+    InvalidValue for an unknown key, or a value of the wrong type.
     """
-    values = _values(context)
-    plan = Plan(
-        queue=new_queue(),
-        **{FILE_MEMBERS[key].attribute: value for key, (value, _) in values.items()},
-    )
-    return plan, not _is_default(values["limit"][1])
-
-
-def settings(context: click.Context) -> list[Setting]:
-    """Every key of a plan file with its plain value; InvalidValue for one that is unknown or of the
-    wrong type.
-    """
-    rows = _values(context).items()
-    return [Setting(key, plain(value), origin) for key, (value, origin) in rows]
-
-
-def _values(context: click.Context) -> dict[str, tuple[Any, str]]:
-    """The value of every key of a plan file, and its origin."""
     named = filled(PlanFileOptions, context.params)
     from_file = read(named.file) if named.file else {}
     from_sets = dict(map(parse_set, named.sets))
-    file_origin = "stdin" if named.file == "-" else f"file {named.file}"
-    values = {}
+    values, given = {}, set()
     for key, member in FILE_MEMBERS.items():
-        value, origin = member.default, "default"
-        if key in context.params:
-            value, origin = parameter(context, key)
-        if member.attribute in from_sets and origin != "flag":
-            value, origin = from_sets[member.attribute], "--set"
-        elif member.attribute in from_file and _is_default(origin):
-            value, origin = from_file[member.attribute], file_origin
-        values[key] = value, origin
-    return values
-
-
-def parameter(context: click.Context, name: str) -> tuple[object, str]:
-    """The value of an option or argument and its origin: flag, environment VARIABLE, settings
-    FILE:LINE or default.
-    """
-    value, source = context.params[name], context.get_parameter_source(name)
-    if source is ParameterSource.ENVIRONMENT:
-        return value, f"environment {variable(context, name)}"
-    if origin := origin_of(context, name):
-        return value, origin
-    # an argument of no words counts as typed for some versions of click
-    return value, "flag" if source is ParameterSource.COMMANDLINE and value != () else "default"
-
-
-def _is_default(origin: str) -> bool:
-    """Whether it is the default of this program or this user's, which counts less than a plan."""
-    return origin.startswith(("default", "settings "))
-
-
-def variable(context: click.Context, name: str) -> str:
-    """The environment variable of an option."""
-    option = next(option for option in context.command.params if option.name == name)
-    if isinstance(option.envvar, str):
-        return option.envvar
-    return f"{context.auto_envvar_prefix}_{name.upper()}"
+        name = member.attribute
+        source = context.get_parameter_source(key)
+        if source is ParameterSource.COMMANDLINE:
+            values[name] = context.params[key]
+        elif name in from_sets:
+            values[name] = from_sets[name]
+        elif source is ParameterSource.ENVIRONMENT:
+            values[name] = context.params[key]
+        elif name in from_file:
+            values[name] = from_file[name]
+        else:
+            # of the settings file, which counts less than a plan, or of this program
+            values[name] = context.params.get(key, member.default)
+            continue
+        given.add(name)
+    return Plan(queue=new_queue(), **values), "limit" in given
 
 
 def read(name: str) -> dict[str, Any]:
@@ -125,7 +78,7 @@ def read(name: str) -> dict[str, Any]:
     document = reader.read_file(name, label, _HINT)
     if document is None:
         raise UsageError(
-            f"{label} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file"
+            f"{label} is empty", hint="write one KEY: VALUE a line; see: scaletest schema plan-file"
         )
     if isinstance(document, dict) and "schema_version" in document:
         document = file_values(Plan.from_dict(document))

@@ -23,7 +23,7 @@ from scaletest.model import Plan
 from scaletest.model.labels import Labels
 from scaletest.runs.registry import report_of
 from scaletest.validation.folder import ValidationFolder
-from scaletest.validation.launch import doubts, resume, start
+from scaletest.validation.launch import resume, start, unlike_devices
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.run_type import RUN_TYPE
 from workers import before_run
@@ -74,7 +74,7 @@ def _show(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
 def show_plan(plan: Plan, output: Output) -> None:
     """Print what a plan will do, how long it takes, and what it cannot tell."""
     expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
-    warnings = doubts(plan, before_run.device_names)
+    warnings = unlike_devices(plan, before_run.device_names)
     rows = [estimate.to_dict() for estimate in expected]
     facts = [*_facts(plan, expected), *(("warning", line) for line in warnings)]
     output.show(
@@ -93,7 +93,8 @@ def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple
     """Steps, aim, devices, thresholds and duration, in words."""
     yield "workload", plan.workload
     steps = ", ".join(map(str, plan.steps))
-    yield "steps", f"{steps} workers, {_order(plan)}, {_longest(plan)}"
+    often = f" {plan.repeats} times" if plan.repeats > 1 else ""
+    yield "steps", f"{steps} workers, up and down{often}, {_longest(plan)}"
     aim = (
         "the best number of workers per device"
         if plan.compares
@@ -115,17 +116,8 @@ def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple
         yield "takes", f"up to about {at_most_s(plan):.0f} s {often}"
 
 
-def _order(plan: Plan) -> str:
-    """In which order the steps are measured, in words."""
-    if plan.mirrored:
-        return "up and down"
-    return f"{plan.repeats} times in shuffled order" if plan.repeats > 1 else "ascending"
-
-
 def _longest(plan: Plan) -> str:
     """How long steps take at most, in words."""
     if plan.step_s:
         return f"{plan.step_s:g} s each"
-    if plan.mirrored:
-        return f"{longest_s(plan):g} s of measuring at most"
-    return f"{plan.longest_s:g} s at most each"
+    return f"{longest_s(plan):g} s of measuring at most"

@@ -23,12 +23,12 @@ from scaletest.http.server import bind, url_of
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.system.children import Guard, end_all, python_module
-from scaletest.ui.open_pages import LONGEST_S
+from scaletest.ui.live import LONGEST_S
 
 # So long a command waits for its page before it measures, and when it has ended: a process of low
 # priority needs that on a busy machine.
 PATIENCE_S = 10.0
-# For the page to end, once open ones show the end.
+# For the process of the page to end.
 END_S = 2.0
 
 

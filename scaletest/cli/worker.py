@@ -11,38 +11,27 @@ from contextlib import suppress
 from types import FrameType
 
 import click
+import cloup
 
-from scaletest.cli import complete, workloads
 from scaletest.cli import options as shared
-from scaletest.cli.headings import HeadedCommand, first, heading
+from scaletest.cli import workloads
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
 from workers.runtime import Serving, Settings
 
 
-@click.command(
+@cloup.command(
     "worker",
-    cls=HeadedCommand,
     epilog=(
         "The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it"
         " runs. --once ends with 0, or with 5 when the request failed."
     ),
 )
-@first(
-    "--queue",
-    "--redis-url",
-    "--burst",
-    "--once",
-    "--time-limit",
-    "--device-glob",
-    "--preset",
-    "--per-device",
-)
 @heading("Target")
 @click.option(
     "--queue",
     metavar="NAME",
-    shell_complete=complete.queues,
     default="sleep",
     show_default=True,
     help="Serve this queue, which must be declared.",
@@ -123,10 +112,6 @@ from workers.runtime import Serving, Settings
     help="Do not add the arguments of requests to those of the program.",
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
-@heading("Devices")
-@shared.device_metrics_url(
-    "Also read this node's devices from an exporter of Prometheus metrics at this address."
-)
 @heading("Program")
 @click.option(
     "--allow-commands",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
@@ -24,7 +23,6 @@ def command_of_workers(metavar: str) -> shared.Decorator:
             is_eager=True,
             expose_value=False,
             callback=_remember,
-            shell_complete=_complete,
             help=(
                 "Run a class or function of Python, as PACKAGE.MODULE:NAME or FILE.py:NAME, or a"
                 " workload that has a name; the words behind -- are its arguments."
@@ -61,14 +59,3 @@ def _with_workload(
     # it counts as typed, also without further arguments
     context.set_parameter_source(str(argument.name), ParameterSource.COMMANDLINE)
     return (name, *arguments)
-
-
-def _complete(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    rows, _ = registry.listed()
-    return [
-        CompletionItem(row["workload"], help=row["package"])
-        for row in rows
-        if row["workload"].startswith(incomplete)
-    ]

@@ -3,8 +3,8 @@
 It is an upper bound: the scheduler also applies affinity, spread, quotas and priorities. Functions
 that compute and that read objects are pure.
 
-Devices are those of device plugins, by node and product, and those of dynamic resource allocation.
-The headroom of a plan is how many of its pods fit on the nodes and into the quotas.
+Devices of device plugins are resources like any other. Those of dynamic resource allocation only
+the scheduler can count.
 """
 
 from __future__ import annotations
@@ -137,11 +137,6 @@ def _counted_by(
     return requests.get(name if name and prefix == "requests" else key)
 
 
-def quotas(cluster: Cluster) -> list[dict[str, Any]]:
-    """The quotas of the namespace. Needs the right to list resourcequotas."""
-    return Raw(cluster).objects(QUOTAS.path(cluster.namespace), QUOTAS.plural)
-
-
 def nodes(cluster: Cluster) -> list[NodeCapacity]:
     """The nodes with what is free on them.
 
@@ -202,113 +197,8 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
     )
 
 
-# Labels with the product name of a node's devices, set by the vendors' feature discovery.
-PRODUCTS = (
-    "nvidia.com/gpu.product",
-    "gpu.intel.com/product",
-    "amd.com/gpu.product-name",
-    "gpu.intel.com/family",
-)
-PRODUCT_ATTRIBUTES = ("productName", "model", "product", "type")
 # Intel's GPU plugin offered shares of a GPU by these names until version 0.34 (August 2025).
 REMOVED = ("gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles")
-
-
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """Devices of one resource on one node. usable: the node takes pods."""
-
-    node: str
-    product: str
-    resource: str
-    allocatable: int
-    free: int
-    usable: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Devices of one product in a pool of dynamic resource allocation.
-
-    node: "" when they do not belong to a single node.
-    """
-
-    driver: str
-    pool: str
-    node: str
-    product: str
-    devices: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceClass:
-    """A device class. resource: the extended resource that requests it too, "" without one."""
-
-    name: str
-    resource: str
-
-
-def on_nodes(nodes: Iterable[NodeCapacity]) -> list[Devices]:
-    """Devices of device plugins: resources with a vendor's name before the slash."""
-    devices = []
-    for node in nodes:
-        product = next((node.labels[name] for name in PRODUCTS if name in node.labels), "")
-        for name, count in sorted(node.allocatable.items()):
-            vendor, slash, _ = name.partition("/")
-            if slash and not vendor.endswith("kubernetes.io"):
-                devices.append(
-                    Devices(
-                        node.name,
-                        product,
-                        name,
-                        allocatable=int(count),
-                        free=max(0, int(node.free[name])),
-                        usable=node.schedulable,
-                    )
-                )
-    return devices
-
-
-def slices(cluster: Cluster, version: str) -> list[Slice]:
-    """Device counts of all resource slices. Needs the right to list resourceslices."""
-    return of_slices(_of_allocation(cluster, version, "resourceslices"))
-
-
-def _of_allocation(cluster: Cluster, version: str, plural: str) -> list[dict[str, Any]]:
-    return Raw(cluster).objects(f"/apis/resource.k8s.io/{version}/{plural}", plural)
-
-
-def of_slices(objects: Iterable[Mapping[str, Any]]) -> list[Slice]:
-    """Device counts of ResourceSlice objects.
-
-    An older generation of a pool is obsolete, so it does not count.
-    """
-    specs = [slice_object["spec"] for slice_object in objects]
-    newest: Counter[tuple[str, str]] = Counter()
-    for spec in specs:
-        newest[_pool(spec)] = max(newest[_pool(spec)], spec["pool"].get("generation", 0))
-    counts: Counter[tuple[str, str, str, str]] = Counter()
-    for spec in specs:
-        if spec["pool"].get("generation", 0) == newest[_pool(spec)]:
-            counts.update(
-                (*_pool(spec), spec.get("nodeName", ""), _product(device))
-                for device in spec.get("devices") or ()
-            )
-    return [Slice(*place, count) for place, count in sorted(counts.items())]
-
-
-def _pool(spec: Mapping[str, Any]) -> tuple[str, str]:
-    return spec["driver"], spec["pool"]["name"]
-
-
-def classes(cluster: Cluster, version: str) -> list[DeviceClass]:
-    """All device classes. Needs the right to list deviceclasses."""
-    return [
-        DeviceClass(
-            device_class["metadata"]["name"], device_class["spec"].get("extendedResourceName", "")
-        )
-        for device_class in _of_allocation(cluster, version, "deviceclasses")
-    ]
 
 
 def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
@@ -329,59 +219,59 @@ def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _product(device: Mapping[str, Any]) -> str:
-    attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
-    short = {name.rpartition("/")[2]: attribute for name, attribute in attributes.items()}
-    return next(
-        (str(short[name].get("string", "")) for name in PRODUCT_ATTRIBUTES if name in short), ""
-    )
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What a cluster has for pods of a namespace; None for what we have no right to read.
+
+    quotas: ResourceQuota objects. unknown: why something is unknown.
+    """
+
+    nodes: Sequence[NodeCapacity] | None
+    quotas: Sequence[Mapping[str, Any]] | None
+    unknown: tuple[str, ...]
+
+    @classmethod
+    def read(cls, cluster: Cluster) -> Supply:
+        """Read what we may."""
+        free, quotas = None, None
+        unknown = []
+        if lacking := rights.missing(cluster, rights.CAPACITY):
+            unknown.append(f"capacity is unknown: we may not {', '.join(map(str, lacking))}")
+        else:
+            free = nodes(cluster)
+        if lacking := rights.missing(cluster, rights.QUOTA):
+            unknown.append(f"quotas are unknown: we may not {lacking[0]}")
+        else:
+            quotas = Raw(cluster).objects(QUOTAS.path(cluster.namespace), QUOTAS.plural)
+        return cls(free, quotas, tuple(unknown))
+
+    def headroom(self, spec: Mapping[str, Any], have: int) -> Headroom:
+        """How many pods of this spec fit, with those that are placed already."""
+        on_nodes = None if self.nodes is None else have + room(spec, self.nodes)
+        quota = quota_room(spec, self.quotas or ())
+        doubt = ""
+        if spec.get("resourceClaims"):
+            doubt = (
+                "whether there are enough devices is unknown: only the scheduler can count resource"
+                " claims"
+            )
+        if quota and (on_nodes is None or have + quota[0] < on_nodes):
+            return Headroom(have + quota[0], quota[1], "", doubt)
+        if self.nodes is None or on_nodes is None:
+            return Headroom(None, "", "", doubt)
+        return Headroom(on_nodes, "the nodes", scarcest(spec, self.nodes), doubt)
 
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """room: pods that fit in all, None when unknown. by: what limits it.
+    """Room for pods.
 
-    doubts: what could not be counted, and why.
+    room: pods that fit in all, None when unknown. by: what limits it, the nodes or a quota.
+    scarce: the resource that runs out first on the nodes, where they limit it. doubt: what could
+    not be counted, "" for nothing.
     """
 
     room: int | None
     by: str
-    doubts: tuple[str, ...]
-
-
-def headroom(
-    cluster: Cluster, spec: Mapping[str, Any], have: int = 0, who: str = "the plan"
-) -> Headroom:
-    """Headroom for pods of this spec. A limit that we have no right to read becomes a doubt.
-
-    have: pods that are placed already. who: name of the plan, for the text of doubts.
-    """
-    doubts = removed(who, spec)
-    if spec.get("resourceClaims"):
-        doubts.append(
-            "whether there are enough devices is unknown: only the scheduler can count resource"
-            " claims"
-        )
-    rooms: list[tuple[int, str]] = []
-    nodes = read_nodes(cluster)
-    if isinstance(nodes, str):
-        doubts.append(f"capacity is unknown: {nodes}")
-    else:
-        rooms.append((have + room(spec, nodes), "the nodes"))
-    lacking = rights.missing(cluster, rights.QUOTA)
-    if lacking:
-        doubts.append(f"quotas are unknown: we may not {lacking[0]}")
-    else:
-        quota = quota_room(spec, quotas(cluster))
-        if quota:
-            rooms.append((have + quota[0], quota[1]))
-    most, by = min(rooms, default=(None, ""))
-    return Headroom(most, by, tuple(doubts))
-
-
-def read_nodes(cluster: Cluster) -> Sequence[NodeCapacity] | str:
-    """The nodes, or why they are unknown."""
-    lacking = rights.missing(cluster, rights.CAPACITY)
-    if lacking:
-        return f"we may not {', '.join(map(str, lacking))}"
-    return nodes(cluster)
+    scarce: str
+    doubt: str

@@ -106,7 +106,6 @@ def _first_failure(status: dict[str, Any]) -> tuple[str, str]:
 
 
 LOG_LINES = 15
-MOST_LOG_BYTES = 50_000_000
 
 
 def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
@@ -154,6 +153,10 @@ class Deployment:
             if pod["status"].get("phase") not in ("Succeeded", "Failed")
         ]
 
+    def placed(self) -> int:
+        """The number of its pods that are on a node and stay there."""
+        return sum(not pod.going and bool(pod.node) for pod in self.pods())
+
     def warnings(self) -> list[PodWarning]:
         """Warnings about pods of the namespace, its own among them. Needs the right to list
         events.
@@ -164,21 +167,6 @@ class Deployment:
             fieldSelector="involvedObject.kind=Pod,type=Warning",
         )
         return list(map(_pod_warning, events))
-
-    def logs(self, since_s: float) -> dict[str, list[str]]:
-        """Log lines of the last seconds by pod; pods whose log cannot be read are left out."""
-        lines = {}
-        for pod in self.pods():
-            status, text = read_log(
-                self._raw,
-                self.namespace,
-                pod.name,
-                sinceSeconds=str(max(1, round(since_s))),
-                limitBytes=str(MOST_LOG_BYTES),
-            )
-            if status == 200:
-                lines[pod.name] = text.splitlines()
-        return lines
 
     def trouble(self) -> str:
         """States of the pods; of the first failing one also events and the end of its log."""

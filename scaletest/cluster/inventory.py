@@ -1,4 +1,4 @@
-"""What a cluster allows a validation, and what it has for one: rights, metrics, quotas, devices,
+"""What a cluster allows a validation, and what it has for one: rights, metrics, room for workers,
 kinds of node, and what workers can observe on them. Reads only.
 """
 
@@ -46,6 +46,16 @@ class RightRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RoomRow:
+    """How many workers of a Deployment fit, those included that are placed; None when unknown."""
+
+    deployment: str
+    room: int | None
+    placed: int
+    limited_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterAllowance(Written):
     """What a validation may do, and what stands in its way; None for what we may not know."""
 
@@ -55,7 +65,7 @@ class ClusterAllowance(Written):
     apis: list[connection.MetricsApi]
     keda: bool
     dynamic_resource_allocation: str
-    quotas: list[dict[str, str]] | None
+    rooms: list[RoomRow]
     causes: list[NodeRow] | None
     warnings: list[str]
 
@@ -72,11 +82,12 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     needed = (*rights.NEEDED, rights.PROXY, *rights.HOLD)
     if keda:
         needed += (rights.KEDA, *rights.PAUSE)
-    asked = (
-        *(*needed, *rights.EXPLAIN, *rights.QUOTA, *rights.LISTED),
-        *(*rights.CAPACITY, *rights.SLICES, *rights.CLASSES),
-    )
+    asked = (*(*needed, *rights.EXPLAIN, *rights.QUOTA, *rights.LISTED, *rights.CAPACITY),)
     lacking = rights.missing(cluster, asked)
+    rooms: list[RoomRow] = []
+    warnings: list[str] = []
+    if not set(rights.NEEDED) & set(lacking):
+        rooms, warnings = _rooms(cluster, deployment)
     return ClusterAllowance(
         cluster.namespace,
         Documents(cluster).version(),
@@ -84,22 +95,40 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
         connection.metrics(cluster, served),
         keda,
         served.get(connection.ALLOCATION, ""),
-        _quotas(cluster),
+        rooms,
         causes(cluster),
-        _warnings(cluster, deployment),
+        warnings,
     )
 
 
-def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
-    """What every quota allows; None when we may not know."""
-    if rights.missing(cluster, rights.QUOTA):
-        return None
-    rows = []
-    for quota in capacity.quotas(cluster):
-        for resource, hard in quota["spec"].get("hard", {}).items():
-            row = {"quota": quota["metadata"]["name"], "resource": resource, "hard": hard}
-            rows.append({**row, "used": quota.get("status", {}).get("used", {}).get(resource, "0")})
-    return rows
+def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
+    """Room for the workers of every Deployment, and warnings about what Deployments ask for.
+
+    name: of one Deployment, which alone is looked at; "" for all.
+    """
+    if name:
+        asked = {name: Deployment(cluster, name).template}
+    elif rights.missing(cluster, rights.LISTED):
+        return [], [
+            "the Deployments were not looked at: we may not list them; give --deployment NAME"
+        ]
+    else:
+        asked = templates(cluster)
+    supply = capacity.Supply.read(cluster)
+    rooms = []
+    warnings = list(supply.unknown)
+    for deployment, template in asked.items():
+        spec, who = template["spec"], f"deployment {deployment}"
+        warnings += capacity.removed(who, spec)
+        if without_causes(spec):
+            warnings.append(f"{who}: its workers have --no-causes, so no run names a cause")
+        if name or worker_container(spec):
+            placed = Deployment(cluster, deployment).placed()
+            free = supply.headroom(spec, placed)
+            rooms.append(RoomRow(deployment, free.room, placed, free.scarce or free.by))
+            if free.doubt:
+                warnings.append(f"{who}: {free.doubt}")
+    return rooms, warnings
 
 
 def causes(cluster: Cluster) -> list[NodeRow] | None:
@@ -155,96 +184,6 @@ def _command_line(container: Mapping[str, Any]) -> list[str]:
     return [*(container.get("command") or []), *(container.get("args") or [])]
 
 
-def _warnings(cluster: Cluster, name: str) -> list[str]:
-    """About what the Deployments ask for."""
-    if name:
-        asked = {name: Deployment(cluster, name).template}
-    elif rights.missing(cluster, rights.LISTED):
-        return ["the Deployments were not looked at: we may not list them; give --deployment NAME"]
-    else:
-        asked = templates(cluster)
-    warnings = []
-    for deployment, template in asked.items():
-        warnings += capacity.removed(f"deployment {deployment}", template["spec"])
-    return warnings + [
-        f"deployment {deployment}: its workers have --no-causes, so no run names a cause"
-        for deployment, template in asked.items()
-        if without_causes(template["spec"])
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class Inventory(Written):
-    """Devices by node, slices and classes; None where it is unknown, with the reason."""
-
-    nodes: list[capacity.Devices] | None
-    slices: list[capacity.Slice] | None
-    classes: Annotated[list[capacity.DeviceClass] | None, called("device_classes")]
-    unknown: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """How many workers fit. fits: true without a limit; None when it is unknown."""
-
-    requests: dict[str, str]
-    placed: int
-    room: int | None
-    limited_by: str
-    limit: int | None
-    fits: bool | None
-    warnings: list[str]
-
-
-def inventory(cluster: Cluster) -> Inventory:
-    """The devices of device plugins and of dynamic resource allocation."""
-    nodes, slices, classes = capacity.read_nodes(cluster), None, None
-    unknown: list[str] = []
-    if isinstance(nodes, str):
-        unknown.append(f"devices of the nodes: {nodes}")
-    version = connection.groups(cluster).get(connection.ALLOCATION, "")
-    if lacking := rights.missing(cluster, rights.SLICES):
-        unknown.append(f"slices: we may not {lacking[0]}")
-    else:
-        slices = capacity.slices(cluster, version) if version else []
-    if lacking := rights.missing(cluster, rights.CLASSES):
-        unknown.append(f"device classes: we may not {lacking[0]}")
-    else:
-        classes = capacity.classes(cluster, version) if version else []
-    return Inventory(
-        None if isinstance(nodes, str) else capacity.on_nodes(nodes), slices, classes, unknown
-    )
-
-
-def room(cluster: Cluster, wanted: Mapping[str, str], deployment: str, limit: int) -> Room:
-    """How many workers fit that ask for so much each, or are those of a Deployment.
-
-    limit: say whether so many fit; 0: none.
-    """
-    placed, subject = 0, "the plan"
-    spec: Mapping[str, Any] = {
-        "containers": [{"resources": {"requests": wanted, "limits": wanted}}]
-    }
-    if deployment:
-        live = Deployment(cluster, deployment)
-        spec, subject = live.template["spec"], f"deployment {live.name}"
-        placed = sum(not pod.going and bool(pod.node) for pod in live.pods())
-    free = capacity.headroom(cluster, spec, placed, subject)
-    nodes = capacity.read_nodes(cluster)
-    limited_by = free.by
-    if free.by == "the nodes" and not isinstance(nodes, str):
-        limited_by = capacity.scarcest(spec, nodes) or free.by
-    fits: bool | None = True
-    if limit:
-        fits = None if free.room is None else free.room >= limit
-    requests = {
-        name: f"{amount.normalize():f}"
-        for name, amount in capacity.requests(spec).items()
-        if name != "pods"
-    }
-    return Room(requests, placed, free.room, limited_by, limit or None, fits, list(free.doubts))
-
-
 class LiveSize(NamedTuple):
     """A pod's requests in cores and GiB, 0 for none, and the cluster's kinds of node."""
 
@@ -265,7 +204,7 @@ def live_size(cluster: Cluster, name: str) -> LiveSize:
         f"deployment {name}: {live.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB each"
     ]
     if rights.missing(cluster, rights.CAPACITY):
-        return LiveSize(cpu, memory, [], [*notes, "the nodes may not be listed: give --node-cpu"])
+        return LiveSize(cpu, memory, [], [*notes, "the nodes may not be listed: give --node"])
     placed = Counter(pod.node for pod in live.pods())
     kinds: Counter[tuple[float, float, int]] = Counter()
     taken: dict[tuple[float, float, int], tuple[float, float]] = {}

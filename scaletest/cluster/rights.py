@@ -68,16 +68,6 @@ CAPACITY = (
     Right("list", "", "nodes", "how many pods the nodes can take", True),
     Right("list", "", "pods", "how many pods the nodes can take", True),
 )
-SLICES = (
-    Right(
-        "list", "resource.k8s.io", "resourceslices", "devices of dynamic resource allocation", True
-    ),
-)
-CLASSES = (
-    Right(
-        "list", "resource.k8s.io", "deviceclasses", "devices of dynamic resource allocation", True
-    ),
-)
 
 
 def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:

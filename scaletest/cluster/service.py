@@ -142,8 +142,8 @@ class Service:
             (
                 settings.cert_file and not headers,
                 "the kubeconfig has a client certificate, which a load test does not support",
-                "use a kubeconfig with a token, run it in the cluster, or kubectl port-forward"
-                " and --url",
+                "use a kubeconfig with a token, run it in the cluster, or load the URL of a kubectl"
+                " port-forward",
             )
         )
         path = service_path(self.namespace, self.reference.name, self.port)

@@ -1,7 +1,7 @@
 """Tuning: change settings of a Deployment's pods for a measurement.
 
-CPU and memory are set as both requests and limits, so a pod gets exactly what is measured.
-Concurrency is set where the service reads it: in a variable or an argument.
+CPU and memory are set as both requests and limits, so a pod gets exactly what is measured. Other
+settings, such as the concurrency, are set where the program reads them: in variables or arguments.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from scaletest.cluster.changes import Changes, Patch
 from scaletest.cluster.connection import Cluster, Raw
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.objects import DEPLOYMENTS, Resource
-from scaletest.model import checks
-from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
+from scaletest.model.errors import ScaletestError, WaitTimeout
 
+# What of a setting is no variable of the environment.
+NAMES = ("cpu", "memory", "replicas")
 POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", True)
 INTERVAL_S = 0.5
 
@@ -35,7 +36,7 @@ class Usage:
 
 
 class Tuning:
-    """Tuning of one container of a Deployment. replicas: their number before any change.
+    """Tuning of the first container of a Deployment. replicas: their number before any change.
 
     Needs the right to get pods.metrics.k8s.io.
     """
@@ -46,28 +47,15 @@ class Tuning:
         deployment: Deployment,
         scalers: Autoscalers,
         changes: Changes,
-        container: str = "",
         *,
-        env: str = "",
-        argument: str = "",
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._raw = Raw(cluster)
         self._cadvisor = Cadvisor(cluster)
         self._deployment, self._scalers, self._changes = deployment, scalers, changes
-        self._env, self._argument = env, argument
         self._clock, self._sleep = clock, sleep
-        containers = deployment.template["spec"]["containers"]
-        names = [known["name"] for known in containers]
-        checks.refuse(
-            (
-                container and container not in names,
-                f"{deployment.name} has no container {container}",
-                f"it has {', '.join(names)}",
-            )
-        )
-        self._original = containers[names.index(container) if container else 0]
+        self._original = deployment.template["spec"]["containers"][0]
         self.replicas = deployment.replicas()
 
     def resources(self) -> tuple[float, float]:
@@ -76,13 +64,10 @@ class Tuning:
         return float(requested.get("cpu", 0)), float(requested.get("memory", 0))
 
     def apply(self, setting: Mapping[str, str]) -> None:
-        """Apply a setting: cpu, memory, concurrency, replicas. All settings of a tuning name the
-        same of these.
+        """Apply a setting: cpu, memory, replicas, variables and arguments. All settings of a tuning
+        name the same of these.
         """
-        container = {
-            **changed(self._original, setting, self._env, self._argument),
-            "name": self._original["name"],
-        }
+        container = {**changed(self._original, setting), "name": self._original["name"]}
         spec = {
             "replicas": int(setting.get("replicas", self.replicas)),
             "template": {"spec": {"containers": [container]}},
@@ -148,27 +133,19 @@ def _usage(pod: Mapping[str, Any]) -> Usage:
     )
 
 
-def changed(
-    container: Mapping[str, Any], setting: Mapping[str, str], env: str, argument: str
-) -> dict[str, Any]:
-    """What the setting changes of a container. UsageError when it is unknown where concurrency is
-    set.
-    """
+def changed(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[str, Any]:
+    """What the setting changes of a container."""
     changes: dict[str, Any] = {}
     if amounts := {name: setting[name] for name in ("cpu", "memory") if name in setting}:
         changes["resources"] = {"requests": amounts, "limits": amounts}
-    if "concurrency" in setting:
-        if env:
+    for name, value in setting.items():
+        if name.startswith("-"):
+            arguments = changes.get("args", container.get("args", []))
+            changes["args"] = with_argument(arguments, name, value)
+        elif name not in NAMES:
             # a variable that was read from elsewhere has a value of its own now
-            changes["env"] = [{"name": env, "value": setting["concurrency"], "valueFrom": None}]
-        elif argument:
-            arguments = container.get("args", [])
-            changes["args"] = with_argument(arguments, argument, setting["concurrency"])
-        else:
-            raise UsageError(
-                "it is unknown where the pods read their concurrency",
-                hint="give --concurrency-env NAME or --concurrency-arg NAME",
-            )
+            variable = {"name": name, "value": value, "valueFrom": None}
+            changes.setdefault("env", []).append(variable)
     return changes
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import logging
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -23,6 +22,7 @@ from scaletest.model.texts import short
 from scaletest.pages.security import HEADERS
 from scaletest.pages.turns import READS
 from scaletest.render import numbers
+from scaletest.system.periodic import Periodic
 
 logger = logging.getLogger("scaletest.exporter")
 
@@ -118,35 +118,21 @@ class BackgroundThread:
         self._lines = lines
         # the lines first, because they are due at a time of their own
         self._then: list[Callable[[ExporterView], None]] = [lines, *then] if lines else then
-        self._closing = threading.Event()
         self._trouble = ""
-        self._thread = threading.Thread(target=self._live, name="scaletest-exporter", daemon=True)
+        self._began_s = -math.inf
+        self.thread = Periodic("exporter", self._turn, self._rest_s)
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+    def _turn(self) -> None:
+        self._began_s = time.monotonic()
+        troubles: list[str] = []
+        self._attempt(self._reader.reap, troubles)
+        self._attempt(partial(self._look, troubles), troubles)
+        self._tell("; ".join(dict.fromkeys(troubles)))
 
-    def alive(self) -> bool:
-        """Whether the thread still runs."""
-        return self._thread.is_alive()
-
-    def close(self) -> None:
-        """End the thread after its current turn."""
-        self._closing.set()
-        self._thread.join()
-
-    def _live(self) -> None:
-        while not self._closing.is_set():
-            began = time.monotonic()
-            troubles: list[str] = []
-            self._attempt(self._reader.reap, troubles)
-            self._attempt(partial(self._look, troubles), troubles)
-            self._tell("; ".join(dict.fromkeys(troubles)))
-            self._closing.wait(max(0.05, self._rest_s(began)))
-
-    def _rest_s(self, began: float) -> float:
-        tick_s = self._tick_s - (time.monotonic() - began)
-        return min(tick_s, self._lines.due_in_s()) if self._lines else tick_s
+    def _rest_s(self) -> float:
+        """Seconds until the next turn."""
+        tick_s = self._tick_s - (time.monotonic() - self._began_s)
+        return max(0.05, min(tick_s, self._lines.due_in_s()) if self._lines else tick_s)
 
     def _look(self, troubles: list[str]) -> None:
         view = self._reader.read()
@@ -193,7 +179,7 @@ def serve(
     )
     app = make_app(
         reader.read,
-        background.alive,
+        lambda: background.thread.alive,
         hosts=names,
         intel_names=intel_names,
         log_interval_s=log_interval_s,
@@ -202,10 +188,10 @@ def serve(
     # A scrape makes tens of thousands of objects: what was loaded by now is not looked through for
     # garbage each time.
     gc.freeze()
-    background.start()
+    background.thread.start()
     try:
         ready(server.url)
         server.wait()
     finally:
         server.close()
-        background.close()
+        background.thread.close()

@@ -1,14 +1,11 @@
 """PyTorch: training or inference of a model on random input, by the program of the torch workload.
 
-Models, batches and timing are ours, so a note says that results are not TorchBench's. The output of
-TorchBench, in both of its forms, and that of GNU time after it can be parsed too, for logs of
-kube-perftest.
+Models, batches and timing are ours, so a note says that results are not TorchBench's.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -40,22 +37,6 @@ _INSTALL = (
 )
 MODULE = "workers.torch_child"
 NOT_TORCHBENCH = "own micro-benchmark of plain torch, not TorchBench: compare it with itself only"
-_BENCH = re.compile(
-    r"^(CPU Wall Time per batch|CPU Total Wall Time|GPU Time per batch|CPU Peak Memory|GPU \d+ Peak"
-    r" Memory):"
-    r"\s+(\d{1,12}(?:\.\d{1,9})?) (milliseconds|GB)\s*$",
-    re.MULTILINE,
-)
-_RUNNING = re.compile(
-    r"^Running (\w+) method from (\S+) on (\S+) in \w+ mode with input batch size (\d+)\b",
-    re.MULTILINE,
-)
-_GNU = re.compile(r"^\s*(User time|System time) \(seconds\): (\d{1,9}\.\d\d)\s*$", re.MULTILINE)
-_ELAPSED = re.compile(
-    r"Elapsed \(wall clock\) time \(h:mm:ss or m:ss\):"
-    r" (?:(\d{1,6}):)?(\d{1,2}):(\d{1,2}(?:\.\d\d)?)\s*$",
-    re.M,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +48,7 @@ class PyTorchSpec(CommonSpec):
 
     device: Annotated[str, choice(("cpu", "cuda")), "Device that computes."] = "cpu"
     model: Annotated[
-        str,
-        choice(("alexnet", "resnet50", "llama", "matmul")),
-        "Model; llama and matmul for inference only.",
+        str, choice(("alexnet", "resnet50", "llama")), "Model; llama for inference only."
     ] = "resnet50"
     benchmark_type: Annotated[str, choice(("train", "eval")), "Training or inference."] = "eval"
     input_batch_size: Annotated[
@@ -82,7 +61,7 @@ class PyTorchSpec(CommonSpec):
         super().__post_init__()
         checks.refuse(
             (
-                self.benchmark_type == "train" and self.model in ("llama", "matmul"),
+                self.benchmark_type == "train" and self.model == "llama",
                 f"{self.model} is for inference only",
                 "use benchmarkType eval, or another model",
             )
@@ -113,7 +92,7 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
 
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
-    """Parse the workload's answer, or TorchBench's text."""
+    """Parse the workload's answer."""
     parsing.fail_if(
         output.exit_code == UNAVAILABLE
         or (output.exit_code and "No module named" in output.stderr),
@@ -123,8 +102,6 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         remedy=_INSTALL,
     )
     parsing.ended_well(output, "PyTorch")
-    if "CPU Peak Memory" in output.text or "Wall Time" in output.text:
-        return _torchbench(spec, output)
     figures = _figures(parsing.json_object(output.stdout, "PyTorch"))
     used = figures.get("torch_device")
     parsing.fail_if(
@@ -149,12 +126,13 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         spec.input_batch_size / headlines["batchTime"],
         "samples_per_s",
     )
+    times = {name: float(seconds) for name, seconds in parsing.TIMES.findall(output.text)}
     if spec.device == "cuda":
         headlines["gpuBatchTime"] = parsing.positive(figures, "batch_gpu_ms") / 1e3
         headlines["gpuMemory"] = parsing.positive(figures, "gpu_peak_mib") * 2**20
     return ToolMeasurement(
         headlines,
-        {"figures": dict(figures), "gpuCount": gpus(spec), **_times(output)},
+        {"figures": dict(figures), **({"time": times} if times else {})},
         notes=(NOT_TORCHBENCH,),
     )
 
@@ -189,74 +167,6 @@ def absent(spec: PyTorchSpec) -> dict[str, str]:
         ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else (),
         f"device {spec.device} uses no GPU",
     )
-
-
-def gpus(spec: PyTorchSpec) -> int:
-    """Number of GPUs in the limits."""
-    limits = spec.resources.get("limits")
-    if not isinstance(limits, Mapping):
-        return 0
-    counts = [str(count) for name, count in limits.items() if "gpu" in str(name)]
-    return sum(int(count) for count in counts if count.isdigit())
-
-
-def _torchbench(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
-    rows = _BENCH.findall(output.text)
-    numbers: dict[str, dict[str, Any]] = {
-        name: {"value": float(number), "unit": unit} for name, number, unit in rows
-    }
-    parsing.fail_if(
-        len(numbers) != len(rows),
-        "TorchBench wrote a number more than once",
-        [name for name, _, _ in rows],
-    )
-    wanted = (spec.benchmark_type, spec.model, spec.device, str(spec.input_batch_size))
-    used = _RUNNING.findall(output.text)
-    parsing.fail_if(
-        used != [wanted],
-        f"TorchBench did not run {' '.join(wanted)} alone",
-        [" ".join(run) for run in used],
-        failure=Failure.MISMATCH,
-    )
-    by_batch = "CPU Wall Time per batch" in numbers
-    headlines = _torchbench_headlines(numbers)
-    parsing.fail_if(
-        "batchTime" not in headlines,
-        "TorchBench's wall time is missing",
-        parsing.last_lines(output),
-    )
-    parsing.fail_if(
-        spec.device == "cuda" and not headlines.get("gpuBatchTime"),
-        "TorchBench's GPU time is missing",
-        parsing.last_lines(output),
-    )
-    notes = () if by_batch else ("TorchBench printed a total, not a time per batch",)
-    return ToolMeasurement(headlines, {"torchbench": numbers, **_times(output)}, notes=notes)
-
-
-def _torchbench_headlines(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    headlines = {}
-    wall = numbers.get("CPU Wall Time per batch") or numbers.get("CPU Total Wall Time")
-    if wall and wall["value"] > 0 and wall["unit"] == "milliseconds":
-        headlines["batchTime"] = wall["value"] / 1e3
-    if gpu := numbers.get("GPU Time per batch"):
-        headlines["gpuBatchTime"] = gpu["value"] / 1e3
-    if (memory := numbers.get("CPU Peak Memory")) and memory["unit"] == "GB":
-        headlines["cpuMemory"] = memory["value"] * 1e9
-    return headlines
-
-
-def _times(output: ToolOutput) -> dict[str, Any]:
-    """Times of `time -p` or GNU time, in seconds."""
-    times = {name: float(seconds) for name, seconds in parsing.TIMES.findall(output.text)}
-    gnu = dict(_GNU.findall(output.text))
-    if gnu:
-        times |= {"user": float(gnu.get("User time", 0)), "sys": float(gnu.get("System time", 0))}
-    elapsed = _ELAPSED.search(output.text)
-    if elapsed:
-        hours, minutes, seconds = (float(part or 0) for part in elapsed.groups())
-        times["real"] = 3600 * hours + 60 * minutes + seconds
-    return {"time": times} if times else {}
 
 
 KIND = Kind(

@@ -93,9 +93,8 @@ class Transcode:
     codec: of the input; "" if unknown. output_codec, size: of the first output. also: more outputs
     of the same decoding (cascade). output: a file, "" to write nothing. frames: of each output, 0
     for all. bitrate_kbps: 0 for the engine's default. depth: asynchronous pipeline depth, 0 for the
-    engine's default. threads: of each software codec, 0 for its default. sessions: number of copies
-    of the work that run at the same time in one process. parallel: encoders that share the frames
-    of one output. program: path of the engine, "" to search it.
+    engine's default. threads: of each software codec, 0 for its default. parallel: encoders that
+    share the frames of one output. program: path of the engine, "" to search it.
     """
 
     input: str
@@ -109,7 +108,6 @@ class Transcode:
     bitrate_kbps: Annotated[int, Meta(ge=0, le=10**6), key("bitrate")] = 0
     depth: Annotated[int, Meta(ge=0, le=64)] = 0
     threads: Annotated[int, Meta(ge=0, le=1024)] = 0
-    sessions: Annotated[int, Meta(ge=1, le=64)] = 1
     parallel: Annotated[int, Meta(ge=1, le=16)] = 1
     engine: TranscodeEngine = TranscodeEngine.FFMPEG
     acceleration: Acceleration = Acceleration.SOFTWARE
@@ -118,19 +116,13 @@ class Transcode:
     def __post_init__(self) -> None:
         check(self)
         is_onevpl = self.engine is TranscodeEngine.ONEVPL
-        outputs = len(self.outputs) * self.sessions
+        outputs = len(self.outputs)
         refuse(
             (not self.input, "transcode has no input", "set it with --input FILE"),
             (
                 self.parallel > 1 and not (is_onevpl and outputs == 1),
-                "parallel encoding requires oneVPL, one session and one output",
-                "use --engine onevpl without --also and --sessions, or --sessions instead",
-            ),
-            (
-                # its decoders would all feed all encoders of the one par file
-                is_onevpl and self.sessions > 1 and len(self.outputs) > 1,
-                "oneVPL's tool cannot run a cascade in several sessions",
-                "leave --sessions out, and share the device among more workers with --per-device",
+                "parallel encoding requires oneVPL and one output",
+                "use --engine onevpl without --also",
             ),
             (
                 self.output and outputs > 1,

@@ -5,8 +5,8 @@ https://ffmpeg.org/ffmpeg.html, in its wiki pages on hardware acceleration, and 
 encoder=NAME`; oneVPL's by `sample_multi_transcode -?` and the project's readmes on cascade scaling
 and parallel encoding.
 
-Figures of an output are frames (encoded, of all outputs and sessions), fps (the tool's own rate,
-also summed), sessions, session_fps_<n> if there are several, encode_errors and dropped_frames.
+Figures of an output are frames (encoded, of all outputs), fps (the tool's own rate, also summed),
+sessions (encoders), encode_errors and dropped_frames.
 Unknown numbers are left out.
 """
 
@@ -80,8 +80,6 @@ def par(transcode: Transcode, device: str) -> str:
         lines = _parallel(transcode, device)
     elif len(transcode.outputs) > 1:
         lines = _cascade(transcode, device)
-    elif transcode.sessions > 1:
-        lines = [_session(transcode, device, transcode.outputs[0])] * transcode.sessions
     else:
         return ""
     for argument in chain.from_iterable(lines):
@@ -186,11 +184,10 @@ def _ffmpeg(transcode: Transcode, device: str) -> list[str]:
     line = [
         *(transcode.command, "-hide_banner", "-nostdin", *log, "-y"),
         *_option("-filter_threads", transcode.threads),
-        *(source * transcode.sessions),
+        *source,
     ]
-    for session in range(transcode.sessions):
-        for output in transcode.outputs:
-            line += ["-map", f"{session}:v:0", *_ffmpeg_output(transcode, output)]
+    for output in transcode.outputs:
+        line += ["-map", "0:v:0", *_ffmpeg_output(transcode, output)]
     return line
 
 
@@ -291,7 +288,6 @@ _NO_DEVICE = (
 _TOO_MANY = ("OpenEncodeSessionEx failed: out of memory", "incompatible client key")
 # Messages of oneVPL, CUDA and the system without enough memory, of the device or the container.
 _NO_MEMORY = ("MFX_ERR_MEMORY_ALLOC", "CUDA_ERROR_OUT_OF_MEMORY", "Cannot allocate memory")
-MAX_SESSIONS_SHOWN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,10 +318,6 @@ def onevpl(output: str, errors: str) -> TranscodeReading:
         "sessions": len(rates),
         "encode_errors": sum(session[1] == "FAILED" for session in sessions),
     }
-    if len(rates) > 1:
-        figures |= {
-            f"session_fps_{number}": rate for number, rate in enumerate(rates[:MAX_SESSIONS_SHOWN])
-        }
     return _judged(figures, output + errors)
 
 

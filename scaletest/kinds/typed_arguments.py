@@ -134,7 +134,8 @@ class TypedArguments:
         try:
             return msgspec.convert(text, rule.base, strict=False, dec_hook=_path)
         except msgspec.ValidationError as error:
-            raise explained(error, rule.base, text, name, self._name) from error
+            wrong = explained(error, rule.base, text, name, self._name)
+            raise InvalidValue(wrong.message, hint=self._usage) from error
         except UnicodeEncodeError as error:
             raise InvalidValue(
                 f"{name} in {self._name} is not valid Unicode", hint=self._usage

@@ -13,7 +13,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError, suggestion
 
 WORKLOAD_LABEL = "scaletest/workload"
-RUNAI_GROUP, RUNAI_DEVICE = "run.ai/", "nvidia.com/gpu"
+RUNAI_GROUP = "run.ai/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ _KINDS = (
 KINDS: Mapping[str, WorkloadKind] = {kind.name: kind for kind in _KINDS}
 # The names of the Run:ai scale test tool, as plain Kubernetes has them.
 ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "deployment"}
+# By which pods ask for devices, unless another one is named.
+DEFAULT_RESOURCE = "nvidia.com/gpu"
 # Where Run:ai's workloads go, unless another project is named.
 DEFAULT_PROJECT = "project-0"
 # What has done its work says so in a condition of one of these types, or in its phase.

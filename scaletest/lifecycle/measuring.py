@@ -4,15 +4,14 @@ deletion of what was submitted.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from scaletest.archive.environment import environment
 from scaletest.cluster.capacity import quantity
@@ -25,7 +24,7 @@ from scaletest.lifecycle.submitting import Submitter, Tool
 from scaletest.lifecycle.templating import Workloads
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.model.labels import Labels
+from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.model.lifecycle import LifecyclePlan
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
@@ -46,13 +45,9 @@ class LifecycleWorkloadOptions:
     num_workloads: int | None
     num_processes: int
     delay: float
-    interval: float
     num_workers: int
     num_gpus: str | None
-    resource: str
-    claim_template: str
     pvc: bool
-    storage_class: str
     image: str
     run_seconds: str | None
     template: Path | None
@@ -60,7 +55,6 @@ class LifecycleWorkloadOptions:
     namespace: str
     context: str
     tool: str
-    tool_path: str
     event_times: bool
     force: bool
     project: str
@@ -72,6 +66,7 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
         raise UsageError("how many workloads is not said", hint="give --num-workloads N")
     kind = kinds.find(options.workload_type)
     project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
+    resource, _, gpus = (options.num_gpus or kind.gpus).rpartition("=")
     plan = LifecyclePlan(
         run=new_run(),
         kind=kind.name,
@@ -80,18 +75,15 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
         project=project,
         processes=options.num_processes,
         delay_s=options.delay,
-        interval_s=options.interval,
         workers=options.num_workers,
-        gpus="0" if options.claim_template else options.num_gpus or kind.gpus,
-        resource=options.resource,
+        gpus=gpus,
+        resource=resource or kinds.DEFAULT_RESOURCE,
         image=options.image,
         seconds=options.run_seconds or kind.seconds,
         pvc=options.pvc,
-        storage_class=options.storage_class,
-        claim_template=options.claim_template,
         until=options.until or kind.until,
         tool=options.tool,
-        tool_path=options.tool_path,
+        context=options.context,
         event_times=options.event_times,
         template=templating.text_of(kind.name, options.template),
         template_file=str(options.template or ""),
@@ -141,42 +133,30 @@ def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
     raise UsageError(
         f"no node offers {cut(names, 200)}, which a pod asks for",
         hint=f"nodes offer {cut(', '.join(sorted(offered)) or 'no devices', 200)}: give --num-gpus"
-        " 0 or another --resource; --force submits all the same, for nodes that come later",
+        " 0 or RESOURCE=N; --force submits all the same, for nodes that come later",
     )
 
 
 def continued(
-    store: LifecycleFolder, options: LifecycleWorkloadOptions, labels: Labels, typed: set[str]
+    store: LifecycleFolder, options: LifecycleWorkloadOptions, typed: set[str]
 ) -> LifecyclePlan:
     """The stored plan with the pace that was typed. typed: names of options on the command line.
 
-    UsageError when another typed option differs from it, or would name the run anew.
+    UsageError when another typed option differs from it.
     """
-    plan, stored_labels = store.plan(), store.labels
-    differing = [
-        name
-        for name in ("name", "note", "tags")
-        if name in typed and getattr(labels, name) != getattr(stored_labels, name)
-    ]
-    if differing:
-        raise UsageError(
-            f"{store.path} holds run {plan.run} already, and another --{differing[0].rstrip('s')}"
-            " is for a new one",
-            hint="leave it out, or say what the run is called: scaletest runs name|tag|note",
-        )
+    plan = store.plan()
     kind = kinds.find(options.workload_type).name
+    gpus = plan.gpus if plan.resource == kinds.DEFAULT_RESOURCE else f"{plan.resource}={plan.gpus}"
     for name, value, stored in (
-        ("claim_template", options.claim_template, plan.claim_template),
+        ("context", options.context, plan.context),
         ("image", options.image, plan.image),
         ("namespace", options.namespace, plan.namespace),
-        ("num_gpus", options.num_gpus, plan.gpus),
+        ("num_gpus", options.num_gpus, gpus),
         ("num_workers", options.num_workers, plan.workers),
         ("num_workloads", options.num_workloads, plan.count),
         ("project", options.project, plan.project),
         ("pvc", options.pvc, plan.pvc),
-        ("resource", options.resource, plan.resource),
         ("run_seconds", options.run_seconds, plan.seconds),
-        ("storage_class", options.storage_class, plan.storage_class),
         ("tool", options.tool, plan.tool),
         # a template's kind is not the type of workload
         ("workload_type", kind, kind if plan.template_file else plan.kind),
@@ -187,21 +167,18 @@ def continued(
                 f" {value}",
                 hint="give another --output-dir for a new run, or leave the option out to go on",
             )
-    pace: dict[str, dict[str, Any]] = {
-        "num_processes": {"processes": options.num_processes},
-        "delay": {"delay_s": options.delay},
-        "interval": {"interval_s": options.interval},
-        "tool_path": {"tool_path": options.tool_path},
-    }
-    chosen = chain.from_iterable(pace[name].items() for name in pace if name in typed)
-    return replace(plan, **dict(chosen))
+    return replace(
+        plan,
+        processes=options.num_processes if "num_processes" in typed else plan.processes,
+        delay_s=options.delay if "delay" in typed else plan.delay_s,
+    )
 
 
 def submit(
-    plan: LifecyclePlan, store: LifecycleFolder, cluster: Cluster, context: str, labels: Labels
+    plan: LifecyclePlan, store: LifecycleFolder, cluster: Cluster
 ) -> tuple[Counter[bool], bool]:
     """Carry the plan out; how many were accepted, and not, and whether that was interrupted."""
-    with _submitter(plan, store, cluster, context, labels, SUBMITTER) as (submitter, stop):
+    with _submitter(plan, store, cluster, UNLABELLED, SUBMITTER) as (submitter, stop):
         submitter.run()
     return submitter.done, stop.asked()
 
@@ -209,31 +186,24 @@ def submit(
 def sample(
     plan: LifecyclePlan,
     store: LifecycleFolder,
-    context: str,
-    timeout_s: float,
     progress: Progress,
     backend: dict[str, float] | None = None,
     *,
     once: bool = False,
-) -> bool:
-    """Sample the run; whether every workload was done in time, or somebody ended it.
-
-    once: list, and do not watch.
-    """
+) -> None:
+    """Sample the run until every workload is done. once: list, and do not watch."""
     stop = StopRequest()
     with store.locked(SAMPLER), stopping(stop, unwind=True):
-        raw = Raw(connect(plan.namespace, context), CONNECTIONS)
+        raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
         sampler = Sampler(plan, store, raw, steady(), stop.asked, backend)
         with progress.of_run(store, plan.workload), attentive():
-            done = sampler.follow(timeout_s, ProgressReport(progress).tell, once=once)
-        return done or stop.asked()
+            sampler.follow(math.inf, ProgressReport(progress).tell, once=once)
 
 
 def measure(
     plan: LifecyclePlan,
     store: LifecycleFolder,
     cluster: Cluster,
-    context: str,
     labels: Labels,
     timeout_s: float,
     progress: Progress,
@@ -246,7 +216,7 @@ def measure(
     failure: list[BaseException] = []
     locks = SUBMITTER, SAMPLER
     with (
-        _submitter(plan, store, cluster, context, labels, *locks) as (submitter, stop),
+        _submitter(plan, store, cluster, labels, *locks) as (submitter, stop),
         progress.of_run(store, plan.workload),
     ):
         store.write(PLAN, plan.to_dict())
@@ -275,9 +245,9 @@ def measure(
     return interrupted
 
 
-def delete_all(plan: LifecyclePlan, context: str) -> int:
+def delete_all(plan: LifecyclePlan) -> int:
     """Delete the run's objects; how many there were."""
-    raw = Raw(connect(plan.namespace, context), CONNECTIONS)
+    raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
     return submitting.delete_all(plan, Objects(raw))
 
 
@@ -286,14 +256,13 @@ def _submitter(
     plan: LifecyclePlan,
     store: LifecycleFolder,
     cluster: Cluster,
-    context: str,
     labels: Labels,
     *locks: str,
 ) -> Iterator[tuple[Submitter, StopRequest]]:
     """Who submits the plan, and what ends that, while we hold these locks of the folder."""
     stop = StopRequest()
     with stopping(stop, unwind=True):
-        tool = _tool(plan, Raw(cluster, CONNECTIONS), context, stop)
+        tool = _tool(plan, Raw(cluster, CONNECTIONS), stop)
         fresh = not store.exists
         store.make()
         with store.locked(*locks):
@@ -311,7 +280,7 @@ def _submitter(
             yield submitter, stop
 
 
-def _tool(plan: LifecyclePlan, raw: Raw, context: str, stop: StopRequest) -> Tool:
+def _tool(plan: LifecyclePlan, raw: Raw, stop: StopRequest) -> Tool:
     """Submits the plan's workloads. Raises without namespace, kind or program."""
     objects = Objects(
         raw, manager=f"scaletest-{plan.run}", sleep=stop.wake.wait, stopping=stop.asked
@@ -322,7 +291,7 @@ def _tool(plan: LifecyclePlan, raw: Raw, context: str, stop: StopRequest) -> Too
     workloads = Workloads(plan)
     objects.resource(workloads.api_version, workloads.kind)
     if plan.tool == "kubectl":
-        return submitting.kubectl(plan, workloads, context)
+        return submitting.kubectl(plan, workloads)
     return lambda name: objects.apply(workloads.make(name), plan.namespace)
 
 

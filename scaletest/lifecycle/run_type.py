@@ -21,8 +21,8 @@ from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
 from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
 from scaletest.model.verdict import parse
-from scaletest.runs.folder import ENVIRONMENT, RESULT, RunFolder
-from scaletest.runs.run_type import FolderType, ResultOfRun
+from scaletest.runs.folder import ENVIRONMENT, RunFolder
+from scaletest.runs.run_type import ResultOfRun, RunType
 
 WHOLE = WorkloadSelection()
 # What clocks can tell apart, in s: the arrival of events here, and the fields of the API.
@@ -38,7 +38,7 @@ WORKLOAD = {
     "pvc",
     "template",
 }
-NO_MATTER = {"run", "namespace", "project", "template_file", "tool_path"}
+NO_MATTER = {"run", "namespace", "project", "template_file", "context"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +53,20 @@ class Conditions:
             parse(text, MEASURES, EXAMPLE)
 
 
-UNCONDITIONAL = Conditions()
-
-
-def conditioned(plan: LifecyclePlan, conditions: Conditions) -> LifecyclePlan:
-    """The plan with these conditions; where there are none it keeps its own."""
-    return replace(
-        plan,
-        thresholds=conditions.thresholds or plan.thresholds,
-        tolerate_failures=conditions.tolerate_failures or plan.tolerate_failures,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class LifecycleRun(ResultOfRun):
     """A stored lifecycle run, judged anew.
 
-    project: of Run:ai; "" for the one that the namespace names. times: which clock's times the
-    sheet holds, "watch" or "api".
+    project: of Run:ai; "" for the one that the namespace names.
     """
 
     result: LifecycleResult
     title: str = ""
     project: str = ""
-    times: str = "watch"
     plan: Mapping[str, Any] = field(default_factory=dict)
 
 
-class LifecycleType(FolderType):
+class LifecycleType(RunType):
     """What the rest of the product asks about them."""
 
     folder = LifecycleFolder
@@ -138,13 +124,9 @@ RUN_TYPE = LifecycleType()
 def read(
     store: LifecycleFolder,
     view: WorkloadSelection = WHOLE,
-    conditions: Conditions = UNCONDITIONAL,
     interrupted: str = "",
 ) -> LifecycleRun:
-    """Everything in the folder's files; without a plan they are those of the original tool.
-
-    conditions: what must hold; without any it is what had to hold when it was measured.
-    """
+    """Everything in the folder's files; without a plan they are those of the original tool."""
     if not store.exists and (store.path / "plan.json").is_file():
         raise UsageError(
             f"{store.path} is a run of another kind",
@@ -157,12 +139,10 @@ def read(
             f"{store.path} holds no lifecycle run",
             hint="give the --output-dir of submit and sample",
         )
-    until, count, project = "decided", 0, ""
+    until, count, project, conditions = "decided", 0, "", Conditions()
     if plan is not None:
         until, count, project = plan.until, plan.count, plan.project
-        planned = conditioned(plan, conditions)
-        thresholds = planned.thresholds or _of_version_0_1(store)
-        conditions = Conditions(thresholds, planned.tolerate_failures)
+        conditions = Conditions(plan.thresholds, plan.tolerate_failures)
     _mark_submitted(workloads, submissions)
     judged = result(
         workloads.values(),
@@ -180,7 +160,6 @@ def read(
         judged,
         title=heading(store.path, plan),
         project=project,
-        times=view.times,
         plan=plan.to_dict() if plan else {},
         environment=store.read(ENVIRONMENT),
     )
@@ -196,16 +175,9 @@ def _mark_submitted(
             workloads[submission.name].mark("submitted", Stamp(watch_s=submitted_s))
 
 
-def _of_version_0_1(store: LifecycleFolder) -> tuple[str, ...]:
-    """The thresholds of a run whose plan does not have them, from the result that it printed."""
-    rows = store.read(RESULT).get("thresholds")
-    texts = [row.get("text") for row in rows or () if isinstance(row, dict)]
-    return tuple(text for text in texts if isinstance(text, str))
-
-
 def heading(path: Path, plan: LifecyclePlan | None) -> str:
     """What was run, in one line."""
     if plan is None:
         return f"lifecycle of {path}, from files of the Run:ai scale test tool"
-    pace = f"every {plan.interval_s:g} s" if plan.interval_s else f"{plan.delay_s:g} s apart"
-    return f"{plan.workload} · bursts of {plan.processes} {pace} · run {plan.run}"
+    pace = f"bursts of {plan.processes} {plan.delay_s:g} s apart"
+    return f"{plan.workload} · {pace} · run {plan.run}"

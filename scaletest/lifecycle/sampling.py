@@ -105,9 +105,9 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
     if kind and kind.child:
         watched += present("job", [kind.child])
     watched += present("podgroup", PODGROUPS)
-    if plan.pvc:
+    if plan.pvc or "volumeClaimTemplate" in plan.template:
         watched.append(Collection("pvc", path("v1", "PersistentVolumeClaim"), label))
-    if plan.claim_template or "resourceClaimTemplateName" in plan.template:
+    if "resourceClaimTemplateName" in plan.template:
         watched += present("claim", CLAIMS)[:1]
     if plan.event_times:
         watched.append(Collection("event", path("v1", "Event")))

@@ -1,9 +1,9 @@
 """Exactly N workloads, in bursts, and the removal of what was submitted.
 
-Closed, each burst waits for the one before and a delay; open, one begins every T s. Names follow
-from the plan, so an interrupted submit goes on: what is on record as accepted or refused for good
-is left alone, everything else is sent. What an earlier process sent without noting the answer is
-there already, and gets no time of submission: nobody knows it.
+Each burst waits for the one before and a delay. Names follow from the plan, so an interrupted
+submit goes on: what is on record as accepted or refused for good is left alone, everything else is
+sent. What an earlier process sent without noting the answer is there already, and gets no time of
+submission: nobody knows it.
 
 The ways to submit are the API itself, kubectl, and the Run:ai command line. The last two start a
 process for each workload. Programs get their arguments as a list, never through a shell, and 60 s.
@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import shutil
 import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from scaletest.cluster.objects import Applied, Objects
@@ -32,9 +31,6 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.lifecycle import LifecyclePlan, Submission
 
-# Open load keeps at most so many under way: what is beyond is submitted late, and its stamp says
-# when.
-MOST_IN_FLIGHT = 256
 # So many refusals in a row from the start, and nothing accepted: the rest would be refused as well.
 HOPELESS = 20
 KEEP_EVERY_S = 2.0
@@ -87,50 +83,33 @@ class Submitter:
                     file.write(row.to_json() + "\n")
                     self.done[row.accepted] += 1
 
-            in_flight = MOST_IN_FLIGHT if self._plan.interval_s else self._plan.processes
-            with ThreadPoolExecutor(min(in_flight, max(1, len(names)))) as pool:
+            with ThreadPoolExecutor(min(self._plan.processes, max(1, len(names)))) as pool:
                 self._bursts(pool, names, note)
         self._store.keep_submitted()
 
     def _bursts(
         self, pool: ThreadPoolExecutor, names: Sequence[str], note: Callable[[Submission], None]
     ) -> None:
-        began = written = time.monotonic()
+        written = time.monotonic()
         every = KEEP_EVERY_S
-        under_way: set[Future[Submission]] = set()
-        for number, burst in enumerate(_batches(names, self._plan.processes)):
-            if self._plan.interval_s:
-                left = began + number * self._plan.interval_s - time.monotonic()
-                if left > 0:
-                    self._pause(left)
+        for burst in _batches(names, self._plan.processes):
             if self._stopping():
                 break
-            under_way |= {pool.submit(self._submit, name, note) for name in burst}
-            under_way = self._reap(under_way, wait_all=not self._plan.interval_s)
-            if self._plan.delay_s:  # of closed load alone
+            answers = [pool.submit(self._submit, name, note) for name in burst]
+            self._check([answer.result() for answer in answers])
+            if self._plan.delay_s:
                 self._pause(self._plan.delay_s)
             if time.monotonic() - written > every:
                 started = time.monotonic()
                 self._store.keep_submitted()
                 written = time.monotonic()
                 every = max(KEEP_EVERY_S, (written - started) / KEEP_SHARE)
-        self._reap(under_way, wait_all=True)
 
-    def _reap(
-        self, under_way: set[Future[Submission]], *, wait_all: bool
-    ) -> set[Future[Submission]]:
-        """Take in answers; an exception ends the submitting. Returns those under way."""
-        if not wait_all and len(under_way) < MOST_IN_FLIGHT:
-            done = {submission for submission in under_way if submission.done()}
-        else:
-            done, _ = wait(under_way, return_when=ALL_COMPLETED if wait_all else FIRST_COMPLETED)
-        last = ""
-        for submission in done:
-            row = submission.result()
-            last = last if row.accepted else f"{row.status} {row.reason}"
-        if last and not self.done[True] and self.done[False] >= min(HOPELESS, self._plan.count):
-            raise AllRefused(f"none of {self.done[False]} workloads was accepted: {last}")
-        return under_way - done
+    def _check(self, answers: Sequence[Submission]) -> None:
+        """Raise AllRefused when nothing was accepted so far, nor will be."""
+        refused = [f"{row.status} {row.reason}" for row in answers if not row.accepted]
+        if refused and not self.done[True] and self.done[False] >= min(HOPELESS, self._plan.count):
+            raise AllRefused(f"none of {self.done[False]} workloads was accepted: {refused[-1]}")
 
     def _submit(self, name: str, note: Callable[[Submission], None]) -> Submission:
         plan = self._plan
@@ -182,7 +161,7 @@ def _program(
     path = shutil.which(name)
     if path is None:
         raise UsageError(
-            f"{cut(name, 80)} is not installed", hint="install it, or submit with --tool api"
+            f"there is no {name} on the PATH", hint="install it, or submit with --tool api"
         )
 
     def submit(workload: str) -> Applied:
@@ -207,36 +186,35 @@ def _program(
     return submit
 
 
-def kubectl(plan: LifecyclePlan, workloads: Workloads, context: str) -> Tool:
+def kubectl(plan: LifecyclePlan, workloads: Workloads) -> Tool:
     """kubectl apply, as the original does."""
     line = [
         "--namespace",
         plan.namespace,
-        *(["--context", context] if context else []),
+        *(["--context", plan.context] if plan.context else []),
         "apply",
         "-f",
         "-",
     ]
     return _program(
-        plan.tool_path or "kubectl",
+        "kubectl",
         lambda name: line,
         lambda name: json.dumps(workloads.make(name)),
     )
 
 
-# The verbs of the Run:ai command line, version 2; those of version 1 begin with submit.
+# The verbs of the Run:ai command line, version 2.
 VERBS = {
     "runai-training": "training standard submit",
     "runai-distributed": "training pytorch submit",
     "runai-interactive": "workspace submit",
 }
-_OLD_VERBS = re.compile(r"\s(submit(-[a-z]+)?)\b")
 
 
 def runai(plan: LifecyclePlan) -> Tool:
     """The Run:ai command line, version 2: training, distributed training, workspace."""
     runai_line(plan, "j-000000")
-    submit = _program(plan.tool_path or "runai", partial(runai_line, plan))
+    submit = _program("runai", partial(runai_line, plan))
 
     def submit_by_verb(workload: str) -> Applied:
         answer = submit(workload)
@@ -262,12 +240,6 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
         raise UsageError(
             "the Run:ai command line takes no template", hint="submit it with --tool api or kubectl"
         )
-    if old := _OLD_VERBS.search(plan.tool_path):
-        raise UsageError(
-            f"--tool-path holds {old[1]}, a verb of version 1 of the Run:ai command line",
-            hint="give the path of the program alone: the verb of version 2,"
-            f" {VERBS[plan.kind]}, is added by itself",
-        )
     arguments = [
         *(*VERBS[plan.kind].split(), name, "-p", plan.project, "-i", plan.image),
         *_devices(plan.gpus),
@@ -278,8 +250,6 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
         arguments += ["--workers", str(plan.workers)]
     if plan.pvc:
         claim = f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral"
-        if plan.storage_class:
-            claim += f",storageclass={plan.storage_class}"
         arguments += ["--new-pvc", claim]
     return [*arguments, "--command", "--", "sleep", plan.seconds]
 

@@ -21,7 +21,7 @@ from typing import Any
 from scaletest.cluster.capacity import quantity
 from scaletest.documents import reader
 from scaletest.documents.templates import changed, fill
-from scaletest.lifecycle.kinds import RUNAI_DEVICE, RUNAI_GROUP, WORKLOAD_LABEL
+from scaletest.lifecycle.kinds import DEFAULT_RESOURCE, RUNAI_GROUP, WORKLOAD_LABEL
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle import RUN_LABEL, LifecyclePlan
@@ -81,7 +81,8 @@ class Workloads:
                 _label(template, labels)
                 self._extend(template["spec"], labels)
         if self._plan.pvc and self.of_runai:
-            body["spec"]["pvcs"] = {"items": {"pvc": {"value": self._runai_pvc()}}}
+            claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
+            body["spec"]["pvcs"] = {"items": {"pvc": {"value": claim}}}
         for table in _tables(body):
             if isinstance(limits := table.get("limits"), dict):
                 # a resource of 0 would ask for a kind that may not exist
@@ -99,7 +100,7 @@ class Workloads:
             limits = table.get("limits")
             asked = dict(limits) if isinstance(limits, dict) else {}
             if self.of_runai and isinstance(table.get("gpu"), dict):
-                asked[RUNAI_DEVICE] = table["gpu"].get("value", 0)
+                asked[DEFAULT_RESOURCE] = table["gpu"].get("value", 0)
             for name, text in asked.items():
                 amount = quantity(text).to_integral_value(ROUND_CEILING)
                 if "/" in name and amount.is_finite() and amount > most.get(name, 0):
@@ -109,25 +110,13 @@ class Workloads:
     def _extend(self, spec: dict[str, Any], labels: Mapping[str, str]) -> None:
         main = spec["containers"][0]
         if self._plan.pvc:
-            claim: dict[str, Any] = {
+            claim = {
                 "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Mi"}},
             }
-            if self._plan.storage_class:
-                claim["storageClassName"] = self._plan.storage_class
             volume = {"volumeClaimTemplate": {"metadata": {"labels": dict(labels)}, "spec": claim}}
             spec.setdefault("volumes", []).append({"name": VOLUME, "ephemeral": volume})
             main.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": MOUNT_PATH})
-        if self._plan.claim_template:
-            claim = {"name": "device", "resourceClaimTemplateName": self._plan.claim_template}
-            spec.setdefault("resourceClaims", []).append(claim)
-            main.setdefault("resources", {}).setdefault("claims", []).append({"name": "device"})
-
-    def _runai_pvc(self) -> dict[str, Any]:
-        claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
-        if self._plan.storage_class:
-            claim["storageClass"] = self._plan.storage_class
-        return claim
 
 
 def _number_or_text(value: str) -> int | str:

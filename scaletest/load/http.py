@@ -1,8 +1,7 @@
 """Load over HTTP: one thread, one event loop, as many connections as requests are in flight.
 
 Open load starts a request when it is due. While the maximum is in flight, due requests wait here,
-and their latency includes that wait. A retry follows its attempt after 10 ms and is recorded as an
-attempt of its own. Nothing here judges a step.
+and their latency includes that wait. Nothing here judges a step.
 
 The timers of the event loop fire within some 0.1 ms; otherwise it equals asyncio's own. epoll
 counts time-outs in whole milliseconds and asyncio rounds them up, so a timer would fire up to 1 ms
@@ -51,7 +50,6 @@ class _Exact(getattr(selectors, "EpollSelector", selectors.DefaultSelector)):  #
 
 
 LOOK_S = 0.25
-RETRY_S = 0.010
 # At most this many starts before replies are read again.
 BURST = 64
 
@@ -234,31 +232,21 @@ class _HttpStep:
 
     async def _request(self, number: int, due: float, noticed: float) -> None:
         body = self._payloads.get(number)
-        for attempt in range(1, self._call.retries + 2):
-            sent = self._now()
-            response = await self._via.send(body)
-            good = response.outcome == "ok"
-            final = good or attempt > self._call.retries
-            ended, carried = self._now(), len(body or b"")
-            self._samples.append(
-                Attempt(
-                    number,
-                    attempt,
-                    final,
-                    due,
-                    noticed,
-                    sent,
-                    ended,
-                    *response,
-                    self._agent,
-                    carried,
-                )
-            )
-            if final:
-                self._ended += 1
-                self._failed += not good
-                return
-            await asyncio.sleep(RETRY_S)
+        sent = self._now()
+        response = await self._via.send(body)
+        attempt = Attempt(
+            number,
+            due,
+            noticed,
+            sent,
+            self._now(),
+            *response,
+            agent=self._agent,
+            payload=len(body or b""),
+        )
+        self._samples.append(attempt)
+        self._ended += 1
+        self._failed += not attempt.ok
 
     async def _drain(self) -> int:
         """Wait for requests in flight; record those never sent, and return their number."""
@@ -271,9 +259,7 @@ class _HttpStep:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         now = self._now()
         for number, due, noticed in left:
-            self._samples.append(
-                Attempt(number, 1, True, due, noticed, now, now, UNSENT, agent=self._agent)
-            )
+            self._samples.append(Attempt(number, due, noticed, now, now, UNSENT, agent=self._agent))
         return len(left)
 
     async def _beat(self) -> None:

@@ -25,10 +25,10 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     ),
     "401": (
         "the service needs credentials",
-        "give --token-file FILE, or --header 'Authorization: ...'",
+        "give --header 'Authorization: ...', or --header @FILE",
     ),
-    "403": ("the credentials do not suffice", "check the rights of the token in --token-file"),
-    "404": ("there is nothing at this path", "check the path of --url"),
+    "403": ("the credentials do not suffice", "check their rights"),
+    "404": ("there is nothing at this path", "check the path of the URL"),
     "405": ("the endpoint needs another method", "give --method, as in --method POST"),
     "411": ("the service needs a body", "give --payload FILE"),
     "413": ("the payload is too large for the service", "give a smaller --payload"),
@@ -47,7 +47,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     "504": ("a gateway waited too long for a pod", "check the pods; they may hang"),
     "refused": (
         "nothing listens at this address",
-        "start the service, or check host and port of --url",
+        "start the service, or check host and port of the URL",
     ),
     "reset": (
         "the service closed the connection",
@@ -57,12 +57,12 @@ CAUSES: Mapping[str, tuple[str, str]] = {
         "no response came in time",
         "check that the host is reachable, or give a longer --timeout",
     ),
-    "name unknown": ("the host name cannot be resolved", "check the host of --url"),
+    "name unknown": ("the host name cannot be resolved", "check the host of the URL"),
     "TLS": (
         "the certificate or the TLS handshake failed",
-        "give --ca-file FILE, or check https in --url",
+        "name its authority in the variable SSL_CERT_FILE, or check https in the URL",
     ),
-    "no HTTP": ("the response is not HTTP/1.1", "check the port of --url"),
+    "no HTTP": ("the response is not HTTP/1.1", "check the port of the URL"),
 }
 
 
@@ -71,18 +71,15 @@ class HttpCall:
     """A call of the tested service. headers: may contain credentials, so they are never written.
 
     connections: at most this many. server_header: response header with the service's own time.
-    pod_header: response header with the pod's name.
-    ca_file: certificate of the authority that signed the service's certificate.
+    ca_file: certificate of the authority that signed that of the cluster's API server.
     """
 
     url: str
     method: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_s: float = 30.0
-    retries: int = 0
     connections: int = 1000
     server_header: str = ""
-    pod_header: str = ""
     ca_file: str = ""
 
 
@@ -92,7 +89,6 @@ class HttpResponse(NamedTuple):
     outcome: str
     size: int = 0
     server_s: float | None = None
-    pod: str = ""
 
 
 def server_time(text: str) -> float | None:
@@ -122,7 +118,8 @@ def context(call: HttpCall) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=call.ca_file or None)
     except (OSError, ssl.SSLError) as error:
         raise UsageError(
-            f"--ca-file {call.ca_file} cannot be used: {error}", hint="give a PEM file"
+            f"the certificate authority {call.ca_file} cannot be used: {error}",
+            hint="look at the kubeconfig",
         ) from error
 
 
@@ -165,8 +162,7 @@ class Sender:
         outcome = saturation.OK if 200 <= response.status < 300 else str(response.status)
         headers = response.headers
         server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
-        # no header is called ""
-        return HttpResponse(outcome, size, server_s, headers.get(call.pod_header, ""))
+        return HttpResponse(outcome, size, server_s)
 
     def _word(self, error: BaseException) -> str:
         client = self._aiohttp

@@ -19,10 +19,10 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from scaletest.broker import Client
+from scaletest.broker.connection import longer
 from scaletest.load.pace import RatePace
 from scaletest.model import Record, Request
 from scaletest.model.checks import cut
@@ -33,10 +33,6 @@ logger = logging.getLogger("scaletest.client")
 
 # Also the time until a request that Redis lost is noticed, after the heartbeat saw the new server.
 READ_TIMEOUT_S = 2.0
-# After a full queue, or replies that all failed, the next submission waits, longer each time: a
-# broken worker must not keep its client busy.
-FIRST_BACKOFF_S = 0.05
-LONGEST_BACKOFF_S = 2.0
 # One turn submits at most this many, so that replies are read in between.
 TURN_REQUESTS = 128
 
@@ -97,7 +93,7 @@ class LoadLoop(ABC):
         # when the replies of the current records were read, on the loop's clock
         self.read_at = 0.0
         self._changed = threading.Event()
-        self.duplicates = self.resubmitted = self.refused = 0
+        self.resubmitted = self.refused = 0
         self._thread = threading.Thread(target=self._live, name="scaletest-load", daemon=True)
         self._waker = threading.Thread(target=self._wake, name="scaletest-load-waker", daemon=True)
 
@@ -257,8 +253,7 @@ class LoadLoop(ABC):
         now = self._turn_began = self.read_at = self._clock()
         for _, reply in finished:
             pending = self._pending.pop(reply.id, None)
-            if pending is None:
-                self.duplicates += 1
+            if pending is None:  # a duplicate
                 continue
             if self._log_messages:
                 logger.info("reply %s", cut(reply.to_json(), 1000))
@@ -276,7 +271,10 @@ class LoadLoop(ABC):
         self._stumbled = False
 
     def _back_off(self) -> None:
-        self._backoff_s = min(LONGEST_BACKOFF_S, max(FIRST_BACKOFF_S, 2 * self._backoff_s))
+        """Submit later, after a full queue or replies that all failed: a broken worker must not
+        keep its client busy.
+        """
+        self._backoff_s = longer(self._backoff_s)
         self._resume_at = self._clock() + self._backoff_s
 
     def _calm(self) -> None:
@@ -290,11 +288,10 @@ HOPELESS = 10
 
 
 class ClosedLoop(LoadLoop):
-    """Keeps `parallel` requests of one queue in flight. `sink` gets every record, on the loop's own
-    thread.
+    """Keeps `parallel` requests of one queue in flight.
 
     total: submit this many requests and no more; None for no end.
-    delay_s: seconds between a reply and the request that follows it.
+    delay_s: seconds between a reply and the request that follows it. settings: of LoadLoop.
     """
 
     def __init__(
@@ -303,24 +300,11 @@ class ClosedLoop(LoadLoop):
         queue: str,
         sink: Callable[[Record], None],
         *,
-        arguments: tuple[str, ...] = (),
-        time_limit_s: float = 0.0,
         total: int | None = None,
         delay_s: float = 0.0,
-        log_messages: bool = False,
-        observer: Observer | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        **settings: Any,
     ) -> None:
-        super().__init__(
-            client,
-            queue,
-            sink,
-            arguments=arguments,
-            time_limit_s=time_limit_s,
-            log_messages=log_messages,
-            observer=observer,
-            clock=clock,
-        )
+        super().__init__(client, queue, sink, **settings)
         self._left = total
         self._delay_s = delay_s
         # when each answered request may be followed by its next; sorted, as pauses are equal
@@ -395,6 +379,7 @@ class OpenLoop(LoadLoop):
     it.
     began: when the pace begins, on the clock; None: now.
     ends_s: requests due from this time on are not submitted, even when the loop is stopped later.
+    settings: of LoadLoop.
     """
 
     def __init__(
@@ -407,31 +392,18 @@ class OpenLoop(LoadLoop):
         maximum: int,
         began: float | None = None,
         ends_s: float = math.inf,
-        arguments: tuple[str, ...] = (),
-        time_limit_s: float = 0.0,
-        log_messages: bool = False,
-        observer: Observer | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        **settings: Any,
     ) -> None:
-        super().__init__(
-            client,
-            queue,
-            sink,
-            arguments=arguments,
-            time_limit_s=time_limit_s,
-            log_messages=log_messages,
-            observer=observer,
-            clock=clock,
-        )
-        self._pace = pace
+        super().__init__(client, queue, sink, **settings)
+        self.pace = pace  # what the load follows
         self._maximum = maximum
         self._warned = False
         self._stopped = False
-        self._overdue = 0
+        self._overdue: list[float] = []
         # intended starts that the queue refused; they are due before all others
         self._refused: deque[float] = deque()
         self._idle.clear()
-        self._began = clock() if began is None else began
+        self._began = self._clock() if began is None else began
         self._ends = self._began + ends_s
         self._upcoming = self._paced()
         self._rate_changed = False
@@ -443,19 +415,14 @@ class OpenLoop(LoadLoop):
         self._stopped = True
         self._changed.set()
 
-    @property
-    def pace(self) -> Iterator[float]:
-        """What the load follows."""
-        return self._pace
-
     def set_rate(self, rate: float) -> None:
         """Start so many requests a second from now on, 0 for none; what was due before stays due.
 
         For a `RatePace`, and not for several threads at once. Never waits for Redis.
         """
         self.check()
-        assert isinstance(self._pace, RatePace)
-        self._pace.change(rate, self._clock() - self._began)
+        assert isinstance(self.pace, RatePace)
+        self.pace.change(rate, self._clock() - self._began)
         self._rate_changed = True
         self._changed.set()
 
@@ -463,31 +430,29 @@ class OpenLoop(LoadLoop):
     def overdue_since(self) -> list[float]:
         """Due times of requests that were not submitted when the load stopped, at most
         MOST_OVERDUE.
-
-        They can be read once.
         """
-        return list(islice(self._missed(), MOST_OVERDUE))
+        while (
+            self._stopped
+            and self._next is not None
+            and self._next < self._ends
+            and len(self._overdue) < MOST_OVERDUE
+        ):
+            self._overdue.append(self._next)
+            self._advance()
+        return self._overdue
 
     @property
     def overdue(self) -> int:
         """Requests due when the load stopped and not submitted, up to MOST_OVERDUE."""
-        self._overdue += sum(1 for _ in islice(self._missed(), MOST_OVERDUE - self._overdue))
-        return self._overdue
-
-    def _missed(self) -> Iterator[float]:
-        """Due times that the load did not reach before it stopped."""
-        while self._stopped and self._next is not None and self._next < self._ends:
-            due = self._next
-            self._advance()
-            yield due
+        return len(self.overdue_since)
 
     def _due(self, now: float) -> Sequence[float]:
         if self._stopped:
             return ()
         if self._rate_changed:
             self._rate_changed = False  # first: another change may come meanwhile
-            assert isinstance(self._pace, RatePace)
-            self._upcoming = self._began + self._pace.due_s
+            assert isinstance(self.pace, RatePace)
+            self._upcoming = self._began + self.pace.due_s
         room = self._maximum - len(self._pending)
         if room <= 0:
             self._warn(now)
@@ -518,7 +483,7 @@ class OpenLoop(LoadLoop):
 
     def _paced(self) -> float | None:
         """The next start of the pace, on the clock."""
-        at = next(self._pace, None)
+        at = next(self.pace, None)
         return None if at is None else self._began + at
 
     def _returned(self, begins: Sequence[float]) -> None:

@@ -1,8 +1,8 @@
 """Live statistics of a load, for runs of days: memory does not grow with time.
 
 The loop's thread adds records, and any thread takes snapshots. Adding a record takes a few
-microseconds, and waits only while a snapshot copies counts; longer computations use the copy. A
-snapshot is immutable: pages, metrics and a client's final summary are made from it.
+microseconds, and waits only while a snapshot adds up counts. A snapshot is immutable: pages,
+metrics and a client's final summary are made from it. Its charts reach back ten minutes.
 """
 
 from __future__ import annotations
@@ -11,26 +11,50 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from scaletest.analysis.failures import FailureGroup
-from scaletest.load.bounded_counts import (
-    MEASURES,
-    Bin,
-    DurationHistogram,
-    DurationSummary,
-    LoadChange,
-    LoadChanges,
-    LoadTally,
-    Packed,
-    PlaceCount,
-    Series,
-    highest,
-)
+from scaletest.load.places import LoadTally, PlaceCount, highest
 from scaletest.model import Outcome, Record
+from scaletest.model.histogram import DurationHistogram, DurationSummary, quantile
 
 SCHEMA_VERSION = 1
+MEASURES = ("wait", "run", "overhead", "total")
+KEPT_RECORDS = 10_000
+MOST_POINTS = 600
+RECENT_S = 10
+
+
+class Spread(NamedTuple):
+    """Durations in one second, in seconds; None when too few requests ended in it."""
+
+    p50_s: float | None
+    p95_s: float | None
+    high_s: float | None
+
+    @classmethod
+    def of(cls, times: DurationHistogram) -> Spread:
+        """Return the spread of these durations; the median of any number of them."""
+        if not times.count:
+            return cls(None, None, None)
+        middle_s = quantile(times.counts, 0.5) or 0.0
+        return cls(min(times.high, middle_s), times.quantile("p95"), times.high)
+
+
+class SeriesPoint(NamedTuple):
+    """One second of a load."""
+
+    seq: int  # its number since the load began, from 1 on
+    at_s: float  # when it began, in seconds since the epoch
+    succeeded: int
+    failed: int
+    in_flight: int  # the most in it
+    asked: float | None  # the most that was asked for: in flight, or a second; None for a schedule
+    wait: Spread
+    run: Spread
+    overhead: Spread
+    total: Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +102,9 @@ class LoadSnapshot(Gauges):
     other_places: tuple[int, int]
     failures: tuple[FailureGroup, ...]
     other_failures: int
-    bins: tuple[Bin, ...]
+    points: tuple[SeriesPoint, ...]
     record_seq: int
     first_record_seq: int
-    changes: tuple[LoadChange, ...]
 
     @property
     def per_s(self) -> float:
@@ -124,7 +147,7 @@ class LoadSnapshot(Gauges):
             "other_places": dict(zip(("succeeded", "failed"), self.other_places, strict=True)),
             "failures": [group.to_dict() for group in self.failures],
             "other_failures": self.other_failures,
-            "series_seq": self.bins[-1].last + 1 if self.bins else 0,
+            "series_seq": self.points[-1].seq if self.points else 0,
             "record_seq": self.record_seq,
             "first_record_seq": self.first_record_seq,
             "refused": self.refused,
@@ -132,14 +155,37 @@ class LoadSnapshot(Gauges):
         }
 
 
-KEPT_RECORDS = 10_000
-RECENT_S = 10
-# lowest and highest number in flight before the first turn of the loop
-NO_TURN = (1 << 60, -1)
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What ended in some time. times: of requests that succeeded, and of the client itself."""
+
+    outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    times: dict[str, DurationHistogram] = field(
+        default_factory=lambda: {name: DurationHistogram() for name in (*MEASURES, "turn", "late")}
+    )
+
+    def plus(self, other: _Counts) -> _Counts:
+        """Return the sum of both."""
+        return _Counts(
+            {name: count + other.outcomes[name] for name, count in self.outcomes.items()},
+            {name: times.plus(other.times[name]) for name, times in self.times.items()},
+        )
+
+    @property
+    def succeeded(self) -> int:
+        """How many requests succeeded."""
+        return self.outcomes[Outcome.SUCCEEDED]
+
+    @property
+    def failed(self) -> int:
+        """How many requests did not."""
+        return sum(self.outcomes.values()) - self.succeeded
 
 
 class Statistics:
-    """Counts, percentiles, places, failures, a thinned series and the last records."""
+    """Counts, percentiles, places, failures, the last ten minutes second by second, and the last
+    records.
+    """
 
     def __init__(
         self,
@@ -158,15 +204,16 @@ class Statistics:
         self._records: deque[Record] = deque(maxlen=keep)
         self._record_seq = 0
         self._generation = 0
-        self._lifetime = dict.fromkeys(Outcome, 0)
-        self._old_times = {name: DurationHistogram() for name in MEASURES}
-        self._second = 0
-        self._first_at: float | None = None
-        self._changes = LoadChanges()
         self._asked: float | None = None
-        self._bin_asked: float | None = None
-        self._in_flight_low = self._in_flight_high = 0
-        self._begin()
+        self._points: deque[SeriesPoint] = deque(maxlen=MOST_POINTS)
+        # before the last reset, since then until this second, and in this second
+        self._before, self._since, self._now = _Counts(), _Counts(), _Counts()
+        self._tally = LoadTally()
+        self._first_at: float | None = None
+        # of this second: the most that was in flight, None before a turn of the loop, and asked for
+        self._in_flight: int | None = None
+        self._most_asked: float | None = None
+        self._second = 0
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
         """Use this function to read the load's settings and counters."""
@@ -176,71 +223,55 @@ class Statistics:
         """Count a record."""
         reply = record.reply
         with self._lock:
-            now = self._clock() - self._epoch
-            if now >= self._second_ends:
-                self._roll(int(now))
+            now = self._tick()
             self._records.append(record)
             self._record_seq += 1
             outcome = reply.outcome
-            self._outcomes[outcome] += 1
+            self._now.outcomes[outcome] += 1
             if outcome is not Outcome.SUCCEEDED:
-                self._bin_failed += 1
                 self._tally.failed(reply, reply.ended_s or self._epoch_s + now)
                 return
-            self._second_count += 1
-            self._wait.add(reply.wait_s)
-            self._run.add(reply.run_s)
-            self._overhead.add(record.overhead_s)
-            self._total.add(record.total_s)
+            times = self._now.times
+            times["wait"].add(reply.wait_s)
+            times["run"].add(reply.run_s)
+            times["overhead"].add(record.overhead_s)
+            times["total"].add(record.total_s)
             self._tally.succeeded(reply)
 
     def turn(self, busy_s: float, in_flight: int) -> None:
         """Note a turn of the loop: how long it took, and how many requests are in flight."""
         with self._lock:
-            now = self._clock() - self._epoch
-            if now >= self._second_ends:
-                self._roll(int(now))
-            self._turns.add(busy_s)
-            if in_flight > self._in_flight_high:
-                self._in_flight_high = in_flight
-            if in_flight < self._in_flight_low:
-                self._in_flight_low = in_flight
+            self._tick()
+            self._now.times["turn"].add(busy_s)
+            if self._in_flight is None or in_flight > self._in_flight:
+                self._in_flight = in_flight
 
     def late(self, seconds: float) -> None:
         """Note that a request was submitted this long after its intended start."""
-        if self._first_at is None:
-            self._first_at = self._clock() - self._epoch - seconds
-        self._late.add(seconds)
-
-    def ask(self, kind: str, wanted: float) -> None:
-        """Note what is asked for from now on; a change unless it is the first. kind: as in
-        `LoadChange`.
-        """
         with self._lock:
-            now = self._clock() - self._epoch
-            self._roll(int(now))
-            if self._asked is not None:
-                self._changes.add(LoadChange(self._epoch_s + now, kind, self._asked, wanted))
+            now = self._tick()
+            if self._first_at is None:
+                self._first_at = now - seconds
+            self._now.times["late"].add(seconds)
+
+    def ask(self, wanted: float) -> None:
+        """Note what is asked for from now on: in flight, or a second."""
+        with self._lock:
+            self._tick()
             self._asked = wanted
-            self._bin_asked = highest((self._bin_asked, wanted))
+            self._most_asked = highest((self._most_asked, wanted))
 
     def reset(self) -> None:
-        """Start again; lifetime counts, kept records, changes of the load and the numbers of
-        seconds are not reset.
-        """
+        """Start again; lifetime counts, kept records and the numbers of seconds are not reset."""
         with self._lock:
-            now = self._clock() - self._epoch
-            self._roll(int(now))
-            self._changes.add(LoadChange(self._epoch_s + now, "reset", 0.0, 0.0))
-            self._add_up()
-            for name in MEASURES:
-                self._old_times[name].merge(self._sums[name])
-            for outcome, count in self._outcomes.items():
-                self._lifetime[outcome] += count
+            now = self._tick()
+            self._before = self._before.plus(self._since).plus(self._now)
+            self._since = _Counts()
+            self._tally = LoadTally()
+            self._points.clear()
             self._generation += 1
-            self._begin()
-            if self._gauges().in_flight:
-                self._first_at = self._clock() - self._epoch
+            self._begin_second(self._second)
+            self._first_at = now if self._gauges().in_flight else None
 
     def records(self, since: int) -> tuple[int, list[Record]]:
         """All kept records after number `since`, and the number of the first of them."""
@@ -254,119 +285,70 @@ class Statistics:
         """All statistics at this moment."""
         gauges = self._gauges()
         with self._lock:
-            now = self._clock() - self._epoch
-            if now >= self._second_ends:
-                self._roll(int(now))
-            times, lifetime_times = self._copy_times()
-            client = {"turn": self._turns.copy(), "late": self._late.copy()}
-            outcomes = dict(self._outcomes)
-            lifetime = {name: count + outcomes[name] for name, count in self._lifetime.items()}
-            first_at = self._first_at
-            tables = self._copy_tables(self._epoch_s + now)
-        for name, merged in lifetime_times.items():
-            merged.merge(times[name])
-        succeeded = outcomes[Outcome.SUCCEEDED]
+            now = self._tick()
+            counts = self._since.plus(self._now)
+            before, first_at, points = self._before, self._first_at, tuple(self._points)
+            tables: dict[str, Any] = {
+                "places": self._tally.places(),
+                "other_places": (self._tally.other_succeeded, self._tally.other_failed),
+                "failures": self._tally.failures(),
+                "other_failures": self._tally.other_failures,
+                "record_seq": self._record_seq,
+                "first_record_seq": self._record_seq - len(self._records) + 1,
+                "generation": self._generation,
+            }
+        lifetime = before.plus(counts)
+        recent = points[-RECENT_S:]
         return LoadSnapshot(
             queue=self.queue,
             **asdict(gauges),
+            **tables,
             now_s=self._epoch_s + now,
             began_s=self._epoch_s,
             elapsed_s=0.0 if first_at is None else max(0.0, now - first_at),
-            succeeded=succeeded,
-            failed=sum(outcomes.values()) - succeeded,
-            outcomes=_named(outcomes),
-            lifetime=_named(lifetime),
-            lifetime_times=lifetime_times,
-            times={name: durations.summary() for name, durations in {**times, **client}.items()},
-            **tables,
+            succeeded=counts.succeeded,
+            failed=counts.failed,
+            outcomes=_named(counts.outcomes),
+            lifetime=_named(lifetime.outcomes),
+            lifetime_times=lifetime.times,
+            times={name: durations.summary() for name, durations in counts.times.items()},
+            points=points,
+            recent_per_s=sum(point.succeeded for point in recent) / max(1, len(recent)),
         )
 
-    def _copy_times(self) -> tuple[dict[str, DurationHistogram], dict[str, DurationHistogram]]:
-        """Times since the last reset, and those before it."""
-        times = {name: sums.copy() for name, sums in self._sums.items()}
-        for name, current in self._current.items():
-            times[name].merge(current)
-        return times, {name: old.copy() for name, old in self._old_times.items()}
+    def _tick(self) -> float:
+        """Close the seconds that are over; return the time since the load began."""
+        now = self._clock() - self._epoch
+        second = int(now)
+        if second > self._second:
+            self._points.append(self._point())
+            self._since = self._since.plus(self._now)
+            # after a long silence the older seconds would be dropped at once
+            for number in range(max(self._second + 1, second - MOST_POINTS), second):
+                self._begin_second(number)
+                self._points.append(self._point())
+            self._begin_second(second)
+        return now
 
-    def _copy_tables(self, now_s: float) -> dict[str, Any]:
-        return {
-            "places": self._tally.places(),
-            "other_places": (self._tally.other_succeeded, self._tally.other_failed),
-            "failures": self._tally.failures(now_s),
-            "other_failures": self._tally.other_failures,
-            "bins": self._series.bins(),
-            "record_seq": self._record_seq,
-            "first_record_seq": self._record_seq - len(self._records) + 1,
-            "recent_per_s": sum(self._recent) / len(self._recent) if self._recent else 0.0,
-            "generation": self._generation,
-            "changes": self._changes.all(),
-        }
+    def _begin_second(self, number: int) -> None:
+        self._second = number
+        self._now = _Counts()
+        self._in_flight = None
+        self._most_asked = self._asked
 
-    def _begin(self) -> None:
-        """Empty counts of a new generation."""
-        self._outcomes = dict.fromkeys(Outcome, 0)
-        self._sums = {name: DurationHistogram() for name in MEASURES}
-        self._turns = DurationHistogram()
-        self._late = DurationHistogram()
-        self._tally = LoadTally(self._epoch_s + self._clock() - self._epoch)
-        self._series = Series()
-        self._recent: deque[int] = deque(maxlen=RECENT_S)
-        self._first_at = None
-        self._second_count = 0
-        self._begin_bin()
-
-    def _begin_bin(self) -> None:
-        self._second_ends = self._second + 1
-        self._bin_first = self._second
-        self._bin_succeeded = self._bin_failed = 0
-        self._bin_rates: list[int] = []
-        self._in_flight_low, self._in_flight_high = NO_TURN
-        self._bin_asked = self._asked
-        self._current = {name: DurationHistogram() for name in MEASURES}
-        self._wait, self._run, self._overhead, self._total = (
-            self._current[name] for name in MEASURES
+    def _point(self) -> SeriesPoint:
+        """The present second."""
+        counts, in_flight = self._now, self._in_flight
+        return SeriesPoint(
+            self._second + 1,
+            self._epoch_s + self._second,
+            counts.succeeded,
+            counts.failed,
+            # without a turn of the loop nothing has changed
+            self._gauges().in_flight if in_flight is None else in_flight,
+            self._most_asked,
+            *(Spread.of(counts.times[name]) for name in MEASURES),
         )
-
-    def _roll(self, second: int) -> None:
-        """Close all seconds before number `second`, in one turn for each bin."""
-        while self._second < second:
-            upto = min(second, self._bin_first + self._series.width)
-            empty = upto - self._second - 1
-            self._recent.append(self._second_count)
-            self._recent.extend([0] * min(empty, RECENT_S))
-            self._bin_succeeded += self._second_count
-            self._bin_rates += [self._second_count] + [0] * bool(empty)
-            self._bin_rates = [min(self._bin_rates), max(self._bin_rates)]
-            self._second_count = 0
-            self._second = upto
-            self._second_ends = upto + 1
-            if upto == self._bin_first + self._series.width:
-                self._end_bin()
-
-    def _end_bin(self) -> None:
-        packed = tuple(Packed.of(self._current[name]) for name in MEASURES)
-        low, high = self._bin_rates
-        in_flight = (self._in_flight_low, self._in_flight_high)
-        if in_flight == NO_TURN:
-            in_flight = (self._gauges().in_flight,) * 2
-        self._series.append(
-            Bin(
-                self._bin_first,
-                self._second - 1,
-                self._bin_succeeded,
-                self._bin_failed,
-                (low, high),
-                in_flight,
-                packed,
-                self._bin_asked,
-            )
-        )
-        self._add_up()
-        self._begin_bin()
-
-    def _add_up(self) -> None:
-        for name, current in self._current.items():
-            self._sums[name].merge(current)
 
 
 def _named(counts: Mapping[Outcome, int]) -> dict[str, int]:

@@ -223,7 +223,7 @@ class Steering:
             self._resume_with = 1.0
         statistics.watch(self._gauges)
         if self.rate is not None:
-            statistics.ask(Steered.RATE, self.rate)
+            statistics.ask(self.rate)
 
     @property
     def steered(self) -> Steered:
@@ -261,7 +261,7 @@ class Steering:
             if reset:
                 self.reset()
             self.loop.set_parallel(wanted)
-            self._note(Steered.PARALLEL, wanted)
+            self._note(wanted)
         return wanted
 
     def set_rate(self, rate: float) -> None:
@@ -272,11 +272,11 @@ class Steering:
             raise NotSteerable(f"this client has no rate that can be set: {self.load}")
         with self._lock:
             self.loop.set_rate(rate)
-            self._note(Steered.RATE, rate)
+            self._note(rate)
 
-    def _note(self, steered: Steered, wanted: float) -> None:
+    def _note(self, wanted: float) -> None:
         self._resume_with = wanted or self._resume_with
-        self.statistics.ask(steered, wanted)
+        self.statistics.ask(wanted)
 
     def reset(self) -> None:
         """Reset the statistics."""

@@ -126,8 +126,8 @@ def number(
     return float(value)
 
 
-def http_url(address: str, name: str, *, credentials: bool = True) -> str:
-    """An HTTP or HTTPS URL. credentials: whether it may contain a user name and password."""
+def http_url(address: str, name: str) -> str:
+    """An HTTP or HTTPS URL."""
     try:
         parts = urlsplit(address)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -136,11 +136,6 @@ def http_url(address: str, name: str, *, credentials: bool = True) -> str:
     if not good or any(character.isspace() for character in address) or CONTROL.search(address):
         raise InvalidValue(
             f"{name} is {shown(address)}, not an HTTP URL", hint="give http://HOST[:PORT]/PATH"
-        )
-    if "@" in parts.netloc and not credentials:
-        raise InvalidValue(
-            f"{name} contains a user name or password",
-            hint="give http://HOST[:PORT]/PATH without them",
         )
     return address
 

@@ -226,12 +226,7 @@ class LifecyclePlan(Document):
         Meta(ge=1, le=1000, title="the number of processes"),
         "submissions in flight, and the size of a burst.",
     ] = 8
-    delay_s: Annotated[Seconds, Meta(title="delay"), "closed load: a pause after each burst."] = 0.0
-    interval_s: Annotated[
-        Seconds,
-        Meta(title="interval"),
-        "open load: seconds from one burst to the next, even when the first is not done.",
-    ] = 0.0
+    delay_s: Annotated[Seconds, Meta(title="delay"), "a pause after each burst."] = 0.0
     workers: Annotated[
         int, Meta(ge=1, le=100000, title="the number of workers"), "pods of a distributed object"
     ] = 1
@@ -240,15 +235,11 @@ class LifecyclePlan(Document):
     image: Annotated[str, "of the pods"] = "busybox"
     seconds: Annotated[str, "how long pods run, as `sleep` takes it"] = "60"
     pvc: Annotated[bool, "whether each object has a claim for a volume."] = False
-    storage_class: Annotated[str, "of that claim"] = ""
-    claim_template: Annotated[
-        str, "a ResourceClaimTemplate for each pod's devices, instead of a resource."
-    ] = ""
     until: Annotated[str, choice(UNTIL, "milestone"), "the milestone that ends an object"] = (
         "finished"
     )
     tool: Annotated[str, choice(TOOLS, "tool"), "what submits"] = "api"
-    tool_path: Annotated[str, "where the tool is"] = ""
+    context: Annotated[str, "of the kubeconfig; the current one without it."] = ""
     event_times: Annotated[bool, "whether Events are watched too."] = False
     template: Annotated[str, "its text"] = ""
     template_file: Annotated[str, "where it was read"] = ""
@@ -263,8 +254,6 @@ class LifecyclePlan(Document):
 
     def __post_init__(self) -> None:
         check(self)
-        if self.delay_s and self.interval_s:
-            raise InvalidValue("--delay and --interval exclude each other", hint="give one of them")
         if not _SLEEP.fullmatch(self.seconds):
             raise InvalidValue(
                 f"pods cannot run for {checks.cut(self.seconds, 40)} seconds",

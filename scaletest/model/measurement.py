@@ -196,23 +196,17 @@ class NodeSample(NodeFigures, Document):
         Meta(max_length=MAX_RESOURCES),
         "name -> figure -> value, as in `FIGURES`; figures that cannot be read are absent.",
     ]
-    sources: Annotated[
-        Mapping[str, str],
-        'where a device\'s figures come from, by resource: "NVML", "sysfs", a host.',
-    ]
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
         """Read what `to_dict` wrote; else InvalidValue. Figures of newer workers are kept."""
         sample = read(cls, data, cls.document_name)
         resources = {_name(name): _figures(figures) for name, figures in sample.resources.items()}
-        sources = {_name(name): _name(source) for name, source in sample.sources.items()}
         node, worker = _name(sample.node), _name(sample.worker)
         checks.number(sample.at_s, "at_s", minimum=-_LARGEST, maximum=_LARGEST)
-        safe = (node, worker, resources, sources)
-        if safe == (sample.node, sample.worker, sample.resources, sample.sources):
+        if (node, worker, resources) == (sample.node, sample.worker, sample.resources):
             return sample  # to make another would check it again
-        return replace(sample, node=node, worker=worker, resources=resources, sources=sources)
+        return replace(sample, node=node, worker=worker, resources=resources)
 
 
 def _name(text: str) -> str:

@@ -26,7 +26,7 @@ from scaletest.model.declared import (
 )
 from scaletest.model.errors import InvalidValue
 from scaletest.model.json_schema import Form, Schema, described
-from scaletest.model.presets import ASCENDING, MIRRORED, ORDERS, POLICIES, PRESETS
+from scaletest.model.presets import POLICIES, PRESETS
 
 MAX_WORKERS = 100_000
 
@@ -138,21 +138,12 @@ class Plan(Document):
     tolerate_failures: Annotated[
         Count, Meta(title="tolerated failures"), "failed requests that do not fail the run."
     ] = 0
-    # the command line's default is mirrored; plans stored before there was an order are ascending
-    order: Annotated[
-        str,
-        choice(ORDERS, "order"),
-        "mirrored measures every step in two parts, with 1, 2, 4, ... workers and then with "
-        "..., 4, 2, 1, so that a machine that slows down or speeds up steadily changes no "
-        "ratio; ascending measures it once.",
-    ] = ASCENDING
     repeats: Annotated[
         int,
         Meta(ge=1, le=1000),
-        "how often every step is measured, in blocks of shuffled order; with more than 1, "
-        "`order` is ignored.",
+        "how often every step is measured on the way up and on the way down; 1: as often as the "
+        "verdict needs.",
     ] = 1
-    seed: Annotated[Count, "of that shuffled order."] = 0
     thresholds: Annotated[
         tuple[str, ...], "further conditions of a PASS, as in efficiency(8)>=0.8."
     ] = ()
@@ -207,16 +198,6 @@ class Plan(Document):
             )
 
     @property
-    def mirrored(self) -> bool:
-        """Whether every step is measured on the way up and again on the way down."""
-        return self.order == MIRRORED and self.repeats == 1
-
-    @property
-    def parts(self) -> int:
-        """Number of parts of a step's time."""
-        return 2 if self.mirrored else 1
-
-    @property
     def compares(self) -> bool:
         """Whether the steps compare numbers of workers per device."""
         return len(self.per_device) > 1
@@ -251,20 +232,19 @@ class Plan(Document):
     def longest_part_s(self) -> float:
         """Seconds after which the first part of a step ends; longer steps have further parts.
 
-        Each part of a mirrored step has a warm-up of its own.
+        Each part has a warm-up of its own.
         """
-        if not self.mirrored:
-            return self.longest_s
         warmup_s = self.warmup_s or 0.0
         return (min(self.longest_s, _longest_s(self.seconds) + warmup_s) + warmup_s) / 2
 
     @property
     def fixed_part_s(self) -> float:
-        """Seconds of each part of a step of fixed length, including the first request, a warm-up.
+        """Seconds of each of the two parts of a step of fixed length, with the first request, a
+        warm-up.
 
-        Each part of a mirrored step has a warm-up of its own.
+        Each part has a warm-up of its own.
         """
-        return (self.step_s + (self.parts - 1) * (self.warmup_s or 0.0)) / self.parts + self.seconds
+        return (self.step_s + (self.warmup_s or 0.0)) / 2 + self.seconds
 
     @property
     def workload(self) -> str:
@@ -289,14 +269,11 @@ FILE_MEMBERS = {member.key: member for member in members(Plan) if member.key}
 
 def file() -> Schema:
     """The schema of a plan file for `validate -f`. Every key may be left out."""
-    schema = described("plan-file", "Settings of scaletest validate -f.", Plan, Form(is_file=True))
-    # a stored plan without an order is older than the mirrored one
-    schema["properties"]["order"]["default"] = MIRRORED
-    return schema
+    return described("plan-file", "Settings of scaletest validate -f.", Plan, Form(is_file=True))
 
 
 def of_options(values: Mapping[str, Any], queue: str) -> Plan:
     """The plan of a file's values, which are not checked yet; the others are as by default.
     InvalidValue names the one that is wrong.
     """
-    return Plan(**{"order": MIRRORED, **read_members(Plan, values, "the plan"), "queue": queue})
+    return Plan(**{**read_members(Plan, values, "the plan"), "queue": queue})

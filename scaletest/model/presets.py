@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 from scaletest.model import checks
 
-# Which device a worker gets a slot of: the first with a free slot, the least used, the most used.
-POLICIES = ("first", "balanced", "packed")
-# In which order the steps of a plan are measured.
-MIRRORED, ASCENDING = "mirrored", "ascending"
-ORDERS = (MIRRORED, ASCENDING)
+# Which device a worker gets a slot of, the first with a free slot, the least used or the most used;
+# and the broker's number of that.
+POLICIES = {"first": 0, "balanced": -1, "packed": 1}
 
 
 @dataclass(frozen=True, slots=True)

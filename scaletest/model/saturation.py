@@ -1,6 +1,6 @@
 """A search for saturation: its plan, its steps, and attempts to send requests. Pure.
 
-An attempt is each time that a request was sent, as the tester saw it; everything in a report is
+An attempt is a request that was sent once, as the tester saw it; everything in a report is
 derived from attempts. Their times are seconds since the step began, on the tester's monotonic
 clock; all agents begin a step together, so their times are comparable.
 """
@@ -8,7 +8,7 @@ clock; all agents begin a step together, so their times are comparable.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
@@ -43,15 +43,6 @@ class LoadKind(StrEnum):
     CLOSED = "closed"
 
 
-class Mode(StrEnum):
-    """search: find the saturation point. sweep: measure fixed levels (the original tool's
-    autoScaling: false).
-    """
-
-    SEARCH = "search"
-    SWEEP = "sweep"
-
-
 class Phase(StrEnum):
     """Why a step is measured."""
 
@@ -59,7 +50,6 @@ class Phase(StrEnum):
     RAMP = "ramp"
     BISECT = "bisect"
     CONFIRM = "confirm"
-    SWEEP = "sweep"
     OPERATE = "operate"
 
 
@@ -74,32 +64,17 @@ class SaturationPlan(Document):
 
     target: Annotated[str, "the service or queue, as people name it, without secrets."]
     load: Annotated[str, choice(LoadKind, "load")] = LoadKind.OPEN
-    mode: Annotated[str, choice(Mode, "mode")] = Mode.SEARCH
     start: Annotated[_RATE, "first level, 0: found by the warm-up probe."] = 0.0
     maximum: Annotated[_RATE, "highest level, 0: no limit."] = 0.0
-    factor: Annotated[
-        float,
-        Meta(ge=1.05, le=10, title="the ramp's factor"),
-        "from one level of the ramp to the next.",
-    ] = 2.0
-    increment: Annotated[_RATE, "of a sweep, or of a ramp instead of the factor."] = 0.0
     precision: Annotated[
         Fraction, "the search ends when the bracket's ends differ by less than this part."
     ] = 0.02
-    most_steps: Annotated[
-        int, Meta(ge=3, le=100, title="most steps"), "at most, before the bracket is confirmed."
-    ] = 12
-    confirm: Annotated[
-        int, Meta(ge=0, le=20), "how often the ends of the bracket are measured again, at most."
-    ] = 2
-    repeats: Annotated[int, Meta(ge=1, le=1000), "of every level of a sweep."] = 1
     step_s: Annotated[
         _SOME_OF_DAY,
         Meta(title="step time"),
         "seconds of a step, and of the single-thread probe before.",
     ] = 10.0
     warm_s: Annotated[_DAY, "seconds of a step, and of the single-thread probe before."] = 2.0
-    operate_s: _DAY = 0.0
     count: Annotated[
         int, Meta(ge=0, le=10000000), "requests of a step, 0: the step ends by time."
     ] = 0
@@ -108,14 +83,9 @@ class SaturationPlan(Document):
     wanted: Annotated[
         _RATE, "the saturation point that is required, in requests a second, 0: none."
     ] = 0.0
-    share: Fraction = 0.7
-    poisson: Annotated[bool, "whether requests start at random times."] = True
-    seed: Annotated[int, Meta(ge=0, le=1 << 53)] = 0
     timeout_s: Annotated[_SOME_OF_DAY, Meta(title="time-out")] = 30.0
-    retries: Annotated[int, Meta(ge=0, le=100)] = 0
     max_in_flight: Annotated[int, Meta(ge=1, le=MOST_PARALLEL, title="max in flight")] = 1000
     agents: Annotated[int, Meta(ge=1, le=1000)] = 1
-    client_name: str = "scaletest"
 
     def __post_init__(self) -> None:
         check(self)
@@ -190,9 +160,6 @@ class SaturationStep(Document):
     ] = 0.0
     unsent: Annotated[int, "requests that were due and never sent."] = 0
     began: str = ""
-    extra: Annotated[dict[str, Any], "what else was known of the target."] = field(
-        default_factory=dict
-    )
     around: Annotated[
         MachineUse | None, "use of the tester's machine during the step; None when it was not read."
     ] = None
@@ -233,20 +200,18 @@ UNSENT = "not sent"
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One attempt of one request.
+    """One request. Nothing is sent twice: a failure is what the run looks for.
 
-    request: its number in the step. attempt: from 1. final: no other attempt follows.
-    due_s: when the request should have started, the same for all its attempts. noticed_s: when the
-    tester saw that it was due. sent_s: when the attempt began; it waits while the maximum is in
+    request: its number in the step. due_s: when it should have started. noticed_s: when the
+    tester saw that it was due. sent_s: when it was sent; it waits while the maximum is in
     flight. ended_s: when the answer was read. outcome: ok, an HTTP status that is not a success, or
     a constant of this module. size: bytes of the answer. server_s: the service's own measurement,
-    None without one. pod: as the service names it. agent: which agent sent it.
-    payload: bytes of the body that was sent; for a queue, bytes of the request's arguments.
+    None without one. pod: the pod or worker that served a queue's request. agent: which agent
+    sent it. payload: bytes of the body that was sent; for a queue, bytes of the request's
+    arguments.
     """
 
     request: _StoredCount
-    attempt: _StoredCount
-    final: bool
     due_s: _StepSeconds
     noticed_s: _StepSeconds
     sent_s: _StepSeconds

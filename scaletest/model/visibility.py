@@ -116,9 +116,9 @@ def _cgroup_gap(visibility: Visibility) -> tuple[str, str, str]:
 
 
 def _device_gap(path: str, driver: str) -> tuple[str, str, str]:
-    remedy = "give the workers --device-metrics-url, the address of the vendor's exporter"
+    remedy = "use a driver that counts its clients' time in /proc/PID/fdinfo"
     if driver == "nvidia":
-        remedy = "install scaletest[nvidia] in the image, or give the workers --device-metrics-url"
+        remedy = "install scaletest[nvidia] in the image"
     return (
         f"counters of {path} ({driver or 'unknown driver'})",
         "how busy the device is stays unknown",

@@ -16,9 +16,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.render.numbers import plural
-from scaletest.render.spark import spark
 from scaletest.render.svg import Chart
-from scaletest.render.text import Markup
 
 Pairs = Sequence[tuple[str, str]]
 Value = float | int | str | None
@@ -28,10 +26,7 @@ CLOCK_DIGITS = 9
 
 
 class Share(NamedTuple):
-    """A cell with a bar. part: its length, as a part of the longest bar. interval: of its end.
-
-    JSON has it as a list, and a spark line as an object, so that a reader can tell them apart.
-    """
+    """A cell with a bar. part: its length, as a part of the longest bar. interval: of its end."""
 
     part: float
     text: str
@@ -41,22 +36,7 @@ class Share(NamedTuple):
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """A cell with a spark line. text: what it shows, in words."""
-
-    values: Sequence[float]
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-    def svg(self) -> Markup:
-        """The line, titled with the text."""
-        return spark(self.values, self.text)
-
-
-Cell = str | Share | Trend
+Cell = str | Share
 
 
 @dataclass(frozen=True, slots=True)

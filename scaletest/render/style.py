@@ -52,30 +52,22 @@ font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 vector-effect:non-scaling-stroke}
 .c-grid{stroke:var(--grid);fill:none}
 .c-axis{stroke:var(--edge);fill:none}
-.c-tick,.c-label,.c-note{fill:var(--soft)}
-.c-note{fill:var(--ink);font-weight:600}
+.c-tick,.c-label{fill:var(--soft)}
 .c-data{stroke:var(--data);stroke-width:2;fill:none;stroke-linejoin:round}
 .c-dot{fill:var(--data);stroke:var(--paper);stroke-width:1.5}
 .c-error{stroke:var(--data);stroke-width:1.8;fill:none}
 .c-interval{stroke:var(--ink);stroke-width:1.6;fill:none}
 .c-law{stroke:var(--law);stroke-width:2.2;fill:none}
 .c-beyond{stroke:var(--law);stroke-width:2.2;fill:none;stroke-dasharray:2 5;stroke-linecap:round}
-.c-thin{stroke-width:1.1}
 .c-ideal{stroke:var(--ideal);stroke-width:1.6;fill:none;stroke-dasharray:7 5}
 .c-wanted{stroke:var(--mark);stroke-width:1.6;fill:none;stroke-dasharray:3 3}
 .c-fail{stroke:var(--fail);stroke-width:2;fill:none;stroke-linejoin:round}
-.c-change{stroke:var(--ink);stroke-width:1.2;fill:none;stroke-dasharray:2 3}
-.c-limit{stroke:var(--pass);stroke-width:1.6;fill:none;stroke-dasharray:9 3 2 3}
-.c-limit-next{stroke:var(--pass);stroke-width:2;fill:none;stroke-dasharray:2 4}
-.c-limit-note{fill:var(--pass);font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:4px}
 .c-shade{fill:var(--shade)}
 .c-foreign{fill:var(--mark);fill-opacity:.22}
 .c-band{fill:var(--band)}
 .c-bar{fill:var(--data);fill-opacity:.82}
-.c-box{fill:var(--band);stroke:var(--data);stroke-width:1.6}
 .c-mark{stroke:var(--mark);stroke-width:1.8;fill:none}
 .c-mean{stroke:var(--data);stroke-width:1.2;stroke-dasharray:4 4;fill:none}
-.c-median{stroke:var(--data);stroke-width:3;fill:none}
 .c-faint{fill:var(--data);fill-opacity:.45}
 .c-hollow{fill:var(--paper);stroke:var(--data);stroke-width:2}
 .c-hollow-next{fill:var(--paper);stroke:var(--law);stroke-width:2}
@@ -120,7 +112,7 @@ vector-effect:non-scaling-stroke}
 .c-time-gap{fill:var(--paper);stroke:var(--ink)}
 .c-time-other{fill:var(--grid)}
 @media print{
-.c-shade,.c-foreign,.c-band,.c-bar,.c-box,[class^=c-time],[class^=c-phase],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.c-shade,.c-foreign,.c-band,.c-bar,[class^=c-time],[class^=c-phase],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 }
 """.replace("\n", "")
 

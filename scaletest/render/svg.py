@@ -107,8 +107,6 @@ NEAR_END = 0.97
 LEGEND_SAMPLE = 44.0
 # Half of the width of an interval's ends, in px: they are wider than a point.
 CAP = 8.0
-# How far a text lies beside its point, in px, where it does not stand above the middle of it.
-BESIDE = {"start": 5.0, "end": -5.0}
 # What the names of marks need below the frame, and what a label needs, in px.
 BELOW, BELOW_FOR_LABEL = 26.0, 16.0
 
@@ -146,9 +144,8 @@ class Axis:
 class Mark(NamedTuple):
     """Something that is drawn, as data.
 
-    shape: line, band, bar, error, dot, dots or note. points: in the units of the axes. text: of a
-    note, or shown when the pointer is on it. size: px; the radius of a dot, or how far a note lies
-    above. anchor: of a note.
+    shape: line, band, bar, error, dot or dots. points: in the units of the axes. text: shown when
+    the pointer is on it. size: the radius of a dot, in px.
     """
 
     shape: str
@@ -156,7 +153,6 @@ class Mark(NamedTuple):
     css: str
     text: str = ""
     size: float = 0.0
-    anchor: str = ""
 
 
 @dataclass
@@ -273,18 +269,6 @@ class Chart:
         """A horizontal line from one x to another."""
         self.line([(low, y), (high, y)], css)
 
-    def note(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        anchor: str = "middle",
-        up: float = 8.0,
-        css: str = "c-note",
-    ) -> None:
-        """Text beside a point, `up` px above it."""
-        self.marks.append(Mark("note", [(x, y)], css, text, up, anchor))
-
     def _drawn(self, mark: Mark) -> Markup:
         """A mark as SVG."""
         places = [(self._px(x), self._py(y)) for x, y in mark.points]
@@ -295,9 +279,6 @@ class Chart:
                 return element("rect", *tip, x=x, y=up, width=wide, height=tall, class_=mark.css)
             case "dot", [(x, y)]:
                 return element("circle", *tip, cx=x, cy=y, r=mark.size, class_=mark.css)
-            case "note", [(x, y)]:
-                place = {"x": x + BESIDE.get(mark.anchor, 0.0), "y": y - mark.size}
-                return _text(mark.text, mark.css, mark.anchor, **place)
             case "error", [(x, y), (_, up)]:
                 left, cap = f"M{x - CAP:.1f}", f"h{2 * CAP:g}"
                 path = f"{left} {up:.1f}{cap}M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}{cap}"

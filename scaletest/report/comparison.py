@@ -49,7 +49,6 @@ HIGHEST = 1.6
 FAR = 16.0
 # How far runs stand apart where marks are texts, which are 1 apart.
 BESIDE = 0.1
-LIKELY = 0.01
 KINDS = {
     Change.REGRESSION: VerdictKind.FAIL,
     Change.UNDECIDED: VerdictKind.INVALID,
@@ -125,19 +124,7 @@ def _notes(comparison: Comparison) -> list[str]:
     deciding = (change for change in _all_changes(comparison) if change.base.decides)
     if not all(change.repeated for change in deciding):
         notes.append("the intervals leave out what differs from run to run; repeats bring it in")
-    if any(map(_is_of_other_means, _all_changes(comparison))):
-        notes.append(
-            "a ratio of repeats is that of their geometric means, not of the arithmetic means shown"
-        )
     return [clean(note, 300) for note in dict.fromkeys(notes)]
-
-
-def _is_of_other_means(change: MeasureChange) -> bool:
-    """Whether the ratio, as it is shown, is not that of the two numbers beside it."""
-    if not (change.repeated and change.ratio):
-        return False
-    quotient = change.candidate.estimate.value / change.base.estimate.value
-    return f"{change.ratio.value:.3f}" != f"{quotient:.3f}"
 
 
 def _all_changes(comparison: Comparison) -> list[MeasureChange]:
@@ -194,11 +181,7 @@ def _cells(change: MeasureChange | None) -> list[str]:
     if change is None:
         return [NOTHING, NOTHING, "not measured"]
     ratio = ratio_text(change.ratio) if change.ratio else NOTHING
-    longer = ""
-    if change.ranks and change.ranks.p < LIKELY and change.change not in FLAGGED:
-        way = "larger" if change.ranks.larger > 0.5 else "smaller"
-        longer = f", values tend to be {way}"
-    return [_figure(change.candidate), ratio, f"{change.change}{longer}"]
+    return [_figure(change.candidate), ratio, str(change.change)]
 
 
 def _figure(measure: Measure) -> str:

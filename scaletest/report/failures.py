@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scaletest.analysis.failures import FailureGroup
-from scaletest.render.contents import Cell, Table, Trend
+from scaletest.render.contents import Cell, Table
 from scaletest.render.numbers import NOTHING, grouped, instant, leading, plural
 from scaletest.render.text import clean
 
@@ -20,7 +20,7 @@ def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
     """A row for each group, at most so many."""
     left_out = len(groups) - most
     rest = f" {plural(left_out, 'more kind')} of failure: see the JSON." if left_out > 0 else ""
-    texts = {"outcome", "error", "nodes", "devices", "over time", "first seen", "last seen"}
+    texts = {"outcome", "error", "nodes", "devices", "first seen", "last seen"}
     rows = list(map(_row, groups[:most]))
     return Table.of_rows(rows, texts, {"error"}, layout="failures", note=MEANING + rest)
 
@@ -29,7 +29,6 @@ def _row(group: FailureGroup) -> dict[str, Cell]:
     return {
         "error": clean(group.error or NOTHING, LONGEST_ERROR),
         "count": grouped(group.count),
-        "over time": Trend(group.bins, group.course),
         "outcome": outcome(group),
         "exit code": NOTHING if group.exit_code is None else str(group.exit_code),
         "nodes": leading(group.nodes, others=group.elsewhere),

@@ -43,10 +43,8 @@ from scaletest.render.numbers import NOTHING, plural, seconds, significant
 from scaletest.render.svg import Chart
 from scaletest.render.text import clean
 from scaletest.report.lifecycle_figures import (
-    distribution_figure,
-    nodes_chart,
     phase_charts,
-    pods_figures,
+    pods_figure,
     waterfall_figure,
 )
 from scaletest.report.words import percentile
@@ -77,9 +75,6 @@ DETAILED = (
     "finished",
     "backend_job_created",
 )
-TOTALS = ("total_scheduled", "total_ready", "total_finished")
-# The phases one after the other, as far as they can be told apart in one chart.
-ON_THE_WAY = ("created", "last_pod_created", "claim_allocated", "scheduled", "started", "ready")
 MOST_NODES = 20
 
 
@@ -129,11 +124,10 @@ def _median_fact(result: LifecycleResult) -> list[tuple[str, str]]:
 
 
 def main_charts(result: LifecycleResult) -> list[Chart]:
-    """The charts of a picture: pods over time, phases of workloads, and their distribution."""
+    """The charts of a picture: pods over time, and phases of workloads."""
     figures = [
-        *pods_figures(result),
+        pods_figure(result),
         waterfall_figure(result),
-        distribution_figure(result, TOTALS, "totals"),
     ]
     return [figure.wide for figure in figures if figure is not None]
 
@@ -220,14 +214,10 @@ def sections(result: LifecycleResult) -> list[Section]:
     return contents.page(
         {
             "Workloads": [Text([booked(result), placed(result), *_skipped(result)])],
-            "Pods over time": pods_figures(result),
-            "On the way to ready": [
-                waterfall_figure(result),
-                distribution_figure(result, TOTALS, "totals"),
-                distribution_figure(result, ON_THE_WAY, "phases"),
-            ],
+            "Pods over time": [pods_figure(result)],
+            "On the way to ready": [waterfall_figure(result)],
             "Phases": [phase_table(result, meaning)],
-            "Nodes": _nodes(result),
+            "Nodes": [_nodes(result)],
             "From submission on": _charts(result, GENERAL),
             "Phase by phase": _charts(result, DETAILED),
             "Rejected": [_reasons(result.books.rejections)],
@@ -236,10 +226,9 @@ def sections(result: LifecycleResult) -> list[Section]:
     )
 
 
-def _nodes(result: LifecycleResult) -> list[Block]:
+def _nodes(result: LifecycleResult) -> Table:
     """How long pods took from scheduling to ready on each node, the slowest nodes first."""
     nodes = by_node(result.courses)
-    chart = nodes_chart(nodes)
     longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
     rows: list[dict[str, Cell]] = [
         {
@@ -256,9 +245,7 @@ def _nodes(result: LifecycleResult) -> list[Block]:
     left_out = len(nodes) - MOST_NODES
     note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if left_out > 0 else ""
     texts = {"node", "median time from scheduling to ready"}
-    table = Table.of_rows(rows, texts, {"node"}, note=note)
-    meaning = "A dot is the median of a node's pods, with a line up to its slowest pod."
-    return [table] if chart is None else [table, Charts([chart], "two", note=meaning)]
+    return Table.of_rows(rows, texts, {"node"}, note=note)
 
 
 def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
@@ -295,7 +282,7 @@ def sheet(run: LifecycleRun) -> Sheet:
     own = [step.name for step in PHASES if not step.of_pods]
     for name in dict.fromkeys((*runai.DURATION_COLUMNS, *own)):
         since = reference(BY_NAME[name], result.uncut)
-        columns[BY_NAME[name].title] = partial(_duration, name, since, run.times)
+        columns[BY_NAME[name].title] = partial(_duration, name, since)
     columns |= {
         "Fate": lambda timeline: str(fate(timeline, result.until)),
         "Pods": _pods,
@@ -314,6 +301,6 @@ def _time(name: str, timeline: WorkloadTimeline) -> str:
     return iso(at(timeline.stamp(name))) or ""
 
 
-def _duration(name: str, since: str, times: str, timeline: WorkloadTimeline) -> str:
-    taken = duration(BY_NAME[name], timeline, since, times)
+def _duration(name: str, since: str, timeline: WorkloadTimeline) -> str:
+    taken = duration(BY_NAME[name], timeline, since)
     return f"{taken.value_s:.6f}" if taken else ""

@@ -1,5 +1,5 @@
-"""Charts of a lifecycle run: pods over time, phases of single workloads, distributions, nodes, and
-each phase over the run.
+"""Charts of a lifecycle run: pods over time, phases of single workloads, and each phase over the
+run, with its histogram.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations
 from scaletest.render import svg
 from scaletest.render.contents import Figure
 from scaletest.render.histogram import histogram
-from scaletest.render.numbers import plural, seconds, unit_of
+from scaletest.render.numbers import seconds, unit_of
 from scaletest.render.svg import Axis, Chart, Point
 from scaletest.report.words import percentile
 
@@ -28,7 +28,6 @@ COUNTED = {
     "ready": ("c-data", "became ready"),
     "ready now": ("c-wanted", "ready at that time"),
 }
-RATES = {"scheduled": ("c-law", "scheduled"), "ready": ("c-data", "became ready")}
 # What a workload waits for before each milestone.
 SEGMENTS = {
     "created": "creation of the object",
@@ -39,9 +38,6 @@ SEGMENTS = {
     "started": "start of containers",
     "ready": "readiness",
 }
-# Lines that can be told apart.
-MOST_LINES = 6
-MOST_NODES = 60
 BINS = 30
 # What a histogram spans at least, as a part of its values, and in seconds.
 LEAST_SPAN, LEAST_SPAN_S = 0.01, 0.001
@@ -50,19 +46,15 @@ MOST_POINTS = 1200
 EXTREMES_EVERY = 10
 
 
-def pods_figures(result: LifecycleResult) -> list[Figure]:
-    """Pods over time, and pods a second over time; none where no pod was scheduled."""
+def pods_figure(result: LifecycleResult) -> Figure | None:
+    """Pods over time; None where no pod was scheduled."""
     pods = charted.pods_over_time(result.courses)
     if pods is None:
-        return []
+        return None
     counts = "How many pods had come so far, by the time since the first submission."
     if "ready now" in pods.counts:
         counts += " A pod that has finished, was evicted or deleted is no longer ready."
-    rates = f"Pods a second, each over {pods.bin_s:g} s."
-    return [
-        Figure(_pods(pods), counts, PHONE),
-        Figure(_rates(pods), rates, PHONE),
-    ]
+    return Figure(_pods(pods), counts, PHONE)
 
 
 def _pods(pods: charted.PodsOverTime) -> Chart:
@@ -81,26 +73,6 @@ def _pods(pods: charted.PodsOverTime) -> Chart:
         chart.legend(text, css)
         moments = (moment / size for moment in pods.moments_s)
         chart.line(list(zip(moments, map(float, values), strict=True)), css)
-    return chart
-
-
-def _rates(pods: charted.PodsOverTime) -> Chart:
-    size, unit = time_unit(pods.moments_s[-1])
-    top = max(chain.from_iterable(pods.rates.values()), default=0.0)
-    chart = Chart(
-        "pod-rates",
-        "Pods a second over time",
-        "pods that were scheduled and that became ready a second",
-        Axis(f"time, {unit}", 0.0, pods.moments_s[-1] / size, most=8),
-        Axis("pods/s", 0.0, svg.ceiling(top * 1.05)),
-        *WIDE,
-    )
-    for name, values in pods.rates.items():
-        css, text = RATES[name]
-        edges = [index * pods.bin_s / size for index in range(len(values) + 1)]
-        if values:
-            chart.legend(text, css)
-            chart.stairs(edges, values, css)
     return chart
 
 
@@ -176,70 +148,6 @@ def _draw_row(
                 began_s / size, end_s / size, number + 0.36, classes[name], tip, number - 0.36
             )
         began_s = end_s
-
-
-def distribution_figure(result: LifecycleResult, names: Sequence[str], name: str) -> Figure | None:
-    """How many workloads had come through each of these phases after which time.
-
-    name: of the chart. None where no phase has values.
-    """
-    steps = [step for step in map(result.step, names) if step is not None][:MOST_LINES]
-    longest_s = max((step.spread.max or 0.0 for step in steps), default=0.0)
-    if not longest_s:
-        return None
-    size, unit = unit_of(longest_s)
-    chart = Chart(
-        name,
-        "Share of workloads by time",
-        "the share of the workloads for which a phase took no longer than a time",
-        Axis(f"time, {unit}", 0.0, longest_s / size * 1.01, most=8),
-        Axis("workloads, %", 0.0, 100.0),
-        *WIDE,
-    )
-    for number, step in enumerate(steps):
-        css = f"c-run c-run-{number}"
-        chart.legend(step.text, css)
-        chart.line(_stairs(charted.distribution(step.values), size), css)
-    caption = (
-        "The share of all workloads for which the phase took no longer than this. A line that ends"
-        " below 100 % leaves out workloads of which the end is not known."
-    )
-    return Figure(chart, caption, (PHONE[0], 250.0 + 19.0 * len(steps)))
-
-
-def _stairs(points: Sequence[Point], size: float) -> list[Point]:
-    """A distribution as steps, in percent."""
-    corners: list[Point] = []
-    below = 0.0
-    for value, share in points:
-        corners += [(value / size, below), (value / size, 100 * share)]
-        below = 100 * share
-    return corners
-
-
-def nodes_chart(nodes: Sequence[charted.NodePods]) -> Chart | None:
-    """The median and the slowest time of each node; None where there is nothing to compare."""
-    known = [node for node in nodes if node.median_s is not None and node.slowest_s is not None]
-    if len(known) < 2:
-        return None
-    shown = [known[rank] for rank in charted.ranks(len(known), MOST_NODES)]
-    longest_s = max(node.slowest_s or 0.0 for node in shown) or 1e-6
-    size, unit = unit_of(longest_s)
-    ends = (0, len(shown) - 1)
-    chart = Chart(
-        "nodes",
-        "From scheduling to ready, by node",
-        "the median of each node's pods as a dot, with a line up to its slowest pod",
-        Axis("nodes", -0.5, len(shown) - 0.5, marks=ends, names=("slowest", "fastest")),
-        Axis(f"time, {unit}", 0.0, svg.ceiling(longest_s / size * 1.05)),
-        *PANEL,
-    )
-    for number, node in enumerate(shown):
-        median_s, slowest_s = node.median_s or 0.0, node.slowest_s or 0.0
-        chart.line([(number, median_s / size), (number, slowest_s / size)], "c-error")
-        tip = f"{node.node}: median {seconds(median_s)}, slowest {seconds(slowest_s)}"
-        chart.dot(number, median_s / size, "c-dot", f"{tip}, {plural(node.pods, 'pod')}")
-    return chart
 
 
 def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:

@@ -11,15 +11,10 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from scaletest.load.bounded_counts import (
-    NEEDED,
-    DurationSummary,
-    PlaceCount,
-    SeriesPoint,
-    highest,
-)
-from scaletest.load.statistics import LoadSnapshot
+from scaletest.load.places import PlaceCount, highest
+from scaletest.load.statistics import MOST_POINTS, LoadSnapshot, SeriesPoint
 from scaletest.model.checks import cut
+from scaletest.model.histogram import NEEDED, DurationSummary
 from scaletest.render import contents, numbers
 from scaletest.render.contents import Cell, Charts, Facts, Share, Table, Text
 from scaletest.render.style import STYLE
@@ -46,7 +41,7 @@ TIMES = {
         "At the client, from the start to the reply; in open load, from the intended start.",
     ),
 }
-SPARSE = f"The 95th percentile is drawn where a point has {NEEDED['p95']} requests or more."
+SPARSE = f"The 95th percentile is drawn where a second has {NEEDED['p95']} requests or more."
 
 
 class PlotLine(NamedTuple):
@@ -79,7 +74,6 @@ def page(snapshot: LoadSnapshot) -> str:
             "Over time": (
                 Charts([figure.with_legend for figure in figures(snapshot)], "two"),
                 Text([SPARSE], "soft"),
-                changes(snapshot),
             ),
             "Times of requests that succeeded": (times(snapshot),),
             "Outcomes": (outcomes(snapshot),),
@@ -128,16 +122,14 @@ def facts(snapshot: LoadSnapshot) -> contents.Pairs:
 
 
 def figures(snapshot: LoadSnapshot) -> list[LoadChart]:
-    """The charts of a load, over the time since the statistics began."""
-    points = [load_bin.point(snapshot.began_s) for load_bin in snapshot.bins]
-    span = "No full second yet."
-    if points:
-        span = f"One point is {points[-1].span_s} s."
+    """The charts of a load, second by second over its last minutes."""
+    points = snapshot.points
+    span = f"The last {MOST_POINTS // 60} minutes." if points else "No full second yet."
     rates = [
-        PlotLine("succeeded", "c-data", [point.rate_per_s for point in points]),
-        PlotLine("failed", "c-fail", [point.failed / point.span_s for point in points]),
+        PlotLine("succeeded", "c-data", [point.succeeded for point in points]),
+        PlotLine("failed", "c-fail", [point.failed for point in points]),
     ]
-    in_flight = [PlotLine("highest", "c-data", [point.in_flight_high for point in points])]
+    in_flight = [PlotLine("highest", "c-data", [point.in_flight for point in points])]
     asked = PlotLine("asked for", "c-wanted", [point.asked for point in points])
     if snapshot.rate is not None:
         rates.append(asked)
@@ -148,9 +140,8 @@ def figures(snapshot: LoadSnapshot) -> list[LoadChart]:
         drawn.figure(
             "rate",
             "Requests per second",
-            f"{span} The band reaches from the lowest to the highest second of a point.",
+            span,
             rates,
-            has_band=True,
         ),
         drawn.figure(
             "in_flight", "Requests in flight", "Submitted and not answered yet.", in_flight
@@ -169,20 +160,14 @@ def _times(name: str, points: Sequence[SeriesPoint]) -> list[PlotLine]:
 
 
 class _Drawn:
-    """What all charts of a load have in common: the time, and the changes of the load in it."""
+    """What all charts of a load have in common: the time."""
 
     def __init__(self, snapshot: LoadSnapshot, points: Sequence[SeriesPoint]) -> None:
-        self._points = points
         began_s, self._last = snapshot.now_s, 1.0
         if points:
             began_s = points[0].at_s
-            self._last = points[-1].at_s + points[-1].span_s - began_s
-        self._xs = [point.at_s + point.span_s / 2 - began_s for point in points]
-        self._changes = [
-            (change.at_s - began_s, str(change))
-            for change in snapshot.changes
-            if 0 <= change.at_s - began_s <= self._last
-        ]
+            self._last = points[-1].at_s + 1.0 - began_s
+        self._xs = [point.at_s + 0.5 - began_s for point in points]
 
     def figure(
         self,
@@ -190,13 +175,9 @@ class _Drawn:
         title: str,
         caption: str,
         lines: Sequence[PlotLine],
-        *,
-        has_band: bool = False,
     ) -> LoadChart:
         """Lines over the time. Colours come from the style sheet."""
         known = list(filter(None, chain.from_iterable(line.figures for line in lines)))
-        if has_band:
-            known += [point.rate_high for point in self._points]
         top = max(known, default=0.0)
         marks = clock_marks(self._last)
         chart = Chart(
@@ -208,11 +189,6 @@ class _Drawn:
             WIDTH,
             HEIGHT,
         )
-        if has_band and self._points:
-            rows = zip(self._xs, self._points, strict=True)
-            chart.band([(at, point.rate_low, point.rate_high) for at, point in rows], "c-band")
-        for at, text in self._changes:
-            chart.upright(at, "c-change", text)
         for line in lines:
             self._draw(chart, line)
         return LoadChart(key, lines, chart)
@@ -222,10 +198,10 @@ class _Drawn:
         known = list(map(_drawn, line.figures))
         chart.line(list(zip(self._xs, known, strict=True)), line.css)
         neighbours = zip([math.nan, *known], [*known[1:], math.nan], strict=False)
-        rows = zip(self._xs, self._points, known, neighbours, strict=False)
-        for at, point, figure, (before, after) in rows:
+        rows = zip(self._xs, known, neighbours, strict=False)
+        for at, figure, (before, after) in rows:
             if math.isnan(before) and math.isnan(after) and not math.isnan(figure):
-                chart.stroke(at - point.span_s / 2, at + point.span_s / 2, figure, line.css)
+                chart.stroke(at - 0.5, at + 0.5, figure, line.css)
 
 
 def _drawn(figure: float | None) -> float:
@@ -255,22 +231,11 @@ def clock_marks(last_s: float) -> list[float]:
 
 
 def elapsed(duration_s: float) -> str:
-    """The time since the statistics began, short."""
+    """A time on the axis of a chart, short."""
     whole = round(duration_s)
     if whole < 3600:
         return f"{whole // 60}:{whole % 60:02}"
     return f"{whole // 3600}:{whole % 3600 // 60:02} h"
-
-
-def changes(snapshot: LoadSnapshot) -> Table:
-    """When the load was changed, and how; the last change first."""
-    return Table.of_rows(
-        [
-            {"Time": numbers.instant(change.at_s), "Change of the load": str(change)}
-            for change in reversed(snapshot.changes)
-        ],
-        texts=("Time", "Change of the load"),
-    )
 
 
 def times(snapshot: LoadSnapshot) -> Table:

@@ -12,9 +12,9 @@ from typing import Any
 
 from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
-from scaletest.analysis.saturation.pods import PodTimes, from_headers
+from scaletest.analysis.saturation.pods import PodTimes, times_of_pods
+from scaletest.analysis.saturation.sequence import OPERATING_SHARE
 from scaletest.analysis.saturation.step import Assessed, failed_pods, level_text
-from scaletest.archive.queries import Answer, answers
 from scaletest.model import VerdictKind
 from scaletest.model.measurement import MachineUse
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan
@@ -24,7 +24,6 @@ from scaletest.render.contents import (
     CLOCK_DIGITS,
     Block,
     Case,
-    Facts,
     Head,
     Report,
     Section,
@@ -36,7 +35,7 @@ from scaletest.render.contents import (
 )
 from scaletest.render.numbers import between, duration, percent, plural, seconds, significant
 from scaletest.report.saturation_figures import charts, state
-from scaletest.report.words import KNEES, knee, percentile, sentence, warnings
+from scaletest.report.words import percentile, sentence, warnings
 from scaletest.saturation.run_type import SaturationRun
 
 QUANTILES = ("p50", "p90", "p95", "p99")
@@ -67,10 +66,9 @@ def _case(assessed: Assessed) -> Case:
 
 
 def _data(run: SaturationRun) -> dict[str, Any]:
-    """The result, the original tool's queries, and what else was on record."""
+    """The result, and what else was on record."""
     extra = {"extra": run.extra} if run.extra else {}
     return {
-        "queries": [answer.to_dict() for answer in _queries(run)],
         **run.result.to_dict(),
         "pods": [times.to_dict() for times in _pods(run)],
         "folder": run.folder,
@@ -78,16 +76,10 @@ def _data(run: SaturationRun) -> dict[str, Any]:
     }
 
 
-def _queries(run: SaturationRun) -> list[Answer]:
-    """The five result queries of the original tool, over all of the run's samples."""
-    steps = [assessed.step for assessed in run.result.steps]
-    return answers(run.result.plan.client_name, steps, run.samples)
-
-
 def _pods(run: SaturationRun) -> list[PodTimes]:
     """What each pod said it took at the operating point, beside what its client saw."""
     measured = run.result.operating
-    return from_headers(run.samples.get(measured.step.number, ())) if measured else []
+    return times_of_pods(run.samples.get(measured.step.number, ())) if measured else []
 
 
 def _head(run: SaturationRun) -> Head:
@@ -169,12 +161,6 @@ def comment(run: SaturationRun) -> list[Block]:
 def sections(run: SaturationRun) -> list[Section]:
     """All sections that have anything to show."""
     result = run.result
-    unit = result.plan.unit
-    knees = [
-        (KNEES[each.method].replace("workers", unit), f"{knee(each)} {unit}")
-        for each in result.knees
-        if each.workers
-    ]
     lines = sentences(result)
     return contents.page(
         {
@@ -185,8 +171,6 @@ def sections(run: SaturationRun) -> list[Section]:
             "Settings and target": [Text(_settings(run), "code")],
             "Steps": _steps(result),
             "Pods under load": [Text(_pod_lines(result), "list")],
-            "Knees": [Facts(knees)],
-            "Result queries": map(_answer, _queries(run)),
         }
     )
 
@@ -196,27 +180,12 @@ def _settings(run: SaturationRun) -> list[str]:
     return [str(line) for line in (*run.extra.get("lines", []), *_pods(run))]
 
 
-def _answer(answer: Answer) -> Table:
-    """A query's rows: times to the microsecond, as they are stored, and nothing where nothing is
-    known.
-    """
-    rows = [list(map(_cell, row)) for row in answer.rows]
-    return Table(answer.columns, rows, folded=answer.title)
-
-
-def _cell(figure: object) -> str:
-    if figure is None:
-        return ""
-    return f"{figure:.6f}" if isinstance(figure, float) else str(figure)
-
-
 def sentences(result: SaturationResult) -> list[str]:
-    """The saturation point, the operating point, where the service's time goes and where knees lie,
-    as far as these are known.
+    """The saturation point, the operating point, where the service's time goes and where the knee
+    lies, as far as these are known.
     """
-    knees = [f"{each.method} {knee(each)}" for each in result.knees if each.workers is not None]
-    known = f"knee, {result.plan.unit}: {', '.join(knees)}" if knees else ""
-    return list(filter(None, (_point(result), _operating(result), service_time(result), known)))
+    knee = f"knee (Kneedle): {result.knee} {result.plan.unit}" if result.knee else ""
+    return list(filter(None, (_point(result), _operating(result), service_time(result), knee)))
 
 
 def _point(result: SaturationResult) -> str:
@@ -240,7 +209,7 @@ def _operating(result: SaturationResult) -> str:
     times = ", ".join(f"{name} {percentile(latency, name)}" for name in known)
     state = f"; {measured.saturated}" if measured.saturated else ""
     return (
-        f"operate at {short(measured.step.level, 4)} requests/s, {percent(result.plan.share, 0)} of"
+        f"operate at {short(measured.step.level, 4)} requests/s, {percent(OPERATING_SHARE, 0)} of"
         f" it: mean latency {seconds(latency.mean)},"
         f" {times or 'too few for percentiles'}{state}"
     )
@@ -402,7 +371,6 @@ COLUMNS: dict[str, Callable[[Assessed], Value]] = {
     "level": at("step.level"),
     "seconds": at("step.seconds"),
     "requests": at("step.requests"),
-    "attempts": at("attempts"),
     "offered_per_s": at("offered"),
     "goodput_per_s": at("goodput.value"),
     "goodput_low_per_s": at("goodput.low"),

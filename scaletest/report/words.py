@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.request_time import PLACE_TEXTS
-from scaletest.analysis.scaling import Knee
-from scaletest.load.bounded_counts import DurationSummary
 from scaletest.model import Activity, State, Verdict, VerdictKind
+from scaletest.model.histogram import DurationSummary
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean
@@ -22,11 +21,6 @@ from scaletest.render.text import clean
 CUT = "An interval without an upper end goes on above its chart."
 # Units of axes in words, where their sign alone says little.
 AXES = {"/s": "per second", "x": "times the step before"}
-KNEES = {
-    "kneedle": "the point farthest above the chord of the curve (Kneedle)",
-    "efficiency": "the last number of workers at 80 % efficiency or more",
-    "marginal": "the last before a step that brings less than half of the ideal gain",
-}
 LEAST_SHARE = 0.001
 # So much beyond our own memory, a program may have used no more than what it began with.
 _NOISE = 1.02
@@ -46,16 +40,6 @@ def percentile(times: Distribution, name: str) -> str:
     """p50, p90, p95 or p99 of durations as text."""
     known = getattr(times, name)
     return seconds(known.value if known else None)
-
-
-def knee(point: Knee) -> str:
-    """Where a knee lies, with the ends that the intervals allow."""
-    if point.workers is None:
-        return "none"
-    about = f"{point.workers}"
-    if point.low is not None and point.high is not None and point.low < point.high:
-        about = f"{point.workers} [{point.low}, {point.high}]"
-    return about if point.reached else f"{about} or more"
 
 
 def lines(activity: Activity) -> list[str]:

@@ -76,7 +76,8 @@ def opened(path: Path) -> RunFolder | None:
     """The run in a folder, of any type; None when there is none."""
     for name, registered in TYPES.items():
         try:
-            if (path / registered.plan).is_file():
+            files = filter(None, (registered.plan, registered.foreign))
+            if any((path / file).is_file() for file in files):
                 is_common = registered.plan == COMMON.plan
                 return RunFolder(path, COMMON if is_common else run_type(name).layout)
         except OSError:  # longer than a path may be, or below a folder that is closed to us

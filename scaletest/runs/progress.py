@@ -116,10 +116,9 @@ class Progress:
             self._show(ProgressChange.STEP_BEGUN)
 
     def step_ended(self) -> None:
-        """A step is on disk, and nothing is measured: time for what takes longer, as a report."""
+        """A step is on disk: take over the verdict so far."""
         if self._keeper is not None:
             self._judge()
-            self._keeper.publish_report()
 
     def state(self) -> RunProgress:
         """The state now."""

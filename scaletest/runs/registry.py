@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import cast
 
-from scaletest import __version__
 from scaletest.analysis.comparison import Comparison, Side
 from scaletest.analysis.comparison import compare as compare_sides
 from scaletest.model.checks import cut
@@ -31,13 +30,15 @@ class Registered:
     """Where a run type is defined; it is imported when a run of it is met.
 
     report: what makes the report of a judged run, as MODULE:FUNCTION. plan: the file that tells its
-    folders from others. place: the folder beside `runs` in which they lie.
+    folders from others. place: the folder beside `runs` in which they lie. foreign: the file of
+    another tool whose runs can be read as well.
     """
 
     module: str
     report: str
     plan: str = PLAN
     place: str = RUNS
+    foreign: str = ""
 
 
 TYPES: dict[str, Registered] = {
@@ -55,6 +56,7 @@ TYPES: dict[str, Registered] = {
         "scaletest.report.lifecycle:lifecycle_report",
         "lifecycle.json",
         "lifecycles",
+        "sampled.json",
     ),
 }
 
@@ -130,8 +132,8 @@ class ListedRun:
     """A run as lists show it; what cannot be read is None, and `problem` says why.
 
     run: the name of its folder. name, tags, note: its labels. in_use: whether a process measures it
-    or goes on with it now. verdict: as its report has it. verdict_before: when it was measured,
-    where that was another one. curve: its main measure, step by step.
+    or goes on with it now. verdict: that it got when it was measured; as its report has it where it
+    got none. curve: its main measure, step by step.
     """
 
     run: str
@@ -148,7 +150,6 @@ class ListedRun:
     elapsed_s: float | None = None
     curve: list[float] = field(default_factory=list)
     problem: str = ""
-    verdict_before: str = ""
 
     @property
     def when(self) -> str:
@@ -159,11 +160,6 @@ class ListedRun:
     def judged(self) -> str:
         """Its verdict, or that there is none."""
         return cut(self.verdict or "none", 10)
-
-    @property
-    def change(self) -> str:
-        """What its verdict was when it was measured; "" where it is the same."""
-        return f"was {cut(self.verdict_before, 10)}" if self.verdict_before else ""
 
     @property
     def subject(self) -> str:
@@ -189,11 +185,7 @@ def listed(folder: RunFolder) -> ListedRun:
     except (ScaletestError, OSError) as error:
         return replace(run, verdict=running, problem=str(error))
     verdict, problem = folder.stored_verdict, ""
-    before = verdict
-    # what this version judged when it was measured it would judge alike, which spares thousands of
-    # runs that are listed
-    stale = environment.get("scaletest", __version__) != __version__ or not before
-    if running is None and stale and folder.file_bytes <= MOST_LISTED_BYTES:
+    if running is None and not verdict and folder.file_bytes <= MOST_LISTED_BYTES:
         try:
             verdict = str(judge(folder).verdict.kind)
         except Exception as error:
@@ -207,7 +199,6 @@ def listed(folder: RunFolder) -> ListedRun:
         workload=plan.workload,
         steps=list(plan.steps),
         verdict=running or verdict or None,
-        verdict_before=before if running is None and before != verdict else "",
         problem=problem,
         elapsed_s=elapsed_s if isinstance(elapsed_s, int | float) else None,
         curve=curve,

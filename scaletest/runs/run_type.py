@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
@@ -50,43 +51,6 @@ class ResultOfRun:
         return replace(self, result=replace(self.result, verdict=while_running(self.verdict)))
 
 
-class RunType(Protocol):
-    """One run type. Its files, its plan, its judge and its measures; nothing else in the product
-    lists types.
-    """
-
-    @property
-    def name(self) -> str:
-        """As plan.json names it."""
-
-    @property
-    def layout(self) -> Layout:
-        """Its files."""
-
-    def plan(self, document: dict[str, Any]) -> AnyPlan:
-        """Read and check a plan; InvalidValue names the field."""
-
-    def judge(self, folder: RunFolder) -> JudgedRun:
-        """The run in a folder: the same folder gives the same verdict anywhere. UsageError when it
-        cannot be read.
-        """
-
-    @property
-    def curve_title(self) -> str:
-        """What `curve` shows."""
-
-    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
-        """The main measure of a run, step by step, for lists: read in bounded time from what
-        result.json holds; empty where it holds nothing of the kind.
-        """
-
-    def measures(self, judged: Any) -> Sequence[Measure]:
-        """The numbers of a run that `judge` gave."""
-
-    def contrast(self, base: Any, candidate: Any) -> Contrast:
-        """In what the plans of two such runs differ, and what one of them has not measured."""
-
-
 def course(rows: object, *path: str) -> list[float]:
     """The finite numbers at that path of nested objects in a list that may hold anything."""
     if not isinstance(rows, list):
@@ -108,20 +72,15 @@ def _is_finite(number: object) -> bool:
     return is_number and abs(cast(float, number)) <= sys.float_info.max
 
 
-class FolderType:
-    """What follows for a run type from the folder of its runs.
-
-    curve_path: where the row of a step in result.json has what its curve shows.
+class RunType(ABC):
+    """One run type. Its files, its plan, its judge and its measures; nothing else in the product
+    lists types.
     """
 
-    layout = COMMON
+    layout: Layout = COMMON
     folder: type[TypedFolder[Any]]
-    curve_title: str
-    curve_path: tuple[str, ...]
-
-    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
-        """The main measure of a run, step by step, for lists."""
-        return course(result.get("steps"), *self.curve_path)
+    curve_title: str  # what `curve` shows
+    curve_path: tuple[str, ...]  # where the row of a step in result.json has it
 
     @property
     def name(self) -> str:
@@ -131,3 +90,23 @@ class FolderType:
     def plan(self, document: dict[str, Any]) -> AnyPlan:
         """Read and check a plan; InvalidValue names the field."""
         return cast(AnyPlan, self.folder.plan_type.from_dict(document))
+
+    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
+        """The main measure of a run, step by step, for lists: read in bounded time from what
+        result.json holds; empty where it holds nothing of the kind.
+        """
+        return course(result.get("steps"), *self.curve_path)
+
+    @abstractmethod
+    def judge(self, folder: RunFolder) -> JudgedRun:
+        """The run in a folder: the same folder gives the same verdict anywhere. UsageError when it
+        cannot be read.
+        """
+
+    @abstractmethod
+    def measures(self, judged: Any) -> Sequence[Measure]:
+        """The numbers of a run that `judge` gave."""
+
+    @abstractmethod
+    def contrast(self, base: Any, candidate: Any) -> Contrast:
+        """In what the plans of two such runs differ, and what one of them has not measured."""

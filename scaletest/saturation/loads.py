@@ -111,8 +111,6 @@ class QueueLoad:
             samples.append(
                 Attempt(
                     0,
-                    1,
-                    True,
                     due,
                     due,
                     due,
@@ -146,10 +144,10 @@ class QueueLoad:
         pending = [at - began for at in loop.waiting_since]
         unsent = loop.overdue_since if isinstance(loop, OpenLoop) else []
         # what has no reply is backlog from when it was due, as is what was never submitted
-        samples += [Attempt(0, 1, True, due, due, due, now, TIMED_OUT) for due in pending]
+        samples += [Attempt(0, due, due, due, now, TIMED_OUT) for due in pending]
         rows = _noticed(samples, turns) if order.pace is not None else _numbered(samples)
         rows += [
-            Attempt(len(rows) + n, 1, True, at - began, at - began, now, now, UNSENT)
+            Attempt(len(rows) + n, at - began, at - began, now, now, UNSENT)
             for n, at in enumerate(unsent)
         ]
         busy = sorted(turns.busy)

@@ -21,7 +21,6 @@ class ServiceOptions:
 
     service: str
     pause_autoscalers: bool
-    log_pattern: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +29,8 @@ class HttpOptions:
 
     method: str
     payload: str
-    payload_provider: str
     headers: tuple[str, ...]
-    token_file: str
-    ca_file: str
     server_header: str
-    pod_header: str
-
-
-@dataclass(frozen=True, slots=True)
-class TuneOptions:
-    """Settings of the Deployment that are measured, and where its pods have them."""
-
-    tune: tuple[str, ...]
-    concurrency_env: str
-    concurrency_arg: str
-    container: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +50,22 @@ class AgentOptions:
 
 @dataclass(frozen=True, slots=True)
 class SaturationOptions:
-    """What a saturation loads and from where, and where its run is kept."""
+    """What a saturation loads and from where, and where its run is kept.
 
-    url: str
+    arguments: the address of an HTTP service, or those of requests on a queue. tune: settings of
+    the Deployment that are measured.
+    """
+
     cluster: ServiceOptions
     queue: str
     arguments: tuple[str, ...]
     http: HttpOptions
     agents: AgentOptions
-    tuning: TuneOptions
-    original_csv: str
+    tune: tuple[str, ...]
     run_dir: str
     labels: Labels
-    no_causes: bool
+
+    @property
+    def url(self) -> str:
+        """The address of an HTTP service; "" without one."""
+        return self.arguments[0] if self.arguments and not self.queue else ""

@@ -23,12 +23,12 @@ from scaletest.model import wire
 from scaletest.model.saturation import Attempt, LoadKind, Phase
 from scaletest.runs.folder import RunFolder, elapsed_s
 from scaletest.runs.places import default_root, reference
-from scaletest.runs.run_type import FolderType, ResultOfRun
+from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.saturation.folder import SaturationFolder
 
 # What the saturation point is one of, and what does not change what is measured.
-WORKLOAD = {"target", "load", "limit", "success", "poisson"}
-NO_MATTER = {"wanted", "seed", "client_name"}
+WORKLOAD = {"target", "load", "limit", "success"}
+NO_MATTER = {"wanted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class SaturationRun(ResultOfRun):
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-class SaturationType(FolderType):
+class SaturationType(RunType):
     """What the rest of the product asks about them."""
 
     folder = SaturationFolder

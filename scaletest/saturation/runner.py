@@ -16,10 +16,14 @@ from pathlib import Path
 
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
 from scaletest.analysis.saturation.search import Probe
-from scaletest.analysis.saturation.sequence import BACK_OFF_S, SaturationSequence, forecast
+from scaletest.analysis.saturation.sequence import (
+    BACK_OFF_S,
+    OPERATING_STEPS,
+    SaturationSequence,
+    forecast,
+)
 from scaletest.analysis.saturation.step import Assessed, assess, level_text, timing
 from scaletest.archive.environment import environment
-from scaletest.compat import article
 from scaletest.load import busy_check, pace
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
@@ -27,7 +31,6 @@ from scaletest.model.labels import Labels
 from scaletest.model.saturation import (
     Attempt,
     LoadKind,
-    Mode,
     Phase,
     SaturationPlan,
     SaturationStep,
@@ -56,7 +59,7 @@ class Runner:
     measured is judged all the same.
 
     So it is when a load agent or Redis is lost, as INVALID: `lost` is why. store: keeps a step and
-    its samples. between: called after each step.
+    its samples.
     """
 
     def __init__(
@@ -69,11 +72,11 @@ class Runner:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        between: Callable[[Assessed], None] = lambda step: None,
     ) -> None:
         self._plan, self._load, self._store, self._progress = plan, load, store, progress
-        self._clock, self._sleep, self._between = clock, sleep, between
-        self._chance = random.Random(plan.seed)
+        self._clock, self._sleep = clock, sleep
+        # every run of a plan has the same arrivals, so that two runs differ by the service alone
+        self._chance = random.Random(0)
         self._stop = stop or StopRequest()
         self.lost: ScaletestError | None = None
 
@@ -96,7 +99,6 @@ class Runner:
             course.tell(assess(self._plan, step, samples))
             assessed = course.steps[-1]  # as it is with all that was sent at its level
             self._progress.step(line(self._plan, assessed))
-            self._between(assessed)
             self._progress.step_ended()
             if assessed.saturated and course.next is not None:
                 self._sleep(BACK_OFF_S)
@@ -113,13 +115,12 @@ class Runner:
         """Tell where the run is. How many steps a search takes is known afterwards."""
         plan = self._plan
         expected = forecast(plan)
-        is_search = plan.mode != Mode.SWEEP
-        steps = expected.steps + (plan.warm_s > 0) + is_search
+        steps = expected.steps + (plan.warm_s > 0) + 1
         left = max(0, steps - done)
         left_s = None
         if expected.usual_s is not None and left > 0:
             left_s = left * expected.usual_s / steps
-        self._progress.at(done, max(steps, done + 1), left_s=left_s, is_estimate=is_search)
+        self._progress.at(done, max(steps, done + 1), left_s=left_s, is_estimate=True)
 
     def _measure(
         self, probe: Probe, course: SaturationSequence
@@ -127,7 +128,7 @@ class Runner:
         plan, warm = self._plan, probe.phase is Phase.WARM
         kinds = {Phase.OPERATE: LoadKind.OPEN, Phase.WARM: LoadKind.CLOSED}
         kind = kinds.get(probe.phase, LoadKind(plan.load))
-        operating = plan.operate_s or 2 * plan.step_s
+        operating = OPERATING_STEPS * plan.step_s
         wanted = {Phase.WARM: plan.warm_s, Phase.OPERATE: operating}.get(probe.phase, plan.step_s)
         long, warmup = (wanted, 0.0) if warm else timing(wanted, course.usual_s)
         order = self._order(probe, kind, long, 0 if warm else plan.count, course.usual_s)
@@ -147,7 +148,7 @@ class Runner:
             kind,
             probe.level,
             measured.seconds,
-            sum(sample.final for sample in measured.samples),
+            len(measured.samples),
             warmup,
             measured.cpu,
             measured.beat_s,
@@ -164,22 +165,17 @@ class Runner:
     def _order(
         self, probe: Probe, kind: LoadKind, long: float, count: int, usual_s: float
     ) -> LoadOrder:
-        patience = (self._plan.timeout_s + 0.1) * (1 + self._plan.retries)
+        patience = self._plan.timeout_s + 0.1
         if kind == LoadKind.CLOSED:
             return LoadOrder(
                 long, parallel=max(1, round(probe.level)), count=count, patience_s=patience
             )
         if count:
             long = count / probe.level
-        starts = (
-            pace.exact_poisson(probe.level, long, self._chance)
-            if self._plan.poisson
-            else pace.constant(probe.level)
-        )
         behind = max(LEAST_BEHIND, probe.level * (BEHIND_S + BEHIND_USUAL * usual_s))
         return LoadOrder(
             float("inf") if count else long,
-            pace=starts,
+            pace=pace.exact_poisson(probe.level, long, self._chance),
             count=count,
             most_behind=behind,
             patience_s=patience,
@@ -203,8 +199,6 @@ def saturate(
     """Run a saturation; where it lies, and its exit code."""
     with ExitStack() as before:
         target = find_target(options, plan)
-        if options.original_csv:
-            article.prepare(Path(options.original_csv))
         path, stop = new_path(os.environ, options.run_dir), StopRequest()
         folder = begun(path, plan, options.labels, before)
         before.enter_context(progress.of_run(folder, plan.target))
@@ -212,13 +206,10 @@ def saturate(
         with stopping(stop, unwind=unwind) as stack:
             for each in target.shown:
                 progress.message(each)
-            causes = not (options.no_causes or options.agents.agent_jobs)
+            causes = not options.agents.agent_jobs
             _, code = measure(
                 plan, target, folder, progress, stop, stack, target.shown, causes=causes
             )
-        if options.original_csv:
-            stored = folder.load()
-            article.append(Path(options.original_csv), stored.steps, stored.samples)
         return folder, code
 
 
@@ -247,20 +238,13 @@ def measure(
     stack: takes down what was set up. about: lines that are kept with the result. causes: look at
     what this machine, and a service on it, do meanwhile.
     """
-    lines, noticed, lost = list(about), list[str](), None
+    noticed, lost = list[str](), None
     look = _look(target) if target.is_here else list
     try:
         load = target.set_up(stack)
         if causes:
             load = Watched(load, target.servers, target.port)
-        runner = Runner(
-            plan,
-            load,
-            folder.store,
-            progress,
-            stop,
-            between=lambda step: lines.extend(target.after(step)),
-        )
+        runner = Runner(plan, load, folder.store, progress, stop)
         noticed = look()
         progress.warn(noticed)
         target.probe(load)
@@ -269,10 +253,10 @@ def measure(
     except AgentLost as error:
         result = conclude(SaturationSequence(plan), lost=error.message)  # before the first step
     warned = replace(result, warnings=(*noticed, *result.warnings))
-    extra = {"lines": lines, **({"replicas": target.replicas} if target.replicas else {})}
+    extra = {"lines": about, **({"replicas": target.replicas} if target.replicas else {})}
     folder.write(
         RESULT,
-        {**warned.to_dict(), "noticed": noticed, **({"extra": extra} if lines else {})},
+        {**warned.to_dict(), "noticed": noticed, **({"extra": extra} if about else {})},
     )
     return result, lost.exit_code if lost else result.verdict.kind.exit_code
 

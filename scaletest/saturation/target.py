@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from scaletest.analysis.saturation.pods import compiled, from_logs, settings
-from scaletest.analysis.saturation.step import Assessed
+from scaletest.analysis.saturation.pods import settings
 from scaletest.broker import Queues, connect
 from scaletest.cluster import connection
 from scaletest.cluster.autoscalers import Autoscalers
@@ -20,10 +19,10 @@ from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.service import Service
 from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder
-from scaletest.load.payloads import Payloads, file, provided
+from scaletest.load.payloads import read_payloads
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.saturation import Mode, Phase, SaturationPlan
+from scaletest.model.saturation import SaturationPlan
 from scaletest.model.texts import masked
 from scaletest.render.numbers import plural
 from scaletest.saturation.agents import HttpWork, QueueWork, start_load
@@ -42,15 +41,13 @@ class Target:
     servers: the first processes of the service, when they are on this machine and may be seen.
     port: where they serve.
     is_here: whether the service is on this machine.
-    replicas: pods that serve it, 0 when that is unknown. after: what is found out when a step is
-    done, in lines.
+    replicas: pods that serve it, 0 when that is unknown.
     """
 
     shown: tuple[str, ...]
     make: Callable[[ExitStack], LevelLoad]
     enter: Callable[[ExitStack], None] = field(default=lambda stack: None)
     replicas: int = 0
-    after: Callable[[Assessed], list[str]] = field(default=lambda step: [])
     servers: Callable[[], Sequence[int]] = field(default=lambda: ())
     port: int = 0
     is_here: bool = False
@@ -67,13 +64,13 @@ class Target:
         result = load.measure(
             LoadOrder(60.0, parallel=1, count=1), lambda: False, lambda ended, failed: None
         )
-        last = next((sample for sample in result.samples if sample.final), None)
-        if last is None or last.ok:
+        if not result.samples or result.samples[0].ok:
             return
+        outcome = result.samples[0].outcome
         cause, hint = CAUSES.get(
-            last.outcome, ("the service does not serve this request", "read its log")
+            outcome, ("the service does not serve this request", "read its log")
         )
-        outcome = f"HTTP {last.outcome}" if last.outcome.isdigit() else last.outcome
+        outcome = f"HTTP {outcome}" if outcome.isdigit() else outcome
         raise UsageError(f"the first call failed ({outcome}): {cause}", hint=hint)
 
 
@@ -83,18 +80,15 @@ def plan_of(options: SaturationOptions, plan: PlanOptions) -> SaturationPlan:
     redis_url = options.agents.redis_url
     for name, value, needed, needed_value in (
         ("queue", options.queue, "redis-url", redis_url),
-        ("log-pattern", options.cluster.log_pattern, "service", options.cluster.service),
         ("agent-jobs", options.agents.agent_jobs, "redis-url", redis_url),
     ):
         if value and not needed_value:
             raise UsageError(f"--{name} needs --{needed}", hint="give it, or leave the other out")
-    if options.tuning.tune and not options.cluster.service:
+    if options.tune and not options.cluster.service:
         raise UsageError(
             "--tune changes the Deployment behind a Service", hint="give --service svc/NAME"
         )
-    settings(options.tuning.tune)
-    if plan.mode == Mode.SWEEP and plan.maximum > plan.start and not plan.increment:
-        raise UsageError("a sweep up to --maximum needs its step", hint="give --increment")
+    settings(options.tune)
     url = masked(options.url, service=True) if "://" in options.url else options.url
     target = url or options.cluster.service or f"queue {options.queue}"
     return SaturationPlan(**{**asdict(plan), "target": target})
@@ -102,14 +96,23 @@ def plan_of(options: SaturationOptions, plan: PlanOptions) -> SaturationPlan:
 
 def _check_target(options: SaturationOptions) -> None:
     """UsageError unless exactly one target is named."""
-    targets = {"url": options.url, "service": options.cluster.service, "queue": options.queue}
+    if options.url and len(options.arguments) > 1:
+        raise UsageError(
+            f"unexpected argument {options.arguments[1]!r:.80}",
+            hint="give one URL; arguments of requests are for --queue",
+        )
+    targets = {
+        "a URL": options.url,
+        "--service": options.cluster.service,
+        "--queue": options.queue,
+    }
     named = [name for name, target in targets.items() if target]
     if len(named) == 1:
         return
     reason = "saturate needs one target"
     if named:
-        reason = f"--{named[0]} and --{named[1]} exclude each other"
-    raise UsageError(reason, hint="give --url URL, --service svc/NAME or --queue Q")
+        reason = f"{named[0]} and {named[1]} exclude each other"
+    raise UsageError(reason, hint="give a URL, --service svc/NAME or --queue Q")
 
 
 def find_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
@@ -148,15 +151,13 @@ def over_http(
     """A target that is reached by this call, from this process or from agents."""
 
     def make(stack: ExitStack) -> LevelLoad:
-        work = HttpWork(http_call, payloads(options.http).bodies)
+        work = HttpWork(http_call, read_payloads(options.http.payload).bodies)
         return start_load(options.agents, plan, work, stack)
 
     return Target(shown, make)
 
 
-def call(
-    http: HttpOptions, plan: SaturationPlan, url: str, extra: dict[str, str] | None = None
-) -> HttpCall:
+def call(http: HttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
     """The request that these options describe. InvalidValue for what cannot be one."""
     checks.http_url(url, "the service's URL")
     method = http.method
@@ -164,55 +165,41 @@ def call(
         raise InvalidValue(
             f"--method {method[:40]!r} is no method of HTTP", hint="give GET, POST or another word"
         )
-    headers = {"User-Agent": plan.client_name, **_headers(http), **(extra or {})}
-    carries = bool(http.payload or http.payload_provider)
-    if carries and not any(name.lower() == "content-type" for name in headers):
+    headers = {"User-Agent": "scaletest", **_headers(http)}
+    if http.payload and not any(name.lower() == "content-type" for name in headers):
         headers["Content-Type"] = "application/json"
     return HttpCall(
         url,
-        (method or ("POST" if carries else "GET")).upper(),
+        (method or ("POST" if http.payload else "GET")).upper(),
         headers,
         plan.timeout_s,
-        plan.retries,
         _in_flight_of_each(plan),
         http.server_header,
-        http.pod_header,
-        http.ca_file,
     )
 
 
-def payloads(http: HttpOptions) -> Payloads:
-    """What requests carry."""
-    if http.payload and http.payload_provider:
-        raise UsageError(
-            "--payload and --payload-provider exclude each other", hint="give one of them"
-        )
-    if http.payload_provider:
-        return provided(http.payload_provider)
-    return Payloads(file(http.payload)) if http.payload else Payloads()
-
-
 def _headers(http: HttpOptions) -> dict[str, str]:
-    headers = {}
+    """The headers by name. Credentials come from files: others can read a command line."""
+    texts = []
     for text in http.headers:
+        texts += _header_lines(text[1:]) if text.startswith("@") else [text]
+    headers = {}
+    for text in texts:
         name, colon, value = text.partition(":")
         if not colon or not name.strip() or any(ord(letter) < 32 for letter in text):
             raise InvalidValue(
-                f"--header {name[:40]!r} is no header", hint="write --header 'NAME: VALUE'"
+                f"--header {name[:40]!r} is no header",
+                hint="write --header 'NAME: VALUE', or --header @FILE with such lines",
             )
         headers[name.strip()] = value.strip()
-    if http.token_file:
-        try:
-            token = Path(http.token_file).read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--token-file {http.token_file} cannot be read: {error}") from error
-        if not token or any(ord(letter) < 33 for letter in token):
-            raise UsageError(
-                f"--token-file {http.token_file} holds no token",
-                hint="one line, the token alone",
-            )
-        headers["Authorization"] = f"Bearer {token}"
     return headers
+
+
+def _header_lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--header @{path} cannot be read: {error}") from error
 
 
 # -- queues
@@ -224,13 +211,7 @@ def _queue_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
     answer.
     """
     http, redis_url = options.http, options.agents.redis_url
-    for name, value in (
-        ("payload", http.payload),
-        ("payload-provider", http.payload_provider),
-        ("header", http.headers),
-        ("token-file", http.token_file),
-        ("retries", plan.retries),
-    ):
+    for name, value in (("payload", http.payload), ("header", http.headers)):
         if value:
             raise UsageError(f"--{name} is for HTTP, not for a queue", hint="leave it out")
     checks.arguments(options.arguments)
@@ -269,23 +250,18 @@ def _service_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
         )
     replicas = 0
     if deployment is not None:
-        if not options.tuning.tune:
+        if not options.tune:
             refuse_changed(deployment)
         held, told = scalers(cluster, deployment, options.cluster.pause_autoscalers)
         replicas = deployment.replicas()
         lines += [f"deployment {deployment.name}: {replicas} replicas", told]
     http_call = _reached(service, options, plan, lines)
     target = over_http(options, plan, http_call, tuple(lines))
-    pattern = options.cluster.log_pattern
     if deployment is not None:
         target = replace(target, make=_watched(target.make, deployment))
         changes = Changes(cluster, deployment)
         target = replace(target, enter=partial(_hold, held, replicas, changes))
-    return replace(
-        target,
-        replicas=replicas,
-        after=_logs(deployment, pattern) if pattern else target.after,
-    )
+    return replace(target, replicas=replicas)
 
 
 def _watched(
@@ -301,25 +277,6 @@ def tuned_deployment(cluster: Cluster, service: str, hint: str) -> Deployment:
     if deployment is None:
         raise UsageError("no single Deployment stands behind this Service", hint=hint)
     return deployment
-
-
-def _logs(deployment: Deployment | None, pattern: str) -> Callable[[Assessed], list[str]]:
-    """After the operating point: what each pod says it took, by its log."""
-    compiled(pattern)
-    if deployment is None:
-        raise UsageError(
-            "no single Deployment stands behind this Service", hint="--log-pattern needs one"
-        )
-
-    def after(assessed: Assessed) -> list[str]:
-        if assessed.step.phase != Phase.OPERATE:
-            return []
-        rows = from_logs(
-            deployment.logs(assessed.step.seconds + 1.0), pattern, assessed.latency.mean
-        )
-        return list(map(str, rows)) or ["the logs of the pods hold no line of --log-pattern"]
-
-    return after
 
 
 def scalers(cluster: Cluster, deployment: Deployment, may_hold: bool) -> tuple[Autoscalers, str]:
@@ -346,18 +303,16 @@ def _reached(
     if IN_CLUSTER.exists() or options.agents.agent_jobs:
         return call(options.http, plan, service.url())
     url, headers, authority = service.proxied()
-    if options.http.token_file or any(
-        header.lower().startswith("authorization:") for header in options.http.headers
-    ):
+    http_call = call(options.http, plan, url)
+    if any(name.lower() == "authorization" for name in http_call.headers):
         raise UsageError(
             "the API server's proxy keeps the Authorization header for itself",
             hint=(
-                "run agents in the cluster with --agent-jobs IMAGE, or kubectl port-forward and"
-                " --url"
+                "run agents in the cluster with --agent-jobs IMAGE, or load the URL of a kubectl"
+                " port-forward"
             ),
         )
     lines.append(
         "reached through the API server: its proxy adds latency and has a ceiling of its own"
     )
-    http_call = call(options.http, plan, url, headers)
-    return replace(http_call, ca_file=http_call.ca_file or authority)
+    return replace(http_call, headers={**http_call.headers, **headers}, ca_file=authority)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from scaletest.analysis.saturation.pods import TriedSetting, settings
 from scaletest.cluster.capacity import quantity
 from scaletest.cluster.changes import Changes, refuse_changed
 from scaletest.cluster.connection import connect
-from scaletest.cluster.tuning import Tuning, Usage, changed
+from scaletest.cluster.tuning import Tuning, Usage
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.saturation import SaturationPlan
@@ -21,6 +20,7 @@ from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.runner import begun, measure
 from scaletest.saturation.target import find_target, scalers, tuned_deployment
+from scaletest.system.periodic import Periodic
 
 GIB = 2.0**30
 SAMPLE_S = 2.0
@@ -32,21 +32,18 @@ class _Sampler:
     def __init__(self, tuning: Tuning) -> None:
         self.rows: list[Usage] = []
         self._tuning = tuning
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread = Periodic("tuning", self._look, SAMPLE_S)
 
     def __enter__(self) -> _Sampler:
         self._thread.start()
         return self
 
     def __exit__(self, *gone: object) -> None:
-        self._over.set()
-        self._thread.join()
+        self._thread.close()
 
-    def _live(self) -> None:
-        while not self._over.wait(SAMPLE_S):
-            with suppress(ScaletestError):  # a look that fails is one sample less
-                self.rows += self._tuning.usage()
+    def _look(self) -> None:
+        with suppress(ScaletestError):  # a look that fails is one sample less
+            self.rows += self._tuning.usage()
 
     def mean(self, name: str) -> float | None:
         """Over pods and time."""
@@ -59,20 +56,16 @@ def tune(
     plan: SaturationPlan, options: SaturationOptions, progress: Progress
 ) -> tuple[list[TriedSetting], int]:
     """Measure every setting; and the exit code, 0 when at least one was measured."""
-    wanted = settings(options.tuning.tune)
+    wanted = settings(options.tune)
     called = [options.labels.numbered(number) for number in range(1, len(wanted) + 1)]
     cluster = connect(options.agents.namespace, options.agents.context)
     deployment = tuned_deployment(cluster, options.cluster.service, "--tune needs one")
     refuse_changed(deployment)
     held, told = scalers(cluster, deployment, options.cluster.pause_autoscalers)
-    variable, argument = options.tuning.concurrency_env, options.tuning.concurrency_arg
     changes = Changes(cluster, deployment)
-    container = options.tuning.container
-    tuning = Tuning(cluster, deployment, held, changes, container, env=variable, argument=argument)
+    tuning = Tuning(cluster, deployment, held, changes)
     for setting in wanted:
         _check_amounts(setting)
-        # whether it can be done at all, before anything is
-        changed({}, setting, variable, argument)
     progress.message(told)
     trial = _Trial(plan, options, tuning, progress)
     with stopping(trial.stop, unwind=True) as stack:

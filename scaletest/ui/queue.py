@@ -1,26 +1,21 @@
-"""The pages of a queue and of a request. They only read: commands are shown for who wants more."""
+"""The page of a queue. It only reads: commands are shown for who wants more."""
 
 from __future__ import annotations
-
-import shlex
-from typing import Any
 
 from flask import render_template
 from flask.typing import ResponseReturnValue
 
 from scaletest.broker.failures import failure_groups
-from scaletest.broker.lookup import RequestState
 from scaletest.broker.snapshot import QueueSnapshot
-from scaletest.model.checks import QUEUE_NAME, REQUEST_ID
+from scaletest.model import histogram
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, page_of, printable
-from scaletest.render.spark import spark
 from scaletest.ui import rows
-from scaletest.ui.durations import Durations
 from scaletest.ui.reading import Reading, reader
 
 PAGE_WORKERS = 200
 MOST_ROWS = 200
+SHARES = {"median": 0.5, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 # The queue's accounts, and what its other counters mean.
 BOOKS = ("submitted", "succeeded", "failed", "timed_out", "client_gone", "purged")
 OTHERS = {
@@ -34,23 +29,17 @@ OTHERS = {
 
 
 def queue(path: str) -> ResponseReturnValue:
-    """The page of a queue, or of one of its requests; 503 while Redis is away.
-
-    path: NAME, or NAME/requests/ID. A name may have slashes, so the declared ones decide.
-    """
-    source, error = reader(), None
+    """The page of a queue; 503 while Redis is away. path: its name, which may have slashes."""
+    source = reader()
     title = f"Queue {printable(path)}"
     if source is None:
         return render_template("queue.html", title=title, reading=None, error=None)
     try:
         reading = source.read()
-        if reading.queue(path) is not None:
-            return _queue_page(reading, path)
-        name, separator, request_id = path.rpartition("/requests/")
-        if separator and QUEUE_NAME.fullmatch(name) and REQUEST_ID.fullmatch(request_id):
-            return _request_page(reading, name, request_id)
-    except Unreachable as trouble:
-        error = trouble
+        snapshot = reading.queue(path)
+        if snapshot is not None:
+            return _queue_page(reading, snapshot)
+    except Unreachable as error:
         return render_template("queue.html", title=title, reading=None, error=error), 503
     unreadable = dict(reading.snapshot.unreadable).get(path)
     text = f"Queue {printable(path)} is not declared."
@@ -59,9 +48,8 @@ def queue(path: str) -> ResponseReturnValue:
     return render_template("message.html", title="No such queue", text=text), 404
 
 
-def _queue_page(reading: Reading, name: str) -> str:
-    snapshot = reading.queue(name)
-    assert snapshot is not None
+def _queue_page(reading: Reading, snapshot: QueueSnapshot) -> str:
+    name = snapshot.name
     samples = reading.samples.get(name, [])
     failed = reader().failures(name)
     row = rows.queue_row(snapshot, reading)
@@ -75,7 +63,8 @@ def _queue_page(reading: Reading, name: str) -> str:
         row=row,
         books=[(word, snapshot.counter(word)) for word in BOOKS],
         others=[(word, snapshot.counter(word), text) for word, text in OTHERS.items()],
-        times=_times(snapshot),
+        times=_times(row),
+        shares=SHARES,
         failures=failed,
         groups=failure_groups(failed),
         workers=workers[(page - 1) * PAGE_WORKERS : page * PAGE_WORKERS],
@@ -84,17 +73,25 @@ def _queue_page(reading: Reading, name: str) -> str:
         pages=pages,
         devices=rows.device_rows([snapshot], samples),
         nodes=rows.node_rows(samples, snapshot.at_s),
-        spark=spark,
         most=MOST_ROWS,
         commands=_commands(snapshot),
     )
 
 
-def _times(snapshot: QueueSnapshot) -> list[Durations]:
-    return [
-        Durations("wait", "Wait in the queue", snapshot.wait),
-        Durations("run", "Run", snapshot.run),
-    ]
+def _times(row: rows.QueueRow) -> list[tuple[str, int, list[float | None]]]:
+    """Return the times of requests that ended: how many, their mean and percentiles in seconds, and
+    the longest of the last minute.
+    """
+    times = []
+    for name, counts, longest_s in (
+        ("Wait in the queue", row.queue.wait, row.window.max_wait_s),
+        ("Run", row.queue.run, row.window.max_run_s),
+    ):
+        total = sum(counts.values())
+        mean_s = histogram.total_s(counts) / total if total else None
+        percentiles_s = [histogram.quantile(counts, share) for share in SHARES.values()]
+        times.append((name, total, [mean_s, *percentiles_s, longest_s]))
+    return times
 
 
 def _commands(snapshot: QueueSnapshot) -> list[tuple[str, str]]:
@@ -109,42 +106,6 @@ def _commands(snapshot: QueueSnapshot) -> list[tuple[str, str]]:
         (f"scaletest queue check {name}", "check that the books balance"),
         (f"scaletest queue show {name} --format json", "everything for programs"),
     ]
-
-
-def _request_page(reading: Reading, name: str, request_id: str) -> str:
-    snapshot = reading.queue(name)
-    holder = None
-    if snapshot is not None:
-        holders = (row for row in rows.worker_rows(snapshot) if row.worker.request == request_id)
-        holder = next(holders, None)
-    state = reader().request(name, request_id)
-    failures = reader().failures(name) if snapshot is not None else []
-    context: dict[str, Any] = {
-        "queue": name,
-        "is_declared": snapshot is not None,
-        "id": request_id,
-        "holder": holder,
-        "state": state,
-        "failures": [failed for failed in failures if failed.id == request_id],
-        "commands": _request_commands(name, request_id, state, holder),
-        "at_s": reading.snapshot.at_s,
-        "reading": reading,
-    }
-    return render_template("request.html", title=f"Request {request_id}", error=None, **context)
-
-
-def _request_commands(
-    queue_name: str, request_id: str, state: RequestState | None, holder: rows.WorkerRow | None
-) -> list[tuple[str, str]]:
-    """Commands for this request, and what each shows or does."""
-    commands = [(f"scaletest queue result {request_id}", "The reply, if it was to be kept")]
-    if state is not None and state.status == "failed":
-        again = f"rq requeue --queue {queue_name} {request_id}"
-        commands.append((again, "Enqueue the failed job again"))
-    if holder is not None and holder.worker.pod:
-        pod = shlex.quote(holder.worker.pod)
-        commands.append((f"kubectl logs {pod}", "What its worker writes, in Kubernetes"))
-    return commands
 
 
 ROUTES = (("/queues/<path:path>", READ, queue),)

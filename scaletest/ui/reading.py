@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 from flask import current_app
 
-from scaletest.broker import run_progress
 from scaletest.broker.connection import explained, prepare
 from scaletest.broker.failures import FailedRequest, failures
-from scaletest.broker.lookup import RequestState, RqState, request_state, rq_state
-from scaletest.broker.run_progress import PublishedRun
+from scaletest.broker.lookup import RqState, rq_state
+from scaletest.broker.run_progress import published
 from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, snapshot
 from scaletest.model import NodeSample
+from scaletest.model.run_progress import RunProgress
 from scaletest.pages.turns import READS, ReadingTurns, SharedCopy
 from scaletest.ui.page_cache import PageCache
 
@@ -69,22 +69,9 @@ class QueueReader:
         """The last failures of a queue, newest first. Raises Unreachable."""
         return self._alone(lambda: failures(self._redis, queue))
 
-    def request(self, queue: str, request: str) -> RequestState | None:
-        """A request that waits, runs or is kept. Raises Unreachable."""
-        return self._alone(lambda: request_state(self._redis, queue, request))
-
-    def runs(self) -> list[PublishedRun]:
+    def runs(self) -> list[RunProgress]:
         """The runs that are measured elsewhere. Raises Unreachable."""
-        return self._alone(lambda: run_progress.published(self._redis))
-
-    def run(self, name: str) -> tuple[PublishedRun | None, bytes]:
-        """A run that is measured elsewhere, and its report so far. Raises Unreachable."""
-        return self._alone(
-            lambda: (
-                run_progress.published_run(self._redis, name),
-                run_progress.published_report(self._redis, name),
-            )
-        )
+        return self._alone(lambda: published(self._redis))
 
     def _alone(self, read: Callable[[], T]) -> T:
         with self._turns.taken(), explained(self._url):

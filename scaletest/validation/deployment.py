@@ -16,7 +16,7 @@ from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
 from scaletest.cluster import connection, rights
 from scaletest.cluster.autoscalers import Autoscalers
-from scaletest.cluster.capacity import headroom
+from scaletest.cluster.capacity import Supply, removed
 from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
 from scaletest.cluster.connection import Busy, Cluster
 from scaletest.cluster.deployment import Deployment
@@ -236,11 +236,13 @@ def _queue(cluster: Cluster, deployment: Deployment, client: str) -> str:
 def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ...]:
     """Warnings about unknown capacity. UsageError when nodes or quotas cannot take the pods."""
 
-    placed = sum(not pod.going and bool(pod.node) for pod in deployment.pods())
-    room = headroom(cluster, deployment.template["spec"], placed, f"deployment {deployment.name}")
+    spec = deployment.template["spec"]
+    supply = Supply.read(cluster)
+    room = supply.headroom(spec, deployment.placed())
     if room.room is None or room.room >= limit:
-        return room.doubts
-    hint = "look at requests, device resources, node selector and taints: scaletest cluster devices"
+        warnings = [*removed(f"deployment {deployment.name}", spec), *supply.unknown, room.doubt]
+        return tuple(filter(None, warnings))
+    hint = "look at requests, device resources, node selector and taints: scaletest cluster check"
     if room.room:
         hint = f"give --limit {room.room}, or add nodes or devices"
     raise UsageError(

@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from scaletest.analysis.evaluation import Evaluation, queue_of
-from scaletest.analysis.law import inseparable
 from scaletest.archive.environment import environment
 from scaletest.load import busy_check
 from scaletest.model import Background, Plan
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.verdict import parse_of_steps
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import stopping
-from scaletest.system.devices.metrics import device_warnings
 from scaletest.validation.deployment import DeploymentTarget, find_target
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.interfaces import BackgroundLoad
@@ -72,10 +69,9 @@ def resume(
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))
         plan = stored.plan
-        # of a mirrored run nobody knows before whether another pair is needed
-        if plan.mirrored or len(stored.measurements) < len(plan.steps) * plan.repeats:
-            _same_machine(stored)
-            same_devices(plan, devices)
+        # nobody knows before whether another pair of ways is needed
+        _same_machine(stored)
+        same_devices(plan, devices)
         target = _target(place, plan.limit)
         place.deployment.refuse_local(plan)
         _same_workers(plan, target)
@@ -86,27 +82,7 @@ def resume(
             )
 
 
-def doubts(plan: Plan, devices: Devices) -> list[str]:
-    """What this plan cannot tell, however well it is measured."""
-    points, who = (
-        (plan.per_device, "workers on each device") if plan.compares else (plan.steps, "workers")
-    )
-    doubt = inseparable(points, plan.parts * plan.repeats, who=who)
-    lines = [doubt] if doubt and len(points) >= 3 else []
-    return [*lines, *_unlike(plan, devices)]
-
-
-def doubts_before(plan: Plan, devices: Devices) -> list[str]:
-    """The doubts that belong before the run: all where a threshold bounds a coefficient of the law,
-    else those that do not only concern the law.
-    """
-    bounded = {parse_of_steps(text, plan.steps).measure for text in plan.thresholds}
-    if not bounded.isdisjoint(("contention", "coherency")):
-        return doubts(plan, devices)
-    return _unlike(plan, devices)
-
-
-def _unlike(plan: Plan, devices: Devices) -> list[str]:
+def unlike_devices(plan: Plan, devices: Devices) -> list[str]:
     """A warning where devices are compared that are not alike."""
     models = Counter(devices(plan)) if plan.compares else Counter[str]()
     if len(models) < 2:
@@ -180,26 +156,18 @@ def _validate(
         progress,
         stored=stored,
         ready_s=target.patience_s if target else READY_TIMEOUT_S,
-        look=tuple if target else _look(place),
+        # what else this machine does while it runs the workers
+        look=tuple if target else busy_check.of_this_machine().warnings,
     )
     unwind = hand_on or bool(target)
     with stopping(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
         if target:
-            progress.warn([*doubts_before(plan, devices), *target.warnings])
+            progress.warn([*unlike_devices(plan, devices), *target.warnings])
             backend, load, samples = target.set_up(plan, runner, stack)
             return runner.run(backend, load, samples=samples)
         site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
-        progress.warn(doubts_before(plan, devices))
+        progress.warn(unlike_devices(plan, devices))
         return _run_here(plan, runner, site)
-
-
-def _look(place: ValidationPlace) -> Callable[[], list[str]]:
-    """Begin to look at this machine and its exporter of device metrics; the function gives the
-    warnings.
-    """
-    url = "" if place.no_causes else place.device_metrics_url
-    machine = busy_check.of_this_machine()
-    return lambda: [*machine.warnings(), *device_warnings(url)]
 
 
 def _run_here(plan: Plan, runner: ValidationRunner, site: LocalSite) -> Evaluation:

@@ -139,7 +139,6 @@ class LocalBackend:
         if options.place.no_causes:
             line += ["--no-causes"]
         settings = {
-            "--device-metrics-url": options.place.device_metrics_url,
             "--time-limit": repr(work.time_limit_s) if work.time_limit_s else "",
             "--preset": plan.preset if plan else "",
             "--device-glob": work.device_glob,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from scaletest.model import checks
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:  # it takes a while to import, and options need none of it
@@ -77,19 +76,13 @@ class DeploymentOptions:
 class ValidationPlace:
     """Here, with a private Redis or that of `redis_url`, or on Kubernetes.
 
-    no_causes: local workers do not sample where requests spend their time. device_metrics_url: of
-    an exporter that tells them of devices.
+    no_causes: local workers do not sample where requests spend their time.
     """
 
     local: bool
     redis_url: str | None
     deployment: DeploymentOptions
     no_causes: bool
-    device_metrics_url: str
-
-    def __post_init__(self) -> None:
-        if self.device_metrics_url:
-            checks.http_url(self.device_metrics_url, "the URL of device metrics", credentials=False)
 
     def prepared(self, plan: Plan, devices: Devices, *, is_limited: bool) -> Plan:
         """The plan with the devices that its workers share; UsageError for what it asks of this
@@ -99,7 +92,11 @@ class ValidationPlace:
         """
         self.deployment.refuse_local(plan)
         if self.deployment.deployment:
-            self._refuse_local_sampling()
+            if self.no_causes:
+                raise UsageError(
+                    "--no-causes is for local workers",
+                    hint="set extraArguments: [--no-causes] in the values of the queue's workers",
+                )
             return plan
         count = len(devices(plan))
         if not count or not plan.compares:
@@ -112,15 +109,3 @@ class ValidationPlace:
                 hint="leave it out: a run that compares numbers of workers fills all devices",
             )
         return replace(plan, limit=most, devices=count)
-
-    def _refuse_local_sampling(self) -> None:
-        if self.no_causes:
-            raise UsageError(
-                "--no-causes is for local workers",
-                hint="set extraArguments: [--no-causes] in the values of the queue's workers",
-            )
-        if self.device_metrics_url:
-            raise UsageError(
-                "--device-metrics-url is for local workers",
-                hint="set deviceMetricsUrl in the values of the queue",
-            )

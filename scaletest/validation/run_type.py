@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from scaletest.analysis.comparison import NOWHERE, Contrast, Measure, differences, percentiles
-from scaletest.analysis.doubling import Ratio
+from scaletest.analysis.doubling import Ratio, pairs_of, together
 from scaletest.analysis.estimate import Estimate, exactly
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.growth import SEED
@@ -19,7 +19,7 @@ from scaletest.analysis.throughput import Throughput
 from scaletest.model import wire
 from scaletest.runs.folder import RunFolder, elapsed_s
 from scaletest.runs.places import default_root, reference
-from scaletest.runs.run_type import FolderType, ResultOfRun
+from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.validation.folder import ValidationFolder
 
 # Queue names are made up for each run, and requirements do not change what was measured.
@@ -37,7 +37,7 @@ class ValidationRun(ResultOfRun):
     records: Rows = field(default_factory=dict)
 
 
-class ValidationType(FolderType):
+class ValidationType(RunType):
     """What the rest of the product asks about them."""
 
     folder = ValidationFolder
@@ -111,7 +111,7 @@ def _measured(run: ValidationRun) -> set[int]:
 def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
     """The numbers of one step; rates that are not sound have no interval."""
     where = {"workers": step.workers}
-    repeats = [sample.throughput.per_s for sample in step.samples]
+    repeats = [together(pair).per_s for pair in pairs_of(step.judged_parts)]
     reason = "" if step.sound else "not steady, or too few requests"
     rates = {"throughput": step.throughput}
     rates |= {f"work.{name}": amount for name, amount in step.work.items()}

@@ -1,8 +1,8 @@
 """The run of a validation: scale, wait until ready, load, measure, drain and record; judge.
 
-A mirrored run measures its steps up and down, and undecided steps again (`analysis.stopping`). The
-run is stored after every step and can be stopped at any point: completed measurements are kept, and
-the verdict says that the run was interrupted. A stored run continues where it ended.
+A run measures its steps up and down, and undecided steps again (`analysis.stopping`). It is stored
+after every step and can be stopped at any point: completed measurements are kept, and the verdict
+says that the run was interrupted. A stored run continues where it ended.
 
 Counts of the current step are updated with every record, so that reading them is cheap.
 """
@@ -25,9 +25,9 @@ from scaletest.analysis.stopping import (
     Stop,
     Stopping,
     Turn,
-    first_pair,
     further_pair,
     left_s,
+    planned_pairs,
     way,
 )
 from scaletest.analysis.throughput import Throughput
@@ -74,23 +74,6 @@ READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
 # A step with more failures than tolerated continues this long, to show which workers fail.
 FAILING_S = 5.0
-
-
-def schedule(plan: Plan) -> list[Turn]:
-    """The order of measurements known in advance: up and down, up once, or shuffled repeats.
-
-    Shuffling keeps a slow change of the machine from looking like an effect of the number of
-    workers.
-    """
-    if plan.mirrored:
-        return first_pair(plan)
-    order: list[Turn] = []
-    for repeat in range(plan.repeats):
-        block = [Turn(workers, repeat) for workers in plan.steps]
-        if plan.repeats > 1:
-            random.Random(f"{plan.seed} {repeat}").shuffle(block)
-        order += block
-    return order
 
 
 class ValidationRunner:
@@ -180,13 +163,14 @@ class ValidationRunner:
                 break
 
     def _turns(self, number: int) -> list[Turn]:
-        """The measurements of this pair of ways, chosen by the pairs before; for other orders all.
+        """The planned measurements, or those of this further pair of ways, chosen by the pairs
+        before.
 
         A continued run makes the same choice again, because measurements of this pair do not count.
         """
         if not number:
-            return schedule(self._plan)
-        if not self._plan.mirrored or self.result().verdict.kind is VerdictKind.FAIL:
+            return planned_pairs(self._plan)
+        if self.result().verdict.kind is VerdictKind.FAIL:
             return []
         before = [
             measurement for measurement in self._measurements if measurement.repeat < 2 * number
@@ -197,13 +181,13 @@ class ValidationRunner:
 
     def _measure_all(self, turns: Sequence[Turn], backend: Backend, load: Load) -> bool:
         """Measure these turns unless they are measured already; false when the run was stopped."""
-        block = turns[0].repeat
+        pair = turns[0].repeat // 2
         for turn in turns:
             if turn.key in {measurement.key for measurement in self._measurements}:
                 continue
-            if turn.repeat != block and not self._plan.mirrored:
-                backend.scale(0)  # every repeat has workers of its own
-                block = turn.repeat
+            if turn.repeat // 2 != pair:
+                backend.scale(0)  # every planned pair of ways has workers of its own
+                pair = turn.repeat // 2
             self._tell(turns)
             self._step(turn, backend, load)
             if self._stopped_by or self._hopeless(turn.workers, turn.repeat):
@@ -219,7 +203,7 @@ class ValidationRunner:
             len(self._measurements) + len(left),
             left_s=left_s(self._plan, left, self._measurements),
             # another pair of ways may be needed
-            is_estimate=self._plan.mirrored,
+            is_estimate=self._plan.repeats == 1,
         )
 
     def result(self) -> Evaluation:
@@ -285,7 +269,7 @@ class ValidationRunner:
         self._store(lambda: self._folder.write(RESULT, result.to_dict()))
         for step in result.steps:
             if step.workers == measurement.workers and rows:
-                self._progress.step(_line(self._plan, step, measurement))
+                self._progress.step(_line(step, measurement))
         self._progress.step_ended()
 
     def _store(self, write: Callable[[], None]) -> None:
@@ -338,7 +322,7 @@ class ValidationRunner:
         return Stop.ENDED, None
 
     def _base(self, turn: Turn) -> StepPart | None:
-        """The step that this one is compared with; None with repeats, compared together."""
+        """The step that this one is compared with; None with planned repeats, compared together."""
         index = self._plan.steps.index(turn.workers)
         if index == 0 or self._plan.repeats > 1 or self._plan.compares:
             return None
@@ -350,7 +334,7 @@ class ValidationRunner:
 
     def _length_s(self, turn: Turn) -> float:
         """Seconds of this measurement, by its pair's plan or its mirror image; 0: not fixed."""
-        if turn.length_s or not self._plan.mirrored or turn.repeat % 2 == 0:
+        if turn.length_s or turn.repeat % 2 == 0:
             return turn.length_s
         mirror = (turn.workers, turn.repeat - 1)
         return next(
@@ -410,13 +394,10 @@ def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measure
     ]
 
 
-def _line(plan: Plan, step: Step, measurement: Measurement) -> str:
+def _line(step: Step, measurement: Measurement) -> str:
     """One line about a measurement that has just ended, and the figures of its step."""
     ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
     failed = f", {step.failures} failed" if step.failures else ""
     why = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
-    direction = f" on the {way(measurement.repeat)}" if plan.mirrored else ""
-    return (
-        f"{plural(step.workers, 'worker')}{direction}: {step.throughput.per_s:.3f}"
-        f" requests/s{ratio}{failed}{why}"
-    )
+    at = f"{plural(step.workers, 'worker')} on the {way(measurement.repeat)}"
+    return f"{at}: {step.throughput.per_s:.3f} requests/s{ratio}{failed}{why}"

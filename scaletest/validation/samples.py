@@ -6,12 +6,12 @@ import logging
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from itertools import count
 
 from scaletest.model import NodeSample
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
+from scaletest.system.periodic import Periodic
 from scaletest.validation.folder import ValidationFolder
 
 logger = logging.getLogger("scaletest.validation")
@@ -78,9 +78,8 @@ class Collector:
         """read: UsageError without samples to read; another error if that may change."""
         self._read, self._keep = read, keep
         self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._told = False
-        self._thread = threading.Thread(target=self._live, name="scaletest-samples", daemon=True)
+        self._ended = self._told = False
+        self._thread = Periodic("samples", self.collect, LOOK_S)
 
     def start(self) -> None:
         """Start the thread."""
@@ -89,27 +88,21 @@ class Collector:
     def collect(self) -> None:
         """Read the samples that have come."""
         with self._lock:
-            if self._closing.is_set():
+            if self._ended:
                 return
             try:
                 self._keep(self._read())
             except UsageError as error:
-                self._closing.set()
+                self._ended = True
                 self._tell(error)
             except Exception as error:
                 self._tell(error)
 
     def close(self) -> None:
         """Read the samples that have come, and end the thread."""
+        self._thread.close()
         self.collect()
-        self._closing.set()
-        with suppress(RuntimeError):  # never started
-            self._thread.join()
-
-    def _live(self) -> None:
-        while not self._closing.is_set():
-            self.collect()
-            self._closing.wait(LOOK_S)
+        self._ended = True
 
     def _tell(self, error: Exception) -> None:
         if not self._told:

@@ -24,8 +24,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from werkzeug.exceptions import BadRequest, NotFound, ServiceUnavailable
 
-from scaletest.load.bounded_counts import MEASURES, SeriesPoint
-from scaletest.load.statistics import LoadSnapshot
+from scaletest.load.statistics import MEASURES, LoadSnapshot, SeriesPoint
 from scaletest.model import NodeSample, Record, histogram
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
@@ -107,21 +106,15 @@ def api_stats() -> Response:
 
 
 def api_series() -> Response:
-    """Points after number `since`, and changes of the load. A new generation means a reset: drop
-    the older points.
-    """
+    """Points after number `since`. A new generation means a reset: drop the older points."""
     since = _since()
     snapshot = steering().snapshot()
-    points = [
-        load_bin.point(snapshot.began_s) for load_bin in snapshot.bins if load_bin.last + 1 > since
-    ]
-    last = snapshot.bins[-1].last + 1 if snapshot.bins else since
+    points = snapshot.points
     body = {
         "schema_version": SCHEMA_VERSION,
         "generation": snapshot.generation,
-        "seq": last,
-        "points": [point_row(point) for point in points],
-        "changes": [{**change._asdict(), "text": str(change)} for change in snapshot.changes],
+        "seq": points[-1].seq if points else since,
+        "points": [point_row(point) for point in points if point.seq > since],
     }
     return as_json(body)
 

@@ -13,7 +13,6 @@ from scaletest.load.pace import MAX_RATE
 from scaletest.load.steering import Steered
 from scaletest.pages.site import READ
 from scaletest.render import numbers
-from scaletest.render.spark import spark
 from scaletest.report import load
 from scaletest.report.formats import html
 from scaletest.web.legacy_api import counts, steering
@@ -127,12 +126,10 @@ def _render(template: str) -> Response:
         "figures": load.figures(snapshot),
         "clock_steps": load.CLOCK_STEPS,
         "sparse": load.SPARSE,
-        "changes": load.changes(snapshot),
         "times": load.times(snapshot),
         "places": load.places(snapshot),
         "itself": load.itself(snapshot),
         "most_rows": load.MOST_ROWS,
-        "spark": spark,
     }
     return make_response(render_template(template, **context))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from scaletest.load.bounded_counts import DurationSummary
 from scaletest.load.statistics import LoadSnapshot
 from scaletest.model.checks import cut
+from scaletest.model.histogram import DurationSummary
 from scaletest.render.text import device_name
 
 BAR = 60

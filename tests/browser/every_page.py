@@ -40,7 +40,6 @@ LONG = "a-name-that-is-rather-long-for-narrow-screens.and-more-of-it_" + "x" * 3
 SERVED = {
     "ui": (
         *("/", "/queues/media", "/queues/lonely", "/queues/none"),
-        *(f"/queues/media/requests/{name}" for name in ("failed-1", "request-5", "waits", "none")),
         *("/runs", "/runs?name=none", "/runs/one"),
         *("/compare", "/compare?run=one&run=two", "/compare?run=one&run=none"),
         *("/live", f"/live/{LONG}", "/live/one", "/live/none"),
@@ -94,7 +93,7 @@ def _raising(error: Exception) -> Callable[[], NoReturn]:
 def _client(stack: ExitStack) -> str:
     client = stack.enter_context(closing(Site(ui_url="http://127.0.0.1:1")))
     client.steering.set_parallel(8)
-    eventually(lambda: len(client.statistics.snapshot().bins) > 2)
+    eventually(lambda: len(client.statistics.snapshot().points) > 2)
     eventually(lambda: client.statistics.snapshot().failed > 2)
     client.steering.set_parallel(4)
     return client.server.url

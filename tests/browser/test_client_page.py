@@ -245,7 +245,7 @@ def test_a_schedule_says_why_it_cannot_be_changed(browse: Open) -> None:
 
 
 def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 4)
+    eventually(lambda: len(site.statistics.snapshot().points) > 4)
     browser = browse()
     browser.get(site.url)
     drawn(browser)
@@ -268,7 +268,7 @@ def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open
 
 
 def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 3)
+    eventually(lambda: len(site.statistics.snapshot().points) > 3)
     browser = browse()
     browser.get(site.url)
     drawn(browser)
@@ -294,37 +294,10 @@ def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
     check_quiet(browser, site)
 
 
-def test_changes_of_the_load_are_marked_and_listed(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
-    site.steering.set_parallel(9)
-    eventually(lambda: len(site.statistics.snapshot().bins) > 3)
-    browser = browse(script=False)
-    browser.get(site.url)
-    marks = browser.find_elements(By.CSS_SELECTOR, "figure svg.chart path.c-change title")
-    assert [inner_text(mark) for mark in marks] == ["parallel 4 to 9"] * 6
-    assert "parallel 4 to 9" in inner(browser, "[data-live='changes']", "textContent")
-    # with script they are drawn, told with the point in which they were, and the list follows
-    browser = browse()
-    browser.get(site.url)
-    drawn(browser)
-    at = browser.execute_async_script(
-        "const done = arguments[0]; fetch('/api/v1/series').then(a => a.json()).then(s =>"
-        " done(s.points.findIndex(p => s.changes[0].at_s < p.at_s + p.span_s)))"
-    )
-    browser.execute_script("document.querySelector('[data-chart=rate] [data-drawn]').focus()")
-    ActionChains(browser).send_keys(Keys.HOME, *[Keys.ARROW_RIGHT] * at).perform()
-    eventually(lambda: "parallel 4 to 9" in chart_text(browser, "in_flight"))
-    button(browser, "pause").click()
-    eventually(
-        lambda: "paused, parallel was 9" in inner(browser, "[data-live='changes']", "textContent")
-    )
-    check_quiet(browser, site)
-
-
 def test_the_drawings_of_server_and_script_have_the_same_round_times(
     site: Site, browse: Open
 ) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 4)
+    eventually(lambda: len(site.statistics.snapshot().points) > 4)
     browser = browse(script=False)
     browser.get(site.url)
     names = browser.execute_script(
@@ -344,7 +317,7 @@ def test_the_drawings_of_server_and_script_have_the_same_round_times(
 
 
 def test_the_report_is_downloaded_and_shows_the_load(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
+    eventually(lambda: len(site.statistics.snapshot().points) > 1)
     browser = browse()
     browser.get(site.url)
     link = browser.find_element(By.LINK_TEXT, "Report of this load, HTML")
@@ -387,7 +360,7 @@ def test_names_with_markup_are_shown_as_text(site: Site, browse: Open) -> None:
 
 
 def test_the_page_works_without_javascript(site: Site, browse: Open) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
+    eventually(lambda: len(site.statistics.snapshot().points) > 1)
     browser = browse(script=False)
     browser.get(site.url)
     assert whole(tile(browser, "Succeeded")) > 0
@@ -411,7 +384,7 @@ def test_the_page_works_without_javascript(site: Site, browse: Open) -> None:
 def test_charts_are_drawn_by_uplot_where_it_was_built_in_and_by_the_server_elsewhere(
     site: Site, browse: Open, monkeypatch: Any
 ) -> None:
-    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
+    eventually(lambda: len(site.statistics.snapshot().points) > 1)
     browser = browse()
     monkeypatch.setattr(pages.site, "UPLOT", Path("/nonexistent"))
     browser.get(site.url)

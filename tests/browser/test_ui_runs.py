@@ -166,8 +166,7 @@ def test_an_open_page_shows_how_its_run_ended_also_in_a_slow_browser(
         line = ["validate", "--local", "--limit", "2", "--seconds", "0.1", "--step-time", "10m"]
         if command == "saturate":
             line = ["saturate", stack.enter_context(running("--slots", "4")), "--warm", "0"]
-            line += ["--mode", "sweep", "--start", "20", "--increment", "20", "--maximum", "80"]
-            line += ["--step-time", "10m"]
+            line += ["--start", "20", "--maximum", "80", "--step-time", "10m"]
         line = [*program(*line, "--ui", "--run-dir", str(tmp_path / "run"))]
         log = stack.enter_context((tmp_path / "log").open("wb"))
         process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

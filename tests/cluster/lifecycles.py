@@ -40,10 +40,33 @@ def runner(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
     return run
 
 
-def run_json(lifecycle: Run, *arguments: str, code: int = 0) -> dict[str, Any]:
+def report_of(lifecycle: Run, folder: str) -> dict[str, Any]:
+    """The result of the run in a folder, as the general report has it."""
+    environment = lifecycle.environment  # type: ignore[attr-defined]
+    done = subprocess.run(
+        program("report", folder, "--format", "json"),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(environment["KUBECONFIG"]).parent,
+        env=environment,
+    )
+    return dict(json.loads(done.stdout))
+
+
+def run_json(lifecycle: Run, *arguments: str, code: int = 0, **environment: str) -> dict[str, Any]:
     """`run` with its result. What it prints and what it leaves fits the schemas."""
     done = lifecycle(
-        "run", "--output-dir", "out", "--format", "json", "-g", "0", *arguments, code=code
+        "run",
+        "--output-dir",
+        "out",
+        "--format",
+        "json",
+        "-g",
+        "0",
+        *arguments,
+        code=code,
+        **environment,
     )
     folder = Path(lifecycle.environment["KUBECONFIG"]).parent / "out"  # type: ignore[attr-defined]
     assert fits(folder) == set(FILES)

@@ -80,18 +80,6 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     return specs
 
 
-def test_workers_get_the_address_of_the_device_exporter_on_their_node(helm: str) -> None:
-    value = json.dumps({"deviceMetricsUrl": "http://$(NODE_IP):9400/metrics"})
-    rows = objects(render(helm, "--set-json", f"queues.media={value}"))
-    worker = dict(pod_specs(rows))["Deployment/trial-scaletest-media-worker"]["containers"][0]
-    assert "--device-metrics-url=http://$(NODE_IP):9400/metrics" in worker["args"]
-    assert {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}} in worker[
-        "env"
-    ]
-    other = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep-worker"]["containers"][0]
-    assert not [row for row in other["env"] if row["name"] == "NODE_IP"]
-
-
 @pytest.mark.parametrize(
     "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
 )
@@ -313,11 +301,9 @@ def test_the_grace_period_follows_from_the_time_limit(
     assert option in worker["containers"][0]["args"]
 
 
-def test_the_chart_takes_the_values_that_autoscale_recommend_prints(
-    helm: str, tmp_path: Path
-) -> None:
+def test_the_chart_takes_the_values_that_autoscale_prints(helm: str, tmp_path: Path) -> None:
     recommendation = subprocess.run(
-        ["scaletest", "autoscale", "recommend", "--format", "json", "--duration", "10m"],
+        ["scaletest", "autoscale", "--format", "json", "--duration", "10m"],
         capture_output=True,
         text=True,
         check=False,

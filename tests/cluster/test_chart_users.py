@@ -14,7 +14,7 @@ import yaml
 
 from scaletest.broker import EmbeddedServer
 from scaletest.broker.connection import prepare
-from scaletest.broker.run_progress import RunPublisher
+from scaletest.broker.run_progress import publish
 from scaletest.model.run_progress import RunProgress
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
@@ -59,9 +59,9 @@ def test_a_release_works_with_its_own_users(
         assert done.returncode == 0, done.stderr
         eventually(lambda: redis.exists("scaletest:pulse"))
         progress = RunProgress("a-run", "validation", "sleep", phase="measuring")
-        RunPublisher(prepare(urls["client"]), "a-run").publish(progress.to_json())
+        publish(prepare(urls["client"]), progress)
         paths = ("/readyz", "/", "/runs", "/live/a-run", "/queues/sleep")
-        for path in (*paths, "/queues/sleep/requests/r-1", "/compare"):
+        for path in (*paths, "/compare"):
             assert pages.get(path).status_code == 200, path
     finally:
         for process in (worker, exporter):

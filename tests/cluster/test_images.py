@@ -197,7 +197,7 @@ def ask(client: Client, *arguments: str) -> Any:
 
 
 def test_the_command_line_works_and_nobody_is_root(podman: Podman) -> None:
-    assert podman.run(SCALETEST, "version").strip() == scaletest.__version__
+    assert podman.run(SCALETEST, "--version").split()[-1] == scaletest.__version__
     assert "scaletest validate" in podman.run(SCALETEST, "validate", "--help")
     assert (
         podman.run("--entrypoint=id", SCALETEST)
@@ -254,8 +254,9 @@ def test_the_media_image_transcodes(
     folder = tmp_path / "media"
     folder.mkdir()
     folder.chmod(0o777)
-    make = ["media", "make", "--folder=/made", "--codec=h264", "--size=64x64", "--frames=10"]
-    podman.run(f"--volume={folder}:/made", media, *make)
+    made = "ffmpeg -f lavfi -i testsrc2=size=64x64:rate=25 -frames:v 10 /made/test.h264"
+    program, *words = made.split()
+    podman.run(f"--volume={folder}:/made", f"--entrypoint={program}", media, *words)
     (stream,) = folder.iterdir()
     line = ("--", "transcode", f"--input=/made/{stream.name}", "--output-codec=h265", "--frames=10")
     work(f"--volume={folder}:/made:ro", image=media, line=line)

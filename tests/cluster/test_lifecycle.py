@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import signal
 import stat
@@ -20,18 +21,22 @@ from hack.kubernetes import ControlPlane, tool
 from scaletest.lifecycle.templating import text_of
 from scaletest.runs.folder import RECORDS
 from tests.cluster.conftest import established
-from tests.cluster.lifecycles import Run, run_json, step
+from tests.cluster.lifecycles import Run, report_of, run_json, step
 from tests.conftest import eventually, program
 from tests.integration.test_ui_runs import eventually_shown, page
 
 RECORDER = Path(__file__).parent / "lifecycle_recorder.py"
 
 
+def with_in_pods(kind: str, key: str, value: Any) -> str:
+    """The template of a kind whose pods have this field too."""
+    field = f"      {key}: {json.dumps(value)}\n"
+    return text_of(kind, None).replace("      containers:\n", f"{field}      containers:\n")
+
+
 def test_jobs_are_measured_until_they_finish(lifecycle: Run, tmp_path: Path) -> None:
     # 11 is no multiple of the bursts: the original would submit 8 (defect 4)
-    result = run_json(
-        lifecycle, "-n", "11", "-p", "4", "--threshold", "failed<=0", "--plot", "detailed"
-    )
+    result = run_json(lifecycle, "-n", "11", "-p", "4", "--threshold", "failed<=0")
     books = result["books"]
     assert (books["submitted"], books["measured"], books["balanced"]) == (11, 11, True)
     assert result["verdict"]["kind"] == "PASS"
@@ -44,7 +49,7 @@ def test_jobs_are_measured_until_they_finish(lifecycle: Run, tmp_path: Path) -> 
             {"watch": 11},
         ), name
     out = tmp_path / "out"
-    assert (out / "detailed.png").read_bytes()[:4] == b"\x89PNG"
+    assert (out / "general.png").read_bytes()[:4] == b"\x89PNG"
     assert "<svg" in (out / "report.html").read_text()
     assert len(json.loads((out / "submitted.json").read_text())) == 11
     assert len(json.loads((out / "sampled.json").read_text())) == 11
@@ -111,17 +116,17 @@ def test_workloads_submitted_by_one_process_are_measured_repeatedly_by_another(
     submitter.send_signal(signal.SIGSTOP)
     try:
         lifecycle("sample", "-o", "out", "-t", "training")
-        during = lifecycle("report", "--output-dir", "out", "-t", "json", code=4)
+        during = report_of(lifecycle, "out")
     finally:
         submitter.send_signal(signal.SIGCONT)
-    assert json.loads(during.stdout)["books"]["not_tried"] > 0
+    assert during["books"]["not_tried"] > 0
     lifecycle("sample", "-o", "out", "-t", "training")
     lifecycle("plot", "-o", "out", "--skip-errors", "--plot", "general")
     submitter.send_signal(signal.SIGTERM)
     assert submitter.wait(60) == 130
     lifecycle("submit", "-o", "out", "-g", "0", "--delay", "0")
-    lifecycle("sample", "-o", "out", "--follow", "--timeout", "60")
-    result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json").stdout)
+    lifecycle("sample", "-o", "out", "--follow")
+    result = report_of(lifecycle, "out")
     assert result["books"]["measured"] == 12
     # a second submit on the folder submits nothing more (defect 14)
     again = lifecycle("submit", "-o", "out", "-g", "0")
@@ -140,7 +145,7 @@ def test_defect_13_workloads_that_end_between_two_samples_are_counted(
     lifecycle("sample", "-o", "out")
     plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
     lifecycle("sample", "-o", "out")
-    result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json").stdout)
+    result = report_of(lifecycle, "out")
     assert (result["books"]["measured"], result["books"]["lost"]) == (4, 0)
 
 
@@ -148,13 +153,13 @@ def test_workloads_that_are_deleted_before_their_end_are_lost(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
     # given Jobs that nobody can schedule
-    nobody_has = ("-g", "1", "--resource", "nobody.has/this", "-o", "out")
+    nobody_has = ("-g", "nobody.has/this=1", "-o", "out")
     assert "no node offers 1 nobody" in lifecycle("submit", "-n", "3", *nobody_has, code=2).stderr
     lifecycle("submit", "-n", "3", *nobody_has, "--force")
     lifecycle("sample", "-o", "out")
     plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
     lifecycle("sample", "-o", "out")
-    result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json", code=4).stdout)
+    result = report_of(lifecycle, "out")
     assert (result["books"]["measured"], result["books"]["lost"], result["books"]["balanced"]) == (
         0,
         3,
@@ -293,7 +298,9 @@ def test_delete_removes_every_workload_of_the_run(
     assert "configmap/mine" in plane.kubectl("-n", namespace, "get", "configmap", "-o", "name")
 
 
-def test_claims_are_bound_and_measured(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+def test_claims_are_bound_and_measured(
+    lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
     name = f"fast-{namespace}"
     volumes = [
         {
@@ -311,7 +318,15 @@ def test_claims_are_bound_and_measured(lifecycle: Run, plane: ControlPlane, name
     ]
     kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
     plane.apply([{**kind, "provisioner": "kubernetes.io/no-provisioner"}, *volumes])
-    result = run_json(lifecycle, "-n", "3", "--pvc", "--storage-class", name, "--event-times")
+    template = tmp_path / "claims.yaml"
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": name,
+        "resources": {"requests": {"storage": "1Mi"}},
+    }
+    volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+    template.write_text(with_in_pods("job", "volumes", [volume]))
+    result = run_json(lifecycle, "-n", "3", "--template", str(template), "--event-times")
     assert result["books"]["measured"] == 3
     bound = step(result, "pvc_bound")
     assert bound["seconds"]["count"] == 3
@@ -319,7 +334,7 @@ def test_claims_are_bound_and_measured(lifecycle: Run, plane: ControlPlane, name
 
 
 def test_devices_are_allocated_and_measured(
-    lifecycle: Run, plane: ControlPlane, namespace: str
+    lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     # given four devices on two nodes, published by their driver, and a template of claims for one
     # of them
@@ -344,9 +359,10 @@ def test_devices_are_allocated_and_measured(
         ]
     )
     # when three Indexed Jobs of two pods want them, which is more than there are
-    result = run_json(
-        lifecycle, "-t", "distributed", "--num-workers", "2", "-n", "3", "--claim-template", "gpus"
-    )
+    claims = [{"name": "device", "resourceClaimTemplateName": "gpus"}]
+    template = tmp_path / "devices.yaml"
+    template.write_text(with_in_pods("indexed-job", "resourceClaims", claims))
+    result = run_json(lifecycle, "--template", str(template), "--num-workers", "2", "-n", "3")
     # expect that the scheduler gave each pod its device, and what the watch of claims saw
     assert (result["books"]["measured"], result["throughput"]["pods"]) == (3, 6)
     assert step(result, "claim_allocated")["sources"] == {"watch": 3}  # the API does not say when
@@ -360,8 +376,9 @@ def test_devices_are_allocated_and_measured(
 
 
 def test_workloads_are_submitted_with_kubectl(lifecycle: Run) -> None:
-    path = tool("kubernetes", "kubectl")
-    result = run_json(lifecycle, "-n", "3", "--tool", "kubectl", "--tool-path", path, "-p", "3")
+    folder = Path(tool("kubernetes", "kubectl")).parent
+    on_path = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    result = run_json(lifecycle, "-n", "3", "--tool", "kubectl", "-p", "3", **on_path)
     assert result["books"]["measured"] == 3
 
 
@@ -506,11 +523,10 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         RUNAI.format(python=sys.executable, log=log, kubectl=kubectl, config=plane.kubeconfig)
     )
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    on_path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     arguments = [
         "--tool",
         "runai",
-        "--tool-path",
-        str(path),
         "--project",
         runai,
         "-n",
@@ -531,8 +547,9 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         "a",
         "--image",
         "x; rm -rf /",
+        **on_path,
     )
-    lifecycle("submit", "-t", "runai-interactive", *arguments, "-o", "b")
+    lifecycle("submit", "-t", "runai-interactive", *arguments, "-o", "b", **on_path)
     first, _, last, _ = [json.loads(line) for line in log.read_text().splitlines()]
     assert first[:3] == ["training", "pytorch", "submit"]
     assert first[first.index("--workers") + 1] == "5"
@@ -541,8 +558,8 @@ def test_defect_10_the_runai_command_line_gets_every_option(
     claim = first[first.index("--new-pvc") + 1].split(",")
     assert {f"claimname={first[3]}", "path=/path-new", "ephemeral"} <= set(claim)
     assert last[:2] == ["workspace", "submit"]
-    lifecycle("sample", "-o", "a", "--follow", "--timeout", "60")
-    result = json.loads(lifecycle("report", "--output-dir", "a", "-t", "json").stdout)
+    lifecycle("sample", "-o", "a", "--follow")
+    result = report_of(lifecycle, "a")
     assert result["books"]["measured"] == 2
 
 
@@ -554,7 +571,7 @@ def test_stamps_agree_with_an_independent_recorder(
         line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as recorder:
         assert recorder.stdin and recorder.stdout and recorder.stdout.readline() == "ready\n"
-        run_json(lifecycle, "-n", "20", "-p", "5", "--interval", "1")
+        run_json(lifecycle, "-n", "20", "-p", "5", "--delay", "1")
         recorder.stdin.close()
         witnessed = {(uid, name) for uid, name, _ in map(json.loads, recorder.stdout)}
     # expect that each of us saw what the other saw, whenever that was
@@ -578,7 +595,6 @@ def test_stamps_agree_with_an_independent_recorder(
         (("-n", "3", "--namespace", "nowhere"), "there is no namespace nowhere"),
         ((), "how many workloads"),  # defect 3
         (("-n", "3", "--template", "nothing.yaml"), "the template nothing.yaml cannot be read"),
-        (("-n", "3", "--tool", "kubectl", "--tool-path", "/nowhere/kubectl"), "is not installed"),
     ],
 )
 def test_impossible_options_are_refused_before_anything_is_submitted(

@@ -39,8 +39,6 @@ USEFUL = ["list events", "get pods/log", "list resourcequotas"]
 CLUSTER = [
     "list nodes",
     "list pods",
-    "list resourceslices.resource.k8s.io",
-    "list deviceclasses.resource.k8s.io",
 ]
 
 
@@ -220,7 +218,7 @@ def test_a_useful_verb_that_is_missing_is_named_and_the_run_goes_on(
     ]
     # when nobody may read nodes, so that it is tried
     without("list nodes", everywhere=True)
-    says(config, "cluster", "devices", until="we may not list nodes")
+    says(config, "cluster", "check", "-n", name, until="no       list nodes")
     done = scaletest(
         config, "validate", *options, "--limit", "1", "--run-dir", str(tmp_path / "run")
     )
@@ -230,89 +228,43 @@ def test_a_useful_verb_that_is_missing_is_named_and_the_run_goes_on(
 
 
 @pytest.mark.parametrize("right", CLUSTER)
-def test_without_a_verb_in_the_whole_cluster_devices_are_unknown(
+def test_without_a_verb_in_the_whole_cluster_the_room_is_unknown(
     plane: ControlPlane, release: tuple[str, Path], without: Any, right: str
 ) -> None:
     name, config = release
     without(right, everywhere=True)
+    options = ("-n", name, "--deployment", "bench-scaletest-sleep-worker")
     shown = says(
-        config, "cluster", "devices", "-n", name, until=f"we may not {right} in all namespaces"
+        config, "cluster", "check", *options, until=f"we may not {right} in all namespaces"
     )
     assert shown.returncode == 0
-    assert "unknown: " in shown.stdout
+    assert "unknown how many workers fit" in shown.stdout
 
 
 @needs_own
-def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> None:
-    name, config = release
-    done = scaletest(config, "cluster", "devices", "-n", name, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    devices = json.loads(done.stdout)
-    assert [(row["node"], row["resource"], row["allocatable"]) for row in devices["nodes"]] == [
-        ("intel-0", "gpu.intel.com/xe", 2),
-        ("intel-1", "gpu.intel.com/xe", 2),
-    ]
-    assert [(row["driver"], row["node"], row["devices"]) for row in devices["slices"]] == [
-        ("gpu.intel.com", "intel-0", 2),
-        ("gpu.intel.com", "intel-1", 2),
-    ]
-    assert devices["unknown"] == []
-
-
-@needs_own
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        (["--resource", "gpu.intel.com/xe=1", "--limit", "4"], 0, "4 workers fit"),
-        (
-            ["--resource", "gpu.intel.com/xe=1", "--cpu", "1", "--limit", "5"],
-            3,
-            "no more of gpu.intel.com/xe",
-        ),
-        (["--resource", "gpu.intel.com/xe=2", "--limit", "4"], 3, "2 workers fit"),
-        (["--cpu", "500m", "--memory", "512Mi"], 0, "a worker asks for cpu 0.5, memory 512Mi"),
-        (["--cpu", "30", "--memory", "1Gi", "--limit", "8"], 3, "no more of cpu"),
-        (["--resource", "nvidia.com/gpu=1", "--limit", "1"], 3, "0 workers fit"),
-        (["--deployment", "bench-scaletest-sleep-worker", "--limit", "1"], 3, "0 workers fit"),
-        (["--resource", "nonsense", "--limit", "1"], 2, "nvidia.com/gpu=1"),
-        (["--limit", "1"], 2, "--deployment"),
-        (["--cpu", "many"], 2, "500m"),
-    ],
-)
-def test_devices_says_how_many_workers_the_cluster_has_room_for(
-    release: tuple[str, Path], options: list[str], code: int, message: str
-) -> None:
-    name, config = release
-    done = scaletest(config, "cluster", "devices", "-n", name, *options)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert message in done.stdout + done.stderr
-
-
-def test_devices_names_the_quota_that_limits_the_workers(
+def test_check_says_how_many_workers_fit_and_what_limits_them(
     plane: ControlPlane, release: tuple[str, Path]
 ) -> None:
+    # given workers that no node takes, and others that need a device and memory each
     name, config = release
-    plane.kubectl("-n", name, "create", "quota", "few", "--hard=requests.memory=10Gi")
+    labels = {"app": "wide"}
+    resources = {"limits": {"gpu.intel.com/xe": 1, "memory": "1Gi"}}
+    container = {"name": "a", "image": "a", "args": ["worker"], "resources": resources}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    meta = {"name": "wide", "namespace": name}
+    plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
+    # when the cluster is checked, by somebody who may list Deployments, and with a quota
+    table = scaletest(plane.kubeconfig, "cluster", "check", "-n", name).stdout
+    assert "deployment bench-scaletest-sleep-worker: 0 workers fit; limited by the nodes" in table
+    assert "deployment wide: 4 workers fit; limited by gpu.intel.com/xe" in table
+    plane.kubectl("-n", name, "create", "quota", "few", "--hard=requests.memory=3Gi")
     try:
-        options = [
-            "cluster",
-            "devices",
-            "-n",
-            name,
-            "--cpu",
-            "1",
-            "--memory",
-            "3Gi",
-            "--limit",
-            "4",
-        ]
-        refused = says(config, *options, until="no more of quota few: requests.memory")
-        assert refused.returncode == 3
-        assert (
-            "quota few: requests.memory" in scaletest(config, "cluster", "check", "-n", name).stdout
-        )
+        options = ("-n", name, "--deployment", "wide")
+        says(config, "cluster", "check", *options, until="limited by quota few: requests.memory")
     finally:
         plane.kubectl("-n", name, "delete", "quota", "few")
+        plane.kubectl("-n", name, "delete", "deployment", "wide")
 
 
 def test_device_shares_that_intel_removed_are_warned_of(
@@ -348,8 +300,7 @@ def test_device_shares_that_intel_removed_are_warned_of(
         assert "-shared-dev-num" in done.stdout
 
 
-def test_without_a_cluster_check_and_devices_end_with_an_error(tmp_path: Path) -> None:
-    for action in ("check", "devices"):
-        done = scaletest(tmp_path / "none", "cluster", action)
-        assert done.returncode == 7
-        assert "no Kubernetes cluster is configured" in done.stderr
+def test_without_a_cluster_check_ends_with_an_error(tmp_path: Path) -> None:
+    done = scaletest(tmp_path / "none", "cluster", "check")
+    assert done.returncode == 7
+    assert "no Kubernetes cluster is configured" in done.stderr

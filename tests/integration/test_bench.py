@@ -580,7 +580,8 @@ def test_a_worker_refuses_a_directory_unless_it_was_told_to_take_it(
 def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
     need("iperf3")
     code = (
-        "import time; from scaletest.benchmarks.launch import BenchmarkPlace, _alone\n"
+        "import time; from scaletest.benchmarks.launch import _alone\n"
+        "from scaletest.benchmarks.options import BenchmarkPlace\n"
         "with _alone(BenchmarkPlace('', '', '', None, False), None):\n"
         " print('held', flush=True)"
     )

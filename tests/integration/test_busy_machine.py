@@ -74,12 +74,9 @@ def test_a_saturation_of_a_local_service_says_that_the_machine_was_busy(tmp_path
             "1",
             "--maximum",
             "2",
-            "--confirm",
-            "0",
         )
         done = call(
             "saturate",
-            "--url",
             url,
             *plan,
             "--progress",

@@ -281,8 +281,6 @@ def test_a_rate_is_changed_paused_and_resumed_while_requests_run(serve: Start, s
     assert service.stats()["resume_with"] == 100
     service.get("/rate?value=50/s")
     eventually(lambda: service.stats()["succeeded"] > len(records) + 20)
-    texts = [change["text"] for change in json.loads(service.get("/api/v1/series"))["changes"]]
-    assert texts[-2:] == ["paused, rate was 100/s", "resumed with rate 50/s"]
     service.process.send_signal(signal.SIGTERM)
     assert service.process.wait(60) == 0
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hack.compiler import NoCompiler, shared_library
-from scaletest.system.devices.metrics import AGAIN_S
 from scaletest.system.devices.reader import DeviceReader
+from scaletest.system.devices.readings import AGAIN_S
 from tests.conftest import missing
 from tests.unit.test_device_reader import Time
 
@@ -118,15 +118,13 @@ def reader(driver: Driver, time: Time, warnings: list[str]) -> DeviceReader:
 
 
 def figures(reader: DeviceReader, device: str = "/dev/nvidia0") -> dict[str, float]:
-    resources, sources = reader.read()
-    assert set(sources.values()) <= {"NVML"}
+    resources = reader.read()
     return resources.get(f"device:{device}", {})
 
 
 def test_all_figures_have_the_units_of_samples(reader: DeviceReader, warnings: list[str]) -> None:
-    resources, sources = reader.read()
+    resources = reader.read()
     assert resources == {"device:/dev/nvidia0": pytest.approx(FIGURES)}
-    assert sources == {"device:/dev/nvidia0": "NVML"}
     assert warnings == []
 
 
@@ -135,7 +133,7 @@ def test_the_module_loads_the_library_of_the_driver(driver: Driver, library: cty
     (driver.root / "libnvidia-ml.so.1").symlink_to(library._name)
     code = (
         "import json, sys; from pathlib import Path; from scaletest.system.devices.reader import"
-        " DeviceReader\nprint(json.dumps(DeviceReader(root=Path(sys.argv[1])).read()[0]))"
+        " DeviceReader\nprint(json.dumps(DeviceReader(root=Path(sys.argv[1])).read()))"
     )
     variables = {**os.environ, "LD_LIBRARY_PATH": str(driver.root)}
     line = [sys.executable, "-c", code, str(driver.root)]
@@ -147,12 +145,12 @@ def test_devices_have_the_names_of_their_nodes(driver: Driver, reader: DeviceRea
     # a container sees the nodes of those that it was given
     driver.node("nvidia2")
     driver.answer({"minor": "0 0"}, {"minor": "0 7"}, {"minor": NOT_SUPPORTED})
-    assert set(reader.read()[0]) == {"device:/dev/nvidia0", "device:nvidia7", "device:/dev/nvidia2"}
+    assert set(reader.read()) == {"device:/dev/nvidia0", "device:nvidia7", "device:/dev/nvidia2"}
 
 
 def test_devices_have_the_names_of_replies(driver: Driver) -> None:
     reader = DeviceReader(paths=lambda: {"0000:31:00.0": "/dev/accelerator"}, root=driver.root)
-    assert set(reader.read()[0]) == {"device:/dev/accelerator"}
+    assert set(reader.read()) == {"device:/dev/accelerator"}
 
 
 def test_unsupported_figures_are_left_out(
@@ -210,15 +208,15 @@ def test_a_lost_device_gives_one_warning_and_is_looked_for_later(
 ) -> None:
     driver.node("nvidia1")
     driver.answer({}, {"minor": "0 1"})
-    assert set(reader.read()[0]) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
+    assert set(reader.read()) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
     driver.answer({}, {"minor": "0 1", "energy": GPU_IS_LOST})
     for _ in range(3):
-        assert set(reader.read()[0]) == {"device:/dev/nvidia0"}
+        assert set(reader.read()) == {"device:/dev/nvidia0"}
     assert warnings == ["/dev/nvidia1 is not read any more: GPU is lost"]
     driver.answer({}, {"minor": "0 1"})
-    assert set(reader.read()[0]) == {"device:/dev/nvidia0"}
+    assert set(reader.read()) == {"device:/dev/nvidia0"}
     time.now_s += AGAIN_S
-    assert set(reader.read()[0]) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
+    assert set(reader.read()) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
 
 
 def test_a_device_that_cannot_be_opened_gives_one_warning(
@@ -226,7 +224,7 @@ def test_a_device_that_cannot_be_opened_gives_one_warning(
 ) -> None:
     driver.answer({}, {"handle": GPU_IS_LOST})
     for _ in range(3):
-        assert set(reader.read()[0]) == {"device:/dev/nvidia0"}
+        assert set(reader.read()) == {"device:/dev/nvidia0"}
         time.now_s += AGAIN_S
     assert warnings == ["NVIDIA's device 1 cannot be read: GPU is lost"]
 
@@ -244,7 +242,7 @@ def test_a_driver_without_answer_gives_one_warning_and_is_asked_again(
 ) -> None:
     driver.answer(init="9")
     for _ in range(3):
-        assert reader.read() == ({}, {})
+        assert reader.read() == {}
         time.now_s += AGAIN_S
     assert len(warnings) == 1 and warnings[0].startswith("NVIDIA's devices cannot be read: ")
     driver.answer()
@@ -255,7 +253,7 @@ def test_a_missing_nvml_module_is_reported_with_what_to_install(
     reader: DeviceReader, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert reader.read() == ({}, {})
+    assert reader.read() == {}
     assert warnings == [
         "there are NVIDIA devices, but nothing to read them with: pip install 'scaletest[nvidia]'"
     ]
@@ -265,5 +263,5 @@ def test_without_a_driver_nothing_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
-    assert DeviceReader(root=tmp_path).read() == ({}, {})
+    assert DeviceReader(root=tmp_path).read() == {}
     assert "pynvml" not in sys.modules

@@ -36,15 +36,14 @@ NO_CLUSTER = "error: no Kubernetes cluster is configured: Invalid kube-config fi
 CLUSTER_HINT = "run it in a pod with a service account, or set KUBECONFIG"
 NO_PLACE = "error: validate needs to know where to run"
 NO_PROGRAM = "error: nosuchprogram cannot be started: there is no such program"
-DASHES = "put -- before your command: scaletest validate --local --"
 UNDECLARED = "error: queue 'slep' is not declared (declared: media, sleep)"
 
 TYPED = [
     Typed(
         "run",
         2,
-        "error: there is no command 'run'",
-        "did you mean runs? Else, to measure a program: scaletest validate -- COMMAND",
+        "error: no such command 'run'",
+        "did you mean runs?",
     ),
     Typed("validate", 2, NO_PLACE, "add --local, --deployment NAME, --redis-url URL, or -- COM"),
     Typed("validate --dry-run -- sleep 1", 0, "workload  sleep 1"),
@@ -58,19 +57,7 @@ TYPED = [
     Typed("validate -- nosuchprogram", 2, NO_PROGRAM, "install it, or give its path"),
     Typed("validate --local -- ./data", 2, "error: ./data cannot be started: it is not executable"),
     Typed("validate plan.yaml", 2, NO_PLACE, "for a plan file: -f plan.yaml; for a program: "),
-    Typed(
-        "validate --local --workers 8",
-        2,
-        "error: scaletest validate has no option --workers",
-        "did you mean --limit?",
-    ),
     Typed("validate --local --seconds 500ms --dry-run", 0, "workload  sleep 0.5"),
-    Typed(
-        "validate --local --duration 30",
-        2,
-        "error: scaletest validate has no option --duration",
-        "did you mean --max-step?",
-    ),
     Typed(
         "validate --local --device-glob /dev/nope*",
         2,
@@ -87,20 +74,14 @@ TYPED = [
         "validate --local -f missing.yaml",
         2,
         "error: missing.yaml cannot be read: No such file or directory",
-        "give a plan file; see: config schema plan-file",
+        "give a plan file; see: scaletest schema plan-file",
     ),
     Typed("validate --local ls -f plan", 2, "error: plan cannot be read", "give a plan file"),
     Typed(
         "validate --local ffmpeg -i x",
         2,
-        "error: scaletest validate has no option -i",
-        f"{DASHES} ffmpeg -i x",
-    ),
-    Typed(
-        "quick ffmpeg -i x",
-        2,
-        "error: scaletest quick has no option -i",
-        "put -- before your command: scaletest quick -- ffmpeg -i x",
+        "error: no such option '-i'",
+        "put -- before your command, if the option is one of its own: scaletest validate -- ",
     ),
     Typed(
         "validate --local --threshold p99<2s",
@@ -115,27 +96,19 @@ TYPED = [
         "error: -o html names a form, not a file",
         "write --format html, or -o FILE.html",
     ),
-    Typed("validate --limit", 2, "error: --limit needs a value", "write it as in --limit VALUE"),
-    Typed("validate --limit x", 2, "error: --limit: 'x' is not a valid integer", "see: scaletest"),
     Typed(
-        "report STORED --html",
+        "validate --limit x",
         2,
-        "error: scaletest report has no option --html",
-        "did you mean --format html, or -o FILE.html?",
+        "error: invalid value for '--limit': 'x' is not a valid integer",
+        "see: scaletest",
     ),
     Typed(
         "report STORED --format html out.html",
         2,
-        "error: 'out.html' is one word too many",
-        "to write a file: -o out.html",
+        "error: got unexpected extra argument (out.html)",
+        "see: scaletest report --help",
     ),
     Typed("report STORED -o report.html", 0, "report.html written; open it in a browser, or see"),
-    Typed(
-        "report STORED --run x",
-        2,
-        "error: scaletest report has no option --run",
-        "write scaletest report [OPTIONS] RUN",
-    ),
     Typed("report nosuch", 2, "error: there is no run 'nosuch'", "see: scaletest runs list"),
     Typed(
         "report STORED -o /nonexistent/x.html",
@@ -143,12 +116,11 @@ TYPED = [
         "error: /nonexistent/x.html cannot be written: there is no folder /nonexistent",
         "give another -o FILE",
     ),
-    Typed("report STORED --format pdf", 2, "error: --format: there is no 'pdf'", "there are text,"),
     Typed(
         "report STORED --format htm",
         2,
-        "error: --format: there is no 'htm'",
-        "did you mean html? There are text,",
+        "error: invalid value for '--format': 'htm' is not one of 'text', 'json', ",
+        "see: scaletest report --help",
     ),
     Typed(
         "queue list --redis-url redis://CLOSED",
@@ -174,18 +146,18 @@ TYPED = [
     Typed(
         "worker --queu sleep",
         2,
-        "error: scaletest worker has no option --queu",
+        "error: no such option '--queu'",
         "did you mean --queue?",
     ),
     Typed("saturate http://127.0.0.1:8081/ --dry-run", 0, "target    http://127.0.0.1:8081/"),
     Typed(
-        "saturate --url 127.0.0.1:8081",
+        "saturate 127.0.0.1:8081",
         2,
         "error: the service's URL is '127.0.0.1:8081', not an HTTP URL",
         "give http://HOST[:PORT]/PATH",
     ),
     Typed(
-        "saturate --url http://127.0.0.1:8081/ --latency-limit 200ms",
+        "saturate http://127.0.0.1:8081/ --latency-limit 200ms",
         2,
         "error: the latency limit is '200ms'",
         "write a percentile and a time, as in p95<200ms",
@@ -196,12 +168,12 @@ TYPED = [
         "warning: --latency 500 is read as 500s; write its unit, as in 90s, 3m or 500ms",
     ),
     Typed(
-        "autoscale simulate --rule waiting:foo=3",
+        "autoscale --rule waiting:foo=3",
         2,
         "error: there is no change of rule waiting 'foo'",
         "there are metric, target, min",
     ),
-    Typed("autoscale", 2, "Usage: scaletest autoscale [OPTIONS] COMMAND [ARGS]..."),
+    Typed("media", 2, "Usage: scaletest media [OPTIONS] COMMAND [ARGS]..."),
     Typed("lifecycle run -n 10", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed("cluster check", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed(
@@ -220,28 +192,13 @@ TYPED = [
     Typed(
         "compare LAST",
         2,
-        "error: RUN... is missing",
-        "write scaletest compare [OPTIONS] BASE RUN...",
+        "error: missing argument 'RUN...'",
+        "see: scaletest compare --help",
     ),
     Typed("runs delete nosuch --yes", 2, "error: there is no run 'nosuch'", "see: scaletest runs"),
-    Typed("runs lst", 2, "error: there is no command 'lst'", "did you mean list?"),
-    Typed("--halp", 2, "error: scaletest has no option --halp", "did you mean --help?"),
-    Typed("help", 0, "Usage: scaletest [OPTIONS] COMMAND [ARGS]..."),
-    Typed("help validate", 0, "Usage: scaletest validate [OPTIONS] [-- COMMAND ARG...]"),
-    Typed("help valdate", 2, "error: there is no command 'valdate'", "did you mean validate?"),
+    Typed("runs lst", 2, "error: no such command 'lst'", "did you mean list?"),
+    Typed("--halp", 2, "error: no such option '--halp'", "did you mean --help?"),
     Typed("runs", 2, "Usage: scaletest runs [OPTIONS] COMMAND [ARGS]..."),
-    Typed(
-        "runs list --last 5",
-        2,
-        "error: scaletest runs list has no option --last",
-        "the newest runs stand last: scaletest runs list | tail",
-    ),
-    Typed(
-        "runs note LAST",
-        2,
-        "error: TEXT is missing",
-        "write scaletest runs note [OPTIONS] RUN TEXT",
-    ),
 ]
 
 

@@ -20,7 +20,6 @@ from scaletest.model import NodeSample, Request
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.remote import RemoteSamples
 from tests.conftest import Gate, call, eventually, program, wait_for
-from tests.unit.test_device_metrics import serving
 
 Start = Callable[..., subprocess.Popen[bytes]]
 # A worker that gets no processor for two seconds is no dead one.
@@ -97,22 +96,6 @@ def test_sampling_uses_the_connection_of_the_worker(redis: Any, start: Start) ->
             == CONNECTIONS_A_WORKER
         )
     )
-
-
-def test_devices_of_an_exporter_are_part_of_the_samples(
-    client: Client, redis: Any, start: Start, gate: Gate
-) -> None:
-    with serving() as exporter:
-        exporter.sample("dcgm")
-        start("--device-metrics-url", exporter.url, "--", *gate.command)
-        client.submit_one(Request(client.new_id(), "q"))
-        # it is not asked for every sample
-        sample = eventually(
-            lambda: [row for row in next_samples(redis, 1) if row.of_kind("device")]
-        )[0]
-    # where they come from is told with them, and the node is read as well
-    assert sample.sources and set(sample.sources.values()) == {exporter.host}
-    assert all(sample.of_kind("device").values()) and sample.value("cpu", "cores")
 
 
 def test_stock_rq_starts_our_worker_with_its_sampler(

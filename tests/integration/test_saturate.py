@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import signal
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from scaletest.archive.queries import QUERIES
 from scaletest.saturation.folder import SaturationFolder
 from tests.conftest import call, call_here, eventually, program
 from tests.integration.services import check_verdict, running
@@ -29,7 +27,6 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
         done = call(
             *(
                 "saturate",
-                "--url",
                 url,
                 "--load",
                 "closed",
@@ -40,10 +37,8 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
                 "--progress",
                 "plain",
             ),
-            *("--start", "2", "--maximum", "8", "--confirm", "1", "--precision", "0.1"),
+            *("--start", "2", "--maximum", "8", "--precision", "0.1"),
             *(
-                "--share",
-                "0.2",
                 "--wanted",
                 "5",
                 "--server-header",
@@ -51,12 +46,7 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
                 "--format",
                 "json",
             ),
-            *(
-                "--original-csv",
-                str(tmp_path / "csv"),
-                "--header",
-                "X-Key: secret",
-            ),
+            *("--header", "X-Key: secret"),
             env=root,
         )
     result = json.loads(done.stdout)
@@ -77,11 +67,7 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     judged = json.loads(shown("report", "LAST", "-t", "json"))
     assert judged["saturation_per_s"] == result["saturation_per_s"]
     assert judged["verdict"] == result["verdict"]
-    assert [query["title"] for query in judged["queries"]] == list(QUERIES)
-    messages = sum(step.requests for step in folder.load().steps)
-    assert judged["queries"][0]["rows"] == [[messages]]
     assert "closed load on http" in shown("runs", "list")
-    check_files(tmp_path, folder)
     sized = json.loads(
         shown("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "--format", "json")
     )
@@ -96,30 +82,6 @@ def check_capacity(result: dict[str, Any]) -> None:
     assert 5 < result["saturation_per_s"]["value"] < 80, result
 
 
-def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
-    """The three files of the original tool."""
-    stored = folder.load()
-    texts = {
-        name: (tmp_path / "csv" / f"{name}.csv").read_text()
-        for name in ("history", "timing", "scaling")
-    }
-    files = {name: list(csv.reader(text.splitlines())) for name, text in texts.items()}
-    assert files["history"][0][:4] == ["TestNo", "TestCountTotal", "ThreadCount", "Records"]
-    assert len(files["history"]) == 1 + len(stored.steps)
-    assert files["timing"][0] == [
-        "Time",
-        "Record",
-        "PayloadSize",
-        "Success",
-        "Attempts",
-        "Response",
-        "TotalTime",
-        "AiTime",
-    ]
-    assert len(files["timing"]) == 1 + sum(step.requests for step in stored.steps)
-    assert files["scaling"][0] == ["Time", "Scale"]
-
-
 @pytest.mark.parametrize(
     ("service", "options", "message"),
     [
@@ -132,7 +94,7 @@ def test_a_probe_that_fails_names_the_likely_cause(
     service: tuple[str, ...], options: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     with running(*service) as url:
-        done = call("saturate", "--url", url, *options, "--run-dir", str(tmp_path / "run"))
+        done = call("saturate", url, *options, "--run-dir", str(tmp_path / "run"))
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     # and no run is kept of which nothing is known
     assert not (tmp_path / "run").exists()
@@ -140,14 +102,13 @@ def test_a_probe_that_fails_names_the_likely_cause(
 
 def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
     token = tmp_path / "token"
-    token.write_text("right\n")
+    token.write_text("Authorization: Bearer right\n")
     with running("--token", "right", "--seconds", "0.5") as url:
         line = (
             "saturate",
-            "--url",
             url,
-            "--token-file",
-            str(token),
+            "--header",
+            f"@{token}",
             "--run-dir",
             str(tmp_path / "run"),
             "--format",
@@ -155,11 +116,11 @@ def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
         )
         done = call(
             *line,
-            "--mode",
-            "sweep",
             "--load",
             "closed",
             "--start",
+            "1",
+            "--maximum",
             "1",
             "--count",
             "4",
@@ -172,58 +133,10 @@ def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
     assert all("right" not in path.read_text() for path in (tmp_path / "run").iterdir())
 
 
-def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
-    (tmp_path / "one.json").write_text('{"input": 1}')
-    with running("--slots", "16", "--seconds", "0.5") as url:
-        plan = {
-            "execution": {
-                "autoScaling": False,
-                "threadCount": 1,
-                "maxThreadCount": 3,
-                "threadStep": 1,
-                "retryCount": 1,
-            },
-            "defaultProvider": {
-                "endpointUrl": url,
-                "fileInput": str(tmp_path / "one.json"),
-                "recordCount": 6,
-            },
-            "logDirectory": str(tmp_path / "logs"),
-        }
-        (tmp_path / "plan.json").write_text(json.dumps(plan))
-        line = (
-            "saturate",
-            "-f",
-            str(tmp_path / "plan.json"),
-            "--warm",
-            "0",
-            "--run-dir",
-            str(tmp_path / "run"),
-        )
-        done = call(*line)
-    assert done.returncode in (0, 4), done.stderr
-    steps = SaturationFolder(tmp_path / "run").load().steps
-    assert {step.level for step in steps} == {1.0, 2.0, 3.0}
-    assert {step.requests for step in steps} == {6}
-    history, timing = (
-        list(csv.DictReader((tmp_path / "logs" / f"{name}.csv").read_text().splitlines()))
-        for name in ("history", "timing")
-    )
-    # six requests on one, two and three threads; none handles all while another has half a second
-    # to do
-    shares = {
-        int(row["ThreadCount"]): (int(row["MinRecords"]), int(row["MaxRecords"])) for row in history
-    }
-    assert list(shares) == [1, 2, 3] and shares[1] == (6, 6)
-    assert all(shares[threads][0] <= 6 / threads <= shares[threads][1] < 6 for threads in (2, 3))
-    assert {row["PayloadSize"] for row in timing} == {str(len('{"input": 1}'))}
-
-
 def test_an_interrupted_run_is_stored_and_reported_as_interrupted(tmp_path: Path) -> None:
     with running() as url:
         line = program(
             "saturate",
-            "--url",
             url,
             "--step-time",
             "60",

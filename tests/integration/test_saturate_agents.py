@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scaletest.load.pace import exact_poisson
 from scaletest.saturation.folder import SaturationFolder
 from tests.conftest import call, eventually, program
 from tests.integration.services import Door, check_verdict, running
@@ -26,14 +29,11 @@ def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Pat
         line = program(
             *(
                 "saturate",
-                "--url",
                 service,
                 "--redis-url",
                 url,
                 "--agents",
                 "2",
-                "--mode",
-                "sweep",
                 "--start",
                 "20",
             ),
@@ -85,7 +85,6 @@ def test_measured_steps_are_kept_when_redis_ends_during_a_run(tmp_path: Path) ->
             done = call(
                 *(
                     "saturate",
-                    "--url",
                     f"http://127.0.0.1:{door.server_port}/",
                     "--redis-url",
                     server.url,
@@ -95,8 +94,6 @@ def test_measured_steps_are_kept_when_redis_ends_during_a_run(tmp_path: Path) ->
                     "2",
                     "--load",
                     "closed",
-                    "--mode",
-                    "sweep",
                     "--start",
                     "2",
                     "--count",
@@ -140,18 +137,16 @@ def test_agents_divide_a_load_and_their_samples_are_merged(url: str, tmp_path: P
         done = call(
             *(
                 "saturate",
-                "--url",
                 service,
                 "--redis-url",
                 url,
                 "--agents",
                 "3",
-                "--mode",
-                "sweep",
-                "--steady",
             ),
             *(
                 "--start",
+                "4",
+                "--maximum",
                 "4",
                 "--step-time",
                 "3",
@@ -166,14 +161,13 @@ def test_agents_divide_a_load_and_their_samples_are_merged(url: str, tmp_path: P
     result = json.loads(done.stdout)
     check_verdict(done.returncode, result)
     stored = SaturationFolder(tmp_path / "run").load()
-    last = stored.samples[stored.steps[-1].number]
+    first = stored.samples[0]
     # together they followed the very pace that one would have followed, each a third of it
-    assert sorted(sample.due_s for sample in last) == pytest.approx(
-        [n / 4 for n in range(12)], abs=1e-6
-    )
-    assert {sample.agent for sample in last} == {"1", "2", "3"}
-    assert len({sample.request for sample in last}) == 12
-    assert result["steps"][-1]["success"] == 1.0
+    pace = list(exact_poisson(4.0, 3.0, random.Random(0)))
+    assert sorted(sample.due_s for sample in first) == pytest.approx(pace, abs=1e-6)
+    assert {sample.agent for sample in first} == {"1", "2", "3"}
+    assert len({sample.request for sample in first}) == 12
+    assert result["steps"][0]["success"] == 1.0
     from scaletest.broker import connect
 
     redis = connect(url)
@@ -224,12 +218,11 @@ def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_p
             url,
             "--agents",
             "3",
-            "--mode",
-            "sweep",
-            "--steady",
             "--start",
         ),
         *(
+            "2",
+            "--maximum",
             "2",
             "--step-time",
             "6",
@@ -245,14 +238,9 @@ def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_p
     )
     check_verdict(done.returncode, json.loads(done.stdout))
     stored = SaturationFolder(tmp_path / "run").load()
-    last = stored.samples[stored.steps[-1].number]
+    first = stored.samples[0]
     # expect the very pace that one would have followed, each a third of it, and every reply
-    assert sorted(sample.due_s for sample in last) == pytest.approx(
-        [n / 2 for n in range(12)], abs=1e-6
-    )
-    assert {sample.agent: sum(row.agent == sample.agent for row in last) for sample in last} == {
-        "1": 4,
-        "2": 4,
-        "3": 4,
-    }
-    assert len({sample.request for sample in last}) == 12 and all(sample.ok for sample in last)
+    pace = list(exact_poisson(2.0, 6.0, random.Random(0)))
+    assert sorted(sample.due_s for sample in first) == pytest.approx(pace, abs=1e-6)
+    assert Counter(sample.agent for sample in first) == {"1": 4, "2": 4, "3": 4}
+    assert len({sample.request for sample in first}) == 12 and all(sample.ok for sample in first)

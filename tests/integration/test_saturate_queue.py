@@ -38,8 +38,6 @@ def test_a_queue_saturates_at_the_throughput_of_its_workers(
         *(
             "--maximum",
             "16",
-            "--confirm",
-            "0",
             "--precision",
             "0.2",
             "--run-dir",
@@ -47,7 +45,7 @@ def test_a_queue_saturates_at_the_throughput_of_its_workers(
             "--format",
             "json",
         ),
-        *("--wanted", "5", "--share", "0.2", "--", "0.2"),
+        *("--wanted", "5", "--", "0.2"),
     )
     result = json.loads(done.stdout)
     check_verdict(done.returncode, result)

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import call, eventually, need, program
+from tests.conftest import call, eventually, program
 from tests.integration.services import check_verdict
+from tests.integration.streams import make_stream
 from tests.unit.valid import checked
 
 # Steps of a fixed time, in which every worker finishes more than one request.
@@ -171,14 +172,7 @@ def test_a_comparison_of_sharing_needs_a_device(tmp_path: Path) -> None:
 
 def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
     # given a stream of 20 frames
-    need("ffmpeg")
-    assert (
-        call(
-            "media", "make", "--folder", str(tmp_path), "--codec", "h264", "--frames", "20"
-        ).returncode
-        == 0
-    )
-    stream = str(next(tmp_path.glob("*.h264")))
+    stream = make_stream(tmp_path, 20)
     workload = ("transcode", "--input", stream, "--output-codec", "mpeg2", "--threads", "1")
     line = (
         "validate",

@@ -1,4 +1,4 @@
-"""The workload torch for real, on the CPU with tiny sizes."""
+"""The workload torch for real, on the CPU with tiny batches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from tests.conftest import call, wait_for
 from tests.unit.valid import checked
 
 ARGUMENTS = {
-    "matmul": ("--model", "matmul", "--size", "64"),
-    "alexnet": ("--model", "alexnet", "--size", "64"),
-    "alexnet-train": ("--model", "alexnet", "--size", "64", "--mode", "train"),
-    "resnet50": ("--model", "resnet50", "--size", "32"),
-    "resnet50-train": ("--model", "resnet50", "--size", "32", "--mode", "train"),
-    "llama": ("--model", "llama", "--size", "4"),
+    "alexnet": ("--model", "alexnet"),
+    "alexnet-train": ("--model", "alexnet", "--mode", "train"),
+    "resnet50": ("--model", "resnet50"),
+    "resnet50-train": ("--model", "resnet50", "--mode", "train"),
+    "llama": ("--model", "llama"),
 }
-TINY = ("--device", "cpu", "--batch", "2", "--batches", "2", "--threads", "1")
+TINY = ("--device", "cpu", "--batch", "2", "--batches", "2")
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +43,6 @@ def test_every_model_runs_through_the_queue(client: Client, start: Callable[...,
             reply.figures["batches"],
             reply.figures["torch_device"],
         ) == (4, 2, "cpu")
-    assert float(replies["matmul"].figures["tflops"]) > 0
 
 
 def test_samples_per_second_come_out_of_a_validation(tmp_path: Path) -> None:
@@ -60,7 +58,7 @@ def test_samples_per_second_come_out_of_a_validation(tmp_path: Path) -> None:
         "--max-step",
         "30",
     )
-    arguments = ("torch", *ARGUMENTS["matmul"], *TINY)
+    arguments = ("torch", *ARGUMENTS["alexnet"], *TINY)
     done = call(*line, "--run-dir", str(tmp_path / "run"), "--format", "json", "--", *arguments)
     (step,) = checked(json.loads(done.stdout))["steps"]
     assert step["work"]["samples"]["per_s"] == pytest.approx(4 * step["throughput_per_s"])

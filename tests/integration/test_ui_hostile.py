@@ -10,7 +10,6 @@ import struct
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,6 @@ from scaletest.exporter.app import make_app as make_exporter
 from scaletest.exporter.view import ViewReader
 from scaletest.model.checks import printable
 from scaletest.model.run_progress import RunProgress
-from scaletest.render import encoding
-from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS
 from scaletest.ui.app import make_app
 from scaletest.ui.reading import QueueReader
@@ -49,8 +46,6 @@ MOST_BYTES = 1_000_000
 PAGES = (
     "/",
     "/queues/q",
-    "/queues/q/requests/r-1",
-    "/queues/q/requests/a-1",
     "/live",
     "/live/run",
     "/runs",
@@ -110,7 +105,7 @@ def of_another_type(hostile: Hostile) -> list[Command]:
     """A key of ours as any type."""
     name = hostile.choice(["q", "run", "r-1", "w"])
     of_name = (keys.counters, keys.ended, keys.wait, keys.slots, keys.paused, keys.leases)
-    more = (keys.workers, keys.suspects, keys.samples, keys.failures, keys.progress, keys.report)
+    more = (keys.workers, keys.suspects, keys.samples, keys.failures, keys.progress)
     named = [key(name) for key in (*of_name, *more, keys.rq_queue, keys.rq_job, keys.rq_worker)]
     single = [keys.QUEUES, keys.CLIENTS, keys.STANDSTILL, keys.RUNS_IN_PROGRESS]
     key, text, score = hostile.choice(named + single), hostile.text(), hostile.choice(SCORES)
@@ -192,15 +187,14 @@ def a_job(hostile: Hostile) -> list[Command]:
     ]
 
 
-def a_run(hostile: Hostile, report: str) -> list[Command]:
+def a_run(hostile: Hostile) -> list[Command]:
     return [
         ("ZADD", keys.RUNS_IN_PROGRESS, hostile.choice(SCORES), hostile.text("run")),
         ("SET", keys.progress("run"), json.dumps(hostile.changed(json.loads(DOCUMENT)))),
-        ("SET", keys.report("run"), json.dumps(hostile.changed(json.loads(report)))),
     ]
 
 
-WRITERS = (of_another_type, a_worker, an_entry, counts, a_failure, a_sample, a_job)
+WRITERS = (of_another_type, a_worker, an_entry, counts, a_failure, a_sample, a_job, a_run)
 
 
 @pytest.fixture
@@ -220,13 +214,6 @@ def scrapes(url: str) -> FlaskClient:
     return make_exporter(ViewReader(url, Targets()).read, lambda: True).test_client()
 
 
-@pytest.fixture
-def report(tmp_path: Path) -> str:
-    """A run's report as its command publishes it."""
-    folder = runs.stored(tmp_path / "measured", runs.LIMITED, runs.limited_steps())
-    return encoding.encode(encoding.outline(registry.report(folder)))
-
-
 def is_harmless(text: str) -> bool:
     """Whether a page has no element of a foreign text, and nothing that a terminal obeys."""
     return "<img" not in text and "<script>" not in text and printable(text, keep="\n") == text
@@ -237,16 +224,14 @@ def is_harmless(text: str) -> bool:
 def test_every_page_answers_whatever_is_in_redis(
     seed: int,
     redis: Any,
-    report: str,
     pages: Callable[[], FlaskClient],
     scrapes: FlaskClient,
 ) -> None:
     hostile = Hostile(seed)
-    writers = [*WRITERS, partial(a_run, report=report)]
     redis.flushall()
     for name in ("q", "other"):
         Queues(redis).add(name)
-    for write in hostile.choices(writers, k=hostile.randrange(1, 5)):
+    for write in hostile.choices(WRITERS, k=hostile.randrange(1, 5)):
         for command in write(hostile):
             # an earlier one may have left another type there
             with suppress(redis_py.exceptions.ResponseError):

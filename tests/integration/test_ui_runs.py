@@ -144,13 +144,12 @@ def test_a_run_with_a_redis_is_shown_by_a_ui_elsewhere(
         other = Site(far, stack)
         here, elsewhere = site.ui(log="ui"), other.ui("--redis-url", url, log="ui")
         command = site.start(*VALIDATE, "--redis-url", url, "--", *gate.command, log="run")
-        run = eventually(lambda: [known.progress.run for known in published(redis)])[0]
-        # one UI reads the archive, the other one nothing but Redis: expect the same in both
+        run = eventually(lambda: [known.run for known in published(redis)])[0]
+        # one UI reads the archive, the other one nothing but Redis: expect the progress in both
         for address in (here, elsewhere):
             eventually(lambda: "step 1 of about 4" in page(f"{address}/live/{run}"))  # noqa: B023
             assert f"/live/{run}" in first_address(f"{address}/live")
         gate.open()
-        eventually(lambda: "How far it scales" in page(f"{elsewhere}/live/{run}"))
         assert command.wait() in (0, 3, 4)
         text = page(f"{elsewhere}/live/{run}")
         assert "The run has ended" in text and f"scaletest report {run}" in text
@@ -177,7 +176,7 @@ def alive(pid: int) -> bool:
 
 
 # More than anybody waits for: it is interrupted.
-SWEEP = ("--mode", "sweep", "--start", "20", "--increment", "1", "--maximum", "300")
+SEARCH = ("--start", "5", "--maximum", "20")
 
 
 @pytest.mark.parametrize("command", ["saturate", "bench"])
@@ -185,7 +184,7 @@ def test_the_report_of_a_run_fills_up_on_its_page(site: Site, command: str) -> N
     with ExitStack() as stack:
         if command == "saturate":
             service = stack.enter_context(running("--slots", "4"))
-            line = ["saturate", service, *SWEEP, "--step-time", "1s", "--warm", "0"]
+            line = ["saturate", service, *SEARCH, "--step-time", "2s", "--warm", "0"]
             shown = ["What it can take", "What succeeded"]
         else:
             need("fio")

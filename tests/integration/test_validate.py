@@ -235,17 +235,22 @@ def test_each_signal_says_what_it_does(tmp_path: Path) -> None:
         assert process.wait(60) == 143
 
 
-def test_repeats_are_shuffled_in_blocks_and_their_spread_is_the_interval(tmp_path: Path) -> None:
+def test_repeats_are_pairs_of_ways_and_their_spread_is_the_interval(tmp_path: Path) -> None:
     _, result = validate(
         tmp_path / "run", "--limit", "2", "--seconds", "0.1", "--step-time", "0.5", "--repeats", "3"
     )
-    assert [len(step["repeats"]) for step in result["steps"]] == [3, 3]
+    assert [len(step["repeats"]) for step in result["steps"]] == [6, 6]
     assert {step["interval"] for step in result["steps"]} == {"between repeats"}
     order = [
         json.loads(line) for line in (tmp_path / "run" / "steps.jsonl").read_text().splitlines()
     ]
-    assert [row["repeat"] for row in order] == [0, 0, 1, 1, 2, 2]
-    assert sorted(row["workers"] for row in order) == [1, 1, 1, 2, 2, 2]
+    assert [(row["workers"], row["repeat"]) for row in order[:4]] == [
+        (1, 0),
+        (2, 0),
+        (2, 1),
+        (1, 1),
+    ]
+    assert [row["repeat"] for row in order] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
 
 
 def test_files_of_the_working_folder_take_the_place_of_no_module(tmp_path: Path) -> None:

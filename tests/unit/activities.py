@@ -105,7 +105,6 @@ def run(
     *,
     requests: int = 60,
     seed: int = 1,
-    mirrored: bool = False,
 ) -> tuple[list[Measurement], Records, dict[int, dict[str, float]]]:
     """Measurements, records, and the true mean seconds of a cycle by place, for each number of
     workers.
@@ -114,8 +113,7 @@ def run(
     measurements: list[Measurement] = []
     records: Records = {}
     truths: dict[int, list[dict[str, float]]] = defaultdict(list)
-    turns = [(workers, 0) for workers in steps]
-    turns += [(workers, 1) for workers in reversed(steps)] if mirrored else []
+    turns = [(workers, 0) for workers in steps] + [(workers, 1) for workers in reversed(steps)]
     at_s = BEGAN_S
     for workers, repeat in turns:
         rows, truth = _measured(injected, workers, repeat, at_s, requests, chance)

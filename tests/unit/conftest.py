@@ -60,7 +60,7 @@ def redis(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualRedi
     itself.
     """
     monkeypatch.setattr("scaletest.broker.client.BLOCK_S", 0.001)
-    monkeypatch.setattr(Client, "_live", lambda _: None)
+    monkeypatch.setattr(Client, "_beat_again", lambda _: None)
     client = virtual_redis(clock, monkeypatch)
     yield client
     client.close()

@@ -22,25 +22,33 @@ def measured(
 ) -> tuple[list[Measurement], Records]:
     """Measurements and records of steps.
 
-    cycles: workers -> mean seconds a request. count: successful requests of each worker, a number
-    or one for each step. scatter, between: standard deviation of run times and of the means of
-    repeats, relative. failed: of each step.
+    cycles: workers -> mean seconds a request. count: successful requests of each worker on both
+    ways together, a number or one for each step. repeats: pairs of ways. scatter, between: standard
+    deviation of run times and of the means of pairs, relative. failed: of each step.
     """
     chance = random.Random(seed)
     measurements, records = [], {}
-    for repeat in range(repeats):
-        for workers, cycle in cycles.items():
-            mean = cycle * (1 + chance.gauss(0, between))
-            each = count if isinstance(count, int) else count[workers]
+    began_s = 1000.0
+    for pair in range(repeats):
+        means = {n: cycle * (1 + chance.gauss(0, between)) for n, cycle in cycles.items()}
+        turns = [(workers, 2 * pair) for workers in cycles]
+        turns += [(workers, 2 * pair + 1) for workers in reversed(cycles)]
+        for workers, repeat in turns:
+            whole = count if isinstance(count, int) else count[workers]
+            each = whole // 2 if repeat % 2 else whole - whole // 2
             rows = [
                 row
                 for index in range(workers)
-                for row in _worker(index, workers, repeat, mean, each, scatter, chance)
+                for row in _worker(
+                    index, workers, repeat, began_s, means[workers], each, scatter, chance
+                )
             ]
-            rows += [_failure(index, workers, repeat) for index in range(failed)]
+            if repeat == 0:
+                rows += [_failure(index, workers, began_s) for index in range(failed)]
             records[workers, repeat] = rows
-            longest = max((row.reply.ended_s for row in rows), default=1000.0) - 1000.0
-            measurements.append(Measurement(workers, repeat, 0.1, longest, "precise"))
+            ended_s = max((row.reply.ended_s for row in rows), default=began_s)
+            measurements.append(Measurement(workers, repeat, 0.1, ended_s - began_s, "precise"))
+            began_s = ended_s + 1.0
     return measurements, records
 
 
@@ -48,12 +56,13 @@ def _worker(
     index: int,
     workers: int,
     repeat: int,
+    began_s: float,
     mean: float,
     count: int,
     scatter: float,
     chance: random.Random,
 ) -> list[Record]:
-    now, rows = 1000.0 + mean * index / workers, []
+    now, rows = began_s + mean * index / workers, []
     for number in range(count):
         run_s = max(mean / 10, mean * (1 + chance.gauss(0, scatter)))
         reply = Reply(
@@ -73,9 +82,9 @@ def _worker(
     return rows
 
 
-def _failure(index: int, workers: int, repeat: int) -> Record:
+def _failure(index: int, workers: int, began_s: float) -> Record:
     reply = Reply(
-        f"{workers}-{repeat}-failed-{index}",
+        f"{workers}-failed-{index}",
         Outcome.FAILED,
         Reason.EXIT,
         exit_code=1,
@@ -83,8 +92,8 @@ def _failure(index: int, workers: int, repeat: int) -> Record:
         run_s=0.01,
         worker="w0",
         node="here",
-        enqueued_s=1000.0,
-        started_s=1000.0,
-        ended_s=1000.01,
+        enqueued_s=began_s,
+        started_s=began_s,
+        ended_s=began_s + 0.01,
     )
-    return Record("q", workers, reply, 0.02, repeat)
+    return Record("q", workers, reply, 0.02)

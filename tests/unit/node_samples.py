@@ -24,13 +24,12 @@ def samples_of(
     records: Rows,
     read: Callable[[str, int, float], Resources],
     nodes: Sequence[str] = ("node-a",),
-    sources: Mapping[str, str] | None = None,
 ) -> list[NodeSample]:
     """read: resources of a node while so many workers are measured (0 before the first request), at
     that second.
     """
     return [
-        NodeSample(node, "worker-0", at_s, 1.0, resources, sources or {})
+        NodeSample(node, "worker-0", at_s, 1.0, resources)
         for at_s, workers in _seconds(records)
         for node in nodes
         if (resources := read(node, workers, at_s))

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask
 
 from scaletest.broker.failures import FailedRequest
-from scaletest.broker.lookup import RequestState, RqState
+from scaletest.broker.lookup import RqState
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.model import NodeSample
 from scaletest.model.errors import Unreachable
@@ -85,7 +85,7 @@ def sample(node: str = "node-1", **figures: float) -> NodeSample:
         "pressure": {"cpu_some": 0.25, "memory_some": 0.0, "io_some": 0.5},
         "device:/dev/dri/renderD128": device,
     }
-    return NodeSample(node, "media-0", AT_S - 0.5, 1.0, resources, {})
+    return NodeSample(node, "media-0", AT_S - 0.5, 1.0, resources)
 
 
 def failure(number: int = 0, **fields: Any) -> FailedRequest:
@@ -110,7 +110,6 @@ class MadeReader:
     samples: dict[str, list[NodeSample]] = field(default_factory=dict)
     rq: RqState = field(default_factory=lambda: RqState(False, {}))
     failed: list[FailedRequest] = field(default_factory=list)
-    states: dict[str, RequestState] = field(default_factory=dict)
     error: Unreachable | None = None
 
     def read(self) -> Reading:
@@ -121,9 +120,6 @@ class MadeReader:
 
     def failures(self, queue: str) -> list[FailedRequest]:
         return self.failed
-
-    def request(self, queue: str, request: str) -> RequestState | None:
-        return self.states.get(request)
 
 
 def site(reader: MadeReader | None, root: Path = Path("/nowhere"), **options: Any) -> Flask:
@@ -143,5 +139,4 @@ def under_load() -> MadeReader:
         {"media": [sample()]},
         RqState(False, {"media": 2}),
         [*map(failure, range(7)), failure(8, error="no space left on device", device="")],
-        {"waits": RequestState("waits", "media", "queued", AT_S - 9.0, 4, "", "")},
     )

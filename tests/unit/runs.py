@@ -110,20 +110,47 @@ def stored(
     environment: dict[str, Any] | None = None,
     **result: Any,
 ) -> ValidationFolder:
-    """A run's folder; `result` is what result.json holds beside what is read from the records."""
+    """A run's folder; `result` is what result.json holds beside what is read from the records.
+
+    Steps without a way down have the same requests on it again.
+    """
     folder = ValidationFolder.create(path)
     folder.begin(plan, {})
     (path / "environment.json").write_text(
         json.dumps(ENVIRONMENT if environment is None else environment)
     )
+    if not any(row.repeat % 2 for records in steps for row in records):
+        steps = both_ways(steps)
     for records in steps:
         last = max(row.reply.ended_s for row in records) - min(
             row.reply.enqueued_s for row in records
         )
-        stop = "as long as before" if plan.mirrored and records[0].repeat % 2 else "precise"
+        stop = "as long as before" if records[0].repeat % 2 else "precise"
         folder.add(Measurement(records[0].step, records[0].repeat, 0.2, last, stop), records)
     folder.write(RESULT, {"elapsed_s": 25.4, **result})
     return folder
+
+
+def both_ways(steps: Sequence[Sequence[Record]]) -> list[list[Record]]:
+    """The steps of each repeat on the way up, and the same requests on the way down later."""
+    turns = []
+    for down, way in enumerate((steps, steps[::-1])):
+        for records in way:
+            turns.append(
+                [
+                    replace(later(row, 1000.0 * down), repeat=2 * row.repeat + down)
+                    for row in records
+                ]
+            )
+    return sorted(turns, key=lambda records: records[0].repeat)
+
+
+def later(row: Record, seconds: float) -> Record:
+    """The request, some seconds later."""
+    times = {
+        name: getattr(row.reply, name) + seconds for name in ("enqueued_s", "started_s", "ended_s")
+    }
+    return replace(row, reply=replace(row.reply, **times))
 
 
 def loaded(folder: ValidationFolder) -> ValidationRun:
@@ -159,7 +186,6 @@ MIRRORED = Plan(
     limit=4,
     seconds=0.5,
     queue="q",
-    order="mirrored",
     background=(Background("storage", seconds=0.25),),
 )
 
@@ -229,7 +255,7 @@ def sampled(folder: Path) -> ValidationRun:
         }
         return {**cpu(busy, **disturbed), **devices, **pressure, **disk}
 
-    samples = samples_of(run.records, read, sources=dict.fromkeys(joules, "hwmon"))
+    samples = samples_of(run.records, read)
     measurements = [sample.measurement for step in run.result.steps for sample in step.samples]
     result = evaluate(
         LIMITED,
@@ -246,11 +272,8 @@ def _on_cores(row: Record, part: float, later_s: float) -> Record:
     """The request on node-a, some seconds later, on a CPU for a part of its time."""
     reply, run_s = row.reply, row.reply.run_s
     seconds = {State.ON_CPU: part * run_s, State.CPU_WAIT: (1.0 - part) * run_s}
-    times = {
-        name: getattr(reply, name) + later_s for name in ("enqueued_s", "started_s", "ended_s")
-    }
     activity = Activity(seconds, cpu_s=seconds[State.ON_CPU])
-    return replace(row, reply=replace(reply, node="node-a", activity=activity, **times))
+    return later(replace(row, reply=replace(reply, node="node-a", activity=activity)), later_s)
 
 
 PREPARED = {
@@ -290,7 +313,8 @@ def make(case: str, path: Path) -> ValidationRun:
         return loaded(stored(folder, Plan(limit=4, command=COMMAND, queue="q"), steps))
     if case == "repeats":
         steps = [rows(n, 0.5, 12, repeat, noise=0.02) for repeat in range(3) for n in (1, 2)]
-        return loaded(stored(folder, Plan(limit=2, seconds=0.5, repeats=3, queue="q"), steps))
+        plan = Plan(limit=2, seconds=0.5, repeats=3, queue="q")
+        return loaded(stored(folder, plan, both_ways(steps)))
     if case == "peak":
         counts = (1, 2, 4, 8, 16, 32)
         steps = [

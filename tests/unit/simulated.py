@@ -44,16 +44,14 @@ class Simulated:
             while waiting and waiting[0] <= at:
                 heapq.heappop(waiting)
             if self.room is not None and len(waiting) > self.room:
-                samples.append(Attempt(number, 1, True, at, at, at, at + 0.0005, "503"))
+                samples.append(Attempt(number, at, at, at, at + 0.0005, "503"))
                 continue
             start = max(at, heapq.heappop(free))
             if start > at:
                 heapq.heappush(waiting, start)
             end = start + self.service_s * self.noise()
             heapq.heappush(free, end)
-            samples.append(
-                Attempt(number, 1, True, at, at, at, self._noticed(end), OK, server_s=end - at)
-            )
+            samples.append(Attempt(number, at, at, at, self._noticed(end), OK, server_s=end - at))
         return samples
 
     def _noticed(self, at: float) -> float:
@@ -70,7 +68,7 @@ class Simulated:
             start = max(at, heapq.heappop(free))
             end = start + self.service_s * self.noise()
             heapq.heappush(free, end)
-            samples.append(Attempt(len(samples), 1, True, at, at, at, end, OK))
+            samples.append(Attempt(len(samples), at, at, at, end, OK))
             heapq.heappush(ready, end)
         return samples
 

@@ -52,7 +52,6 @@ def sample(at_s: float) -> NodeSample:
         at_s,
         1.0,
         {"cpu": {"user": 1.5}, "device:0": {"energy_j": 7.0}},
-        {"device:0": "NVML"},
     )
 
 

@@ -53,6 +53,6 @@ def test_any_line_is_read_as_an_attempt_or_refused(text: str | bytes) -> None:
     ],
 )
 def test_numbers_that_nothing_can_hold_are_refused(field: str, value: float, problem: str) -> None:
-    row = json.loads(to_json(Attempt(1, 1, True, 0.0, 0.0, 0.0, 1.0, "ok"), 1)) | {field: value}
+    row = json.loads(to_json(Attempt(1, 0.0, 0.0, 0.0, 1.0, "ok"), 1)) | {field: value}
     with pytest.raises(InvalidValue, match=problem):
         from_json(json.dumps(row))

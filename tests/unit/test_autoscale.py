@@ -228,11 +228,7 @@ def test_pods_are_removed_in_the_order_of_the_replica_set_controller() -> None:
     )
     busy.request = 1
     pods = [old, busy, new, starting]
-    assert victims(pods, 4, 100, idle_first=False) == [starting, busy, new, old]
-    assert victims(pods, 4, 100, idle_first=True) == [starting, new, old, busy]
-    # among busy ones the later start goes first
-    later = SimulatedPod(0.1, 0, ready_s=10, request=2, began_s=50)
-    assert victims([busy, later], 1, 100, idle_first=True) == [later]
+    assert victims(pods, 4, 100) == [starting, busy, new, old]
 
 
 def small(seed: int = 1, run_s: float = 240.0) -> simulation.Arrivals:
@@ -279,10 +275,9 @@ def test_the_desired_rule_avoids_the_flips_and_kills_of_the_original_rule() -> N
     assert (right.flips, right.killed) == (0, 0)
 
 
-def test_drain_kills_no_request_and_idle_first_kills_fewer() -> None:
+def test_drain_kills_no_request() -> None:
     assert play("demand-fast").killed > 0
     assert play("demand-fast:grace=3000").killed == 0
-    assert play("demand-idle-first").killed < play("demand-fast").killed
 
 
 def test_a_time_limit_ends_a_play_that_would_not_end() -> None:
@@ -380,7 +375,6 @@ def test_patterns_have_their_rate(name: str) -> None:
         "demand:x=1",
         "demand:max=0",
         "demand:max=x",
-        "demand:idle_first=maybe",
         "desired:window=99999",
         "demand:target=0",
         "demand:target=nan",
@@ -403,18 +397,16 @@ def test_a_rule_of_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_options_of_a_rule_become_chart_values() -> None:
-    rule = parse("demand:target=2.5,min=2,max=64,down_window=120,down_pods=3,idle_first=yes")
+    rule = parse("demand:target=2.5,min=2,max=64,down_window=120,down_pods=3")
     values = to_values(rule)["autoscaling"]
     assert (
         values["target"],
         values["minReplicas"],
         values["maxReplicas"],
-        values["deletionCost"],
     ) == (
         "2.5",
         2,
         64,
-        True,
     )
     assert values["behavior"]["scaleDown"] == {
         "stabilizationWindowSeconds": 120,
@@ -427,10 +419,9 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(command, arguments, standalone_mode=False)
 
 
-def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> None:
+def test_given_rules_are_played_and_shown_as_json_and_as_a_page(tmp_path: Path) -> None:
     page = tmp_path / "rules.html"
     line = (
-        "simulate",
         "--duration",
         "600",
         "--rule",
@@ -448,7 +439,7 @@ def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> N
     assert text.count("<svg ") == 4
     assert text.count('class="c-wanted"') == 8 and "requests that wait" in text
     assert "<script" not in text
-    assert "killed" in run("simulate", "--duration", "300").output
+    assert "killed" in run("--duration", "300", "--rule", "demand").output
 
 
 def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
@@ -458,7 +449,6 @@ def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     trace.write_text("0\n5.5\n3\n")
     line = (
-        "simulate",
         "--run",
         str(tmp_path),
         "--trace",
@@ -476,23 +466,24 @@ def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
         ("--rate", "-1/min"),
         ("--rate", "60"),
     ):
-        assert isinstance(run("simulate", *bad).exception, UsageError)
+        assert isinstance(run(*bad).exception, UsageError)
     for name in ("steady", "burst", "wave"):
         huge = ("--pattern", name, "--rate", "1e6/min", "--duration", "1e6s")
-        assert isinstance(run("simulate", *huge).exception, InvalidValue)
+        assert isinstance(run(*huge).exception, InvalidValue)
     (tmp_path / "records.jsonl").write_bytes(b"\xff\xfe")
-    assert isinstance(run("simulate", "--run", str(tmp_path)).exception, InvalidValue)
+    assert isinstance(run("--run", str(tmp_path)).exception, InvalidValue)
     trace.write_text("1\nnan\n")
-    assert isinstance(run("simulate", "--trace", str(trace)).exception, InvalidValue)
+    assert isinstance(run("--trace", str(trace)).exception, InvalidValue)
 
 
 def test_recommend_prints_yaml_or_reports_that_no_rule_suffices() -> None:
     import yaml
 
-    line = ("recommend", "--seconds", "5", "--rate", "6/min", "--duration", "600")
+    line = ("--seconds", "5", "--rate", "6/min", "--duration", "600")
     line += ("--max-workers", "8")
     good = run(*line, "--wait-target", "60", "--format", "json")
     assert (good.return_value, json.loads(good.stdout)["met"]) == (0, True)
+    assert isinstance(run(*line, "--format", "html").exception, UsageError)
     bad = run(*line, "--wait-target", "0.001", "--pod-start", "60")
     assert bad.return_value == 3
     assert yaml.safe_load(bad.stdout)["autoscaling"]["maxReplicas"] == 8

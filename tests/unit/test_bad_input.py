@@ -48,17 +48,14 @@ BAD = [
         "holds no benchmark.json",
     ),
     (("validate", "--local", "--dry-run", "-f", "empty"), "empty is empty"),
-    (("media", "make", "--folder", "empty"), "empty cannot be made"),
-    (("media", "make", "--folder", "empty/below"), "empty/below cannot be made"),
-    (("autoscale", "simulate", "--rate", "0/min"), "rate is 0.0"),
-    (("autoscale", "simulate", "--rate", "60"), "--rate: '60' is no rate with its unit"),
-    (("autoscale", "simulate", "--variation", "nan"), "variation is nan"),
-    (("autoscale", "simulate", "--rule", "demand:target=nan"), "target is nan"),
-    (("autoscale", "simulate", "--rule", "demand:target=x"), "'x' is no target"),
-    (("autoscale", "simulate", "--run", "nope"), "there is no run 'nope'"),
-    (("cluster", "deletion-cost", "--rate", "0"), "rate is 0.0"),
-    (("lifecycle", "compare", LONG, LONG), "File name too long"),
-    (("saturate", "--url", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
+    (("autoscale", "--rate", "0/min"), "rate is 0.0"),
+    (("autoscale", "--rate", "60"), "--rate: '60' is no rate with its unit"),
+    (("autoscale", "--variation", "nan"), "variation is nan"),
+    (("autoscale", "--rule", "demand:target=nan"), "target is nan"),
+    (("autoscale", "--rule", "demand:target=x"), "'x' is no target"),
+    (("autoscale", "--run", "nope"), "there is no run 'nope'"),
+    (("lifecycle", "plot", "-o", LONG), "File name too long"),
+    (("saturate", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
     (("saturate", "-f", "broken", "--dry-run"), "broken is not valid YAML"),
 ]
 
@@ -85,7 +82,7 @@ def test_an_invalid_plan_file_of_a_search_names_its_schema(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["saturate", "-f", "broken", "--dry-run"]) == 2
-    assert "config schema saturation-plan-file" in capsys.readouterr().err
+    assert "scaletest schema saturation-plan-file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["binary", "text", "broken", "deep.yaml"])
@@ -101,7 +98,7 @@ def test_an_invalid_kubeconfig_is_reported_as_no_cluster(
 
 @pytest.mark.parametrize(
     "line",
-    [("report", "closed/run"), ("runs", "list"), ("lifecycle", "compare", "closed", "closed")],
+    [("report", "closed/run"), ("runs", "list"), ("lifecycle", "plot", "-o", "closed")],
 )
 def test_a_folder_without_permission_is_a_usage_error(
     line: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -170,7 +167,7 @@ def test_a_report_is_never_written_over_a_file_of_the_run(
 
 def test_a_validation_is_no_lifecycle(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make("pass", home)
-    assert run(["lifecycle", "report", "--output-dir", "pass"]) == 2
+    assert run(["lifecycle", "plot", "--output-dir", "pass"]) == 2
     assert "pass is a run of another kind" in capsys.readouterr().err
 
 
@@ -188,15 +185,13 @@ def test_run_times_come_from_a_run_by_its_name(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make("pass", home / "data" / "scaletest" / "runs")
-    assert (
-        run(["autoscale", "simulate", "--run-dir", "LAST", "--rule", "demand", "--duration", "60"])
-        == 0
-    )
+    assert run(["autoscale", "--run", "LAST", "--rule", "demand", "--duration", "60"]) == 0
     assert "demand" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    "line", [("autoscale", "rules"), ("config", "schema", "benchmark"), ("report", "pass")]
+    "line",
+    [("size", "--rate", "1/s", "--latency", "1s"), ("schema", "benchmark"), ("report", "pass")],
 )
 def test_a_closed_pipe_ends_a_command_without_a_traceback(
     home: Path, line: tuple[str, ...]

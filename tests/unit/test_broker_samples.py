@@ -32,7 +32,7 @@ from workers.node_sampler import NodeSampler
 
 
 def sample(node: str = "n", resources: dict[str, dict[str, float]] | None = None) -> NodeSample:
-    return NodeSample(node, "w", 0.0, 1.0, resources or {"cpu": {"user": 1.5}}, {})
+    return NodeSample(node, "w", 0.0, 1.0, resources or {"cpu": {"user": 1.5}})
 
 
 SAMPLINGS: list[Sampling] = []
@@ -353,11 +353,11 @@ def test_a_failing_reader_gives_one_warning_and_is_left_out(
 ) -> None:
     calls = []
 
-    def devices() -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    def devices() -> dict[str, dict[str, float]]:
         calls.append(1)
         if len(calls) > 2:
             raise OSError("the driver is gone")
-        return {"device:0": {"busy": 0.5}}, {"device:0": "sysfs"}
+        return {"device:0": {"busy": 0.5}}
 
     sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
     for _ in range(6):
@@ -367,7 +367,7 @@ def test_a_failing_reader_gives_one_warning_and_is_left_out(
     assert len(calls) == 3 and caplog.text.count("the driver is gone") == 1
     rows = SampleReader(redis, "q", "0-0").read()
     assert [row.value("device:0", "busy") for row in rows] == [0.5, None, None, None, None]
-    assert rows[0].sources == {"device:0": "sysfs"} and rows[-1].value("cpu", "cores")
+    assert rows[-1].value("cpu", "cores")
 
 
 def test_devices_without_number_or_end_do_no_harm(
@@ -376,8 +376,8 @@ def test_devices_without_number_or_end_do_no_harm(
     names = [f"device:{number}" for number in range(100)]
     figures = {"busy": 0.5, "power": math.nan, "energy_j": math.inf}
 
-    def devices() -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-        return dict.fromkeys(names, figures), dict.fromkeys(names, "sysfs")
+    def devices() -> dict[str, dict[str, float]]:
+        return dict.fromkeys(names, figures)
 
     sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
     for _ in range(2):
@@ -387,7 +387,6 @@ def test_devices_without_number_or_end_do_no_harm(
     (row,) = SampleReader(redis, "q", "0-0").read()
     assert len(row.resources) == MAX_RESOURCES and row.value("cpu", "cores")
     assert row.resources["device:0"] == {"busy": 0.5}
-    assert set(row.sources) == {name for name in row.resources if name.startswith("device:")}
 
 
 def test_the_thread_ends_whatever_it_waits_for(

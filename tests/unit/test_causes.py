@@ -104,9 +104,7 @@ def attributed(
 ) -> tuple[Causes, dict[str, float]]:
     """The causes of one simulated run, and the true shares between the same two steps."""
     of = of or plan()
-    measurements, records, truth = run(
-        injected, of.steps, seed=seed, mirrored=of.mirrored, **options
-    )  # type: ignore[arg-type]
+    measurements, records, truth = run(injected, of.steps, seed=seed, **options)  # type: ignore[arg-type]
     steps = summarise(of, measurements, records)
     causes = attribute(steps, failed_doubling(of, steps), records, random.Random(seed))
     assert causes is not None
@@ -196,29 +194,6 @@ def test_threads_that_computed_side_by_side_are_no_growth_of_work() -> None:
 def test_a_limit_that_throttles_alike_in_both_steps_is_not_the_cause() -> None:
     causes, _ = attributed(Injected(two_cores, throttled=0.1))
     assert causes.causes[0].state == State.CPU_WAIT
-
-
-def test_the_ways_up_and_down_are_taken_together() -> None:
-    injected, place, named = INJECTED["file lock"]
-    causes, truth = attributed(injected, of=plan(order="mirrored"))
-    assert (causes.causes[0].state, causes.causes[0].object) == (place, named)
-    assert causes.causes[0].share.value == pytest.approx(truth[place], abs=0.1)
-
-
-def test_repeats_are_taken_together() -> None:
-    injected, place, _ = INJECTED["cores"]
-    measurements, records, _ = run(injected, requests=20)
-    for number in (1, 2):
-        more, rows, _ = run(injected, requests=20, seed=number + 1)
-        measurements += [replace(measurement, repeat=number) for measurement in more]
-        records.update(
-            {
-                (n, number): [replace(row, repeat=number) for row in own]
-                for (n, _), own in rows.items()
-            }
-        )
-    result = evaluate(plan(repeats=3), measurements, records, random.Random(1))
-    assert result.causes is not None and result.causes.causes[0].state == place
 
 
 def test_a_run_that_compares_workers_per_device_is_attributed_from_the_least_to_the_most() -> None:
@@ -473,9 +448,8 @@ def _evaluated(name: str) -> Evaluation:
 
 def _attribute(records: Records) -> Causes | None:
     of = plan()
-    steps: list[Step] = summarise(
-        of, [Measurement(n, 0, 0.1, 30.0, "precise") for n in of.steps], records
-    )
+    measurements = [Measurement(*key, 0.1, 30.0, "precise") for key in records]
+    steps: list[Step] = summarise(of, measurements, records)
     return attribute(steps, failed_doubling(of, steps), records, random.Random(1))
 
 

@@ -12,12 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.cluster.capacity import (
-    Devices,
     NodeCapacity,
-    Slice,
+    Supply,
     limits,
-    of_slices,
-    on_nodes,
     quantity,
     quota_room,
     removed,
@@ -114,36 +111,16 @@ def test_quotas_admit_what_is_left_of_them(
     assert quota_room(spec, [row]) is None
 
 
-def test_devices_are_what_vendors_offer() -> None:
-    has = {
-        "cpu": Decimal(8),
-        "pods": Decimal(110),
-        "nvidia.com/gpu": Decimal(4),
-        "hugepages-2Mi": Decimal(1),
-    }
-    has |= {"batch.kubernetes.io/cpu": Decimal(9)}
-    free = {**has, "nvidia.com/gpu": Decimal(-1)}
-    node = NodeCapacity(
-        "n", free, {"nvidia.com/gpu.product": "H100"}, schedulable=False, allocatable=has
-    )
-    assert on_nodes([node]) == [Devices("n", "H100", "nvidia.com/gpu", 4, 0, False)]
-
-
-def test_slices_count_by_product_and_only_the_newest_generation() -> None:
-    def row(generation: int, node: str, *devices: dict[str, Any]) -> dict[str, Any]:
-        pool = {"name": f"{node or 'net'}-pool", "generation": generation, "resourceSliceCount": 1}
-        spec = {"driver": "gpu.example.com", "pool": pool, "devices": list(devices)}
-        return {"spec": {**spec, "nodeName": node} if node else {**spec, "allNodes": True}}
-
-    new = {"attributes": {"gpu.example.com/productName": {"string": "X"}}}
-    old = {"basic": {"attributes": {"model": {"string": "Y"}}}}
-    rows = [row(1, "n", new, new, new), row(2, "n", new, old), row(2, "n", new), row(1, "", {})]
-    assert of_slices(rows) == [
-        Slice("gpu.example.com", "n-pool", "n", "X", 2),
-        Slice("gpu.example.com", "n-pool", "n", "Y", 1),
-        Slice("gpu.example.com", "net-pool", "", "", 1),
-    ]
-    assert of_slices([]) == []
+def test_nodes_or_a_quota_limit_the_room_and_claims_cannot_be_counted() -> None:
+    spec: dict[str, Any] = {"containers": [{"resources": {"limits": {"a/gpu": 1}}}]}
+    nodes = [NodeCapacity("1", {"a/gpu": Decimal(3), "pods": Decimal(110)})]
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
+    free = Supply(nodes, [], ()).headroom(spec, 2)
+    assert (free.room, free.by, free.scarce, free.doubt) == (5, "the nodes", "a/gpu", "")
+    free = Supply(nodes, [quota], ()).headroom({**spec, "resourceClaims": [{}]}, 2)
+    assert (free.room, free.by, free.scarce) == (3, "quota q: pods", "")
+    assert "only the scheduler can count" in free.doubt
+    assert Supply(None, None, ("why",)).headroom(spec, 2).room is None
 
 
 def test_only_what_was_removed_is_warned_of() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from scaletest.model.measurement import DEVICE, FIGURES
 from scaletest.system.devices.cards import CardSource, parse_levels
-from scaletest.system.devices.metrics import AGAIN_S
 from scaletest.system.devices.reader import DeviceReader
+from scaletest.system.devices.readings import AGAIN_S, pci_address
 
 SAMPLES = Path(__file__).parent / "samples" / "devices"
 I915, XE, AMD = (
@@ -70,8 +70,8 @@ def reader(tmp_path: Path, time: Time, warnings: list[str]) -> Iterator[DeviceRe
 
 def only(reader: DeviceReader) -> dict[str, float]:
     """The figures of the only device."""
-    resources, sources = reader.read()
-    assert resources.keys() == sources.keys() and len(resources) == 1
+    resources = reader.read()
+    assert len(resources) == 1
     (figures,) = resources.values()
     unknown = {
         name for name in figures if name not in FIGURES[DEVICE] and not name.startswith("busy.")
@@ -82,12 +82,11 @@ def only(reader: DeviceReader) -> dict[str, float]:
 
 def test_figures_of_i915_are_read(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
     plant(tmp_path, "i915")
-    resources, sources = reader.read()
+    resources = reader.read()
     # the whole card's energy, and of both parts the busier one
     assert resources == {
         I915: pytest.approx({"energy_j": 12.345678, "frequency": 0.5, "throttled": 1.0})
     }
-    assert sources == {I915: "sysfs, hwmon"}
     time.now_s += 2.0
     put(tmp_path, f"{CARD0}/drm/card0/gt/gt0/rc6_residency_ms", "5500")
     put(tmp_path, f"{CARD0}/drm/card0/gt/gt1/rc6_residency_ms", "11000")
@@ -108,17 +107,14 @@ def test_figures_of_i915_on_older_kernels_are_read(
     (tmp_path / CARD0 / "drm/card0/device").symlink_to("../..")
     (tmp_path / CARD0 / "driver").symlink_to("../../../bus/pci/drivers/i915")
     # without a render node it has its address
-    assert reader.read() == (
-        {"device:0000:00:02.0": {"frequency": 0.25}},
-        {"device:0000:00:02.0": "sysfs"},
-    )
+    assert reader.read() == {"device:0000:00:02.0": {"frequency": 0.25}}
     time.now_s += 1.0
     assert only(reader)["awake"] == 1.0
 
 
 def test_figures_of_xe_are_read(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
     plant(tmp_path, "xe")
-    resources, _ = reader.read()
+    resources = reader.read()
     expected = {"energy_j": 987.654321, "temperature": 61.0, "frequency": 0.8, "throttled": 0.0}
     assert resources == {XE: pytest.approx(expected)}
     put(tmp_path, f"{CARD1}/tile0/gt1/freq0/throttle/reason_thermal", "1")
@@ -129,7 +125,7 @@ def test_figures_of_xe_are_read(reader: DeviceReader, tmp_path: Path, time: Time
 
 def test_figures_of_amdgpu_are_read(reader: DeviceReader, tmp_path: Path) -> None:
     plant(tmp_path, "amdgpu")
-    resources, sources = reader.read()
+    resources = reader.read()
     expected = {
         "busy": 0.87,
         "memory_busy": 0.12,
@@ -140,14 +136,13 @@ def test_figures_of_amdgpu_are_read(reader: DeviceReader, tmp_path: Path) -> Non
         "temperature": 54.0,
     }
     assert resources == {AMD: pytest.approx(expected)}
-    assert sources == {AMD: "sysfs, hwmon"}
 
 
 def test_several_cards_are_read_side_by_side_under_the_names_of_replies(tmp_path: Path) -> None:
     for name in ("i915", "xe", "amdgpu"):
         plant(tmp_path, name)
     paths = {"0000:03:00.0": "/dev/dri/by-path/pci-0000:03:00.0-render"}
-    resources, _ = DeviceReader(paths=lambda: paths, root=tmp_path).read()
+    resources = DeviceReader(paths=lambda: paths, root=tmp_path).read()
     assert set(resources) == {I915, AMD, "device:/dev/dri/by-path/pci-0000:03:00.0-render"}
 
 
@@ -167,9 +162,9 @@ def test_a_card_that_is_gone_is_absent_and_comes_back(
     plant(tmp_path, "amdgpu")
     reader.read()
     (tmp_path / "sys").rename(tmp_path / "gone")
-    assert reader.read() == ({}, {})
+    assert reader.read() == {}
     time.now_s += AGAIN_S
-    assert reader.read() == ({}, {})
+    assert reader.read() == {}
     (tmp_path / "gone").rename(tmp_path / "sys")
     time.now_s += AGAIN_S
     assert only(reader)["busy"] == pytest.approx(0.87)
@@ -180,7 +175,7 @@ def test_a_card_that_sleeps_is_not_woken(reader: DeviceReader, tmp_path: Path, t
     reader.read()
     time.now_s += 1.0
     put(tmp_path, f"{CARD0}/power/runtime_status", "suspended")
-    assert reader.read() == ({I915: {"awake": 0.0}}, {I915: "sysfs"})
+    assert reader.read() == {I915: {"awake": 0.0}}
     # its counters stood still meanwhile
     time.now_s += 60.0
     put(tmp_path, f"{CARD0}/power/runtime_status", "active")
@@ -207,7 +202,7 @@ def test_files_that_may_not_be_read_are_left_out(
 ) -> None:
     plant(tmp_path, "amdgpu")
     monkeypatch.setattr("os.access", lambda _path, _mode: False)
-    assert reader.read() == ({AMD: {"frequency": 0.75}}, {AMD: "sysfs"})
+    assert reader.read() == {AMD: {"frequency": 0.75}}
 
 
 def test_cards_of_other_drivers_and_platforms_are_left_out(
@@ -223,7 +218,7 @@ def test_cards_of_other_drivers_and_platforms_are_left_out(
     (tmp_path / "sys/class/drm/card2").symlink_to(f"../../../{CARD0}/drm/card2")
     (tmp_path / CARD0 / "drm/card2/device").symlink_to("../..")
     (tmp_path / CARD0 / "driver").symlink_to("../../../bus/pci/drivers/ast")
-    assert reader.read() == ({}, {})
+    assert reader.read() == {}
 
 
 def test_without_devices_it_looks_again_rarely(
@@ -233,9 +228,22 @@ def test_without_devices_it_looks_again_rarely(
     monkeypatch.setattr(CardSource, "find", lambda self: looks.append(self._root))
     reader = DeviceReader(root=tmp_path, clock=time)
     for _ in range(180):
-        assert reader.read() == ({}, {})
+        assert reader.read() == {}
         time.now_s += 1.0
     assert len(looks) == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("00000000:31:00.0", "0000:31:00.0"),
+        ("0000:3A:00.1", "0000:3a:00.1"),
+        ("10000:01:00.0", "10000:01:00.0"),
+        ("gpu-1", "gpu-1"),
+    ],
+)
+def test_addresses_are_written_as_sysfs_does(written: str, address: str) -> None:
+    assert pci_address(written) == address
 
 
 def test_a_failing_source_gives_one_warning_and_is_left_out(
@@ -245,7 +253,7 @@ def test_a_failing_source_gives_one_warning_and_is_left_out(
         raise RuntimeError("no such luck")
 
     monkeypatch.setattr(CardSource, "find", fail)
-    assert [reader.read() for _ in range(3)] == [({}, {})] * 3
+    assert [reader.read() for _ in range(3)] == [{}] * 3
     assert warnings == ["devices are not read any more (CardSource): RuntimeError: no such luck"]
 
 

@@ -7,16 +7,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue, NoDevice
-from scaletest.model.presets import PRESETS, preset
+from scaletest.model.presets import PRESETS, Preset, preset
 from scaletest.model.workload import Device
 from scaletest.system.wake import Wake
 from workers import devices
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy, by_number, identify
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, by_number, identify
 from workers.runtime import Runtime, Settings
 
 # a device node that every Linux has, and that every user may open
@@ -160,19 +161,23 @@ def test_a_preset_leaves_other_vendors_out_and_names_them(tmp_path: Path) -> Non
     assert DeviceChooser(DeviceOptions(NULL, preset="amd"), sysfs).devices()[0].vendor == "AMD"
 
 
-def test_permission_denied_names_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pattern = files(tmp_path, "renderD128")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    for group, kind, expected in [
-        (60001, "", "supplementalGroups: [60001]"),
-        (60001, "intel", "60001 (no name here, render or video on most nodes)"),
+@pytest.mark.parametrize(
+    ("group", "kind", "expected"),
+    [
+        (60001, None, "supplementalGroups: [60001]"),
+        (60001, preset("intel"), "60001 (usually render or video)"),
         # nobody should be told to join root's group
-        (0, "intel", "its group is root: let udev on the node give it to render or video"),
-    ]:
-        monkeypatch.setattr(devices, "_group_of", lambda path, group=group: group)
-        with pytest.raises(NoDevice, match="permission denied") as error:
-            DeviceChooser(DeviceOptions(pattern, preset=kind)).choose()
-        assert expected in error.value.hint
+        (0, preset("intel"), "its group is root: let udev on the node give it to a group, usually"),
+    ],
+)
+def test_permission_denied_names_the_group(
+    monkeypatch: pytest.MonkeyPatch, group: int, kind: Preset | None, expected: str
+) -> None:
+    monkeypatch.setattr(os, "stat", lambda path: SimpleNamespace(st_gid=group))
+    error = devices.denied("/dev/dri/renderD128", kind)
+    monkeypatch.undo()
+    assert error.message == "permission denied on /dev/dri/renderD128"
+    assert expected in error.hint
 
 
 @pytest.mark.parametrize(
@@ -229,7 +234,7 @@ def test_a_held_slot_costs_no_call(tmp_path: Path) -> None:
     assert first.device.path.endswith("renderD129")
     assert first.info()["slot"] == "0"
     assert all(chooser.choose() == first for _ in range(10))
-    assert (leases.claims, leases.preferences) == (1, [Policy.PACKED.preference])
+    assert (leases.claims, leases.preferences) == (1, [1])
 
 
 def test_a_lost_slot_is_asked_for_again(tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_the_verdict_holds_the_first_evidence_behind_the_cause() -> None:
 def test_a_large_use_of_busy_cores_by_other_programs_is_reported() -> None:
     result = compared(WORKLOADS["cores"], cpu(2.0), cpu(4.0, 4))
     assert result.causes is not None
-    assert "2.0 of them by other programs or the tester" in result.causes.causes[0].evidence
+    assert "2.0 of them by other programs or the tester" in result.causes.causes[0].evidence[0]
     own = compared(WORKLOADS["cores"], cpu(1.0), cpu(2.0)).causes
     assert own is not None and not any("other programs" in line for line in own.causes[0].evidence)
 

@@ -45,7 +45,6 @@ NODE = NodeSample(
         "device:/dev/dri/renderD128": {"busy": 0.5, "memory_used": 1e6, "energy_j": 123.5},
         "device:nvidia0": {},
     },
-    {},
 )
 
 
@@ -431,10 +430,10 @@ def test_log_lines_do_not_wait_for_the_next_heartbeat(caplog: Any) -> None:
 
     background = BackgroundThread(cast(ViewReader, Calm()), 600.0, [], LogLines(1))
     with caplog.at_level("INFO", "scaletest.exporter"):
-        background.start()
+        background.thread.start()
         # expect a line every second all the same
         eventually(lambda: len(caplog.messages) >= 2)
-    background.close()
+    background.thread.close()
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/api/v1/queues", "/", "/nothing"])

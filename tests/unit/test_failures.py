@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from scaletest.analysis.failures import (
     LONGEST_ERROR,
-    MOST_BINS,
     MOST_GROUPS,
     MOST_PLACES,
     FailureTally,
@@ -57,15 +56,13 @@ def test_errors_of_ffmpeg_that_differ_in_a_pointer_are_one_group() -> None:
     ]
     records.append(record(reply("No such file or directory", exit_code=254, ended_s=1039.5)))
     first, second = groups_of(records)
-    # expect one group with an example, its spread and its course
+    # expect one group with an example and its spread
     assert (first.count, second.count) == (143, 1)
     assert first.error == VAAPI.format(0x55D0C3A1B2C0)
     assert "0x" not in first.pattern
     assert first.nodes == {"node-0": 48, "node-1": 48, "node-2": 47}
     assert sum(first.devices.values()) == 143
-    assert first.bins == (143, *[0] * 39)
-    assert second.bins == (*[0] * 39, 1)
-    assert first.course == "143 failures, at most 143 in 1 s"
+    assert (second.first_s, second.last_s) == (1039.5, 1039.5)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +87,9 @@ def test_groups_do_not_differ_in_node_or_device() -> None:
     }
 
 
-def test_the_bins_reach_from_the_first_to_the_last_request_of_all() -> None:
-    good = Reply("id-1", Outcome.SUCCEEDED, exit_code=0, ended_s=1000.0)
-    late = Reply("id-2", Outcome.SUCCEEDED, exit_code=0, ended_s=1009.0)
-    (group,) = groups_of(map(record, [good, reply(ended_s=1004.0), late]))
-    assert (group.begin_s, group.bin_s) == (1000.0, 1.0)
-    assert group.bins == (0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    assert (group.first_s, group.last_s) == (1004.0, 1004.0)
-
-
 def test_a_failure_whose_time_is_unknown_is_counted() -> None:
     (group,) = groups_of([record(reply())])
-    assert (group.count, group.first_s, group.last_s, sum(group.bins)) == (1, 0.0, 0.0, 0)
-    assert group.course == "1 failure"
+    assert (group.count, group.first_s, group.last_s) == (1, 0.0, 0.0)
 
 
 def test_nothing_failed() -> None:
@@ -119,7 +106,7 @@ def test_of_very_many_groups_the_most_frequent_are_kept() -> None:
 
 
 def test_a_tally_is_bounded_and_loses_no_failure() -> None:
-    tally = FailureTally(0.0, most=5)
+    tally = FailureTally(most=5)
     for number in range(1000):
         tally.add(reply(f"x{number % 7}", node=f"node-{number}"), 1000.0 * number + 1)
     groups = tally.groups()
@@ -128,18 +115,6 @@ def test_a_tally_is_bounded_and_loses_no_failure() -> None:
     for group in groups:
         assert len(group.places) <= MOST_PLACES
         assert sum(place.count for place in group.places) + group.elsewhere == group.count
-        assert sum(group.bins) == group.count
-        assert len(group.bins) <= MOST_BINS
-
-
-def test_a_long_silence_widens_the_bins_and_shows_as_zeros() -> None:
-    tally = FailureTally(1000.0)
-    tally.add(reply(), 1000.5)
-    (group,) = tally.groups(1000.0 + 30 * 86400)
-    assert len(group.bins) <= MOST_BINS
-    assert group.bins[0] == 1
-    assert sum(group.bins) == 1
-    assert len(group.bins) * group.bin_s >= 30 * 86400
 
 
 def test_a_very_long_error_is_cut() -> None:
@@ -149,16 +124,14 @@ def test_a_very_long_error_is_cut() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 1e12), st.sampled_from("abc"), st.text(max_size=3))))
 def test_counts_and_times_hold_for_any_order(rows: list[tuple[float, str, str]]) -> None:
-    tally = FailureTally(500.0)
+    tally = FailureTally()
     for at_s, error, node in rows:
         tally.add(reply(error, node), at_s)
     groups = tally.groups()
     assert sum(group.count for group in groups) == len(rows)
-    assert len({len(group.bins) for group in groups}) <= 1
     for group in groups:
         times = [at_s for at_s, error, _ in rows if error == group.error and at_s > 0]
         assert (group.first_s, group.last_s) == (min(times, default=0), max(times, default=0))
-        assert sum(group.bins) == len(times)
 
 
 def test_texts_are_counted_by_their_pattern_under_the_first() -> None:

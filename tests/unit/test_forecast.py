@@ -16,28 +16,28 @@ from scaletest.model import Plan
 
 
 def test_steady_requests_need_the_least_that_counts() -> None:
-    # given sleeps of 2 s up to 4 workers: 8, 4 and 3 completions a worker, a drain of 2 s each, 4
-    # starts of 0.3 s
+    # given sleeps of 2 s up to 4 workers: on each way 4, 2 and 2 completions a worker and a drain
+    # of 2 s, and 4 starts of 0.3 s
     forecasted = forecast(Plan(limit=4, seconds=2.0), 0.0)
-    assert forecasted.seconds == pytest.approx(16 + 8 + 6 + 3 * 2 + 4 * 0.3)
+    assert forecasted.seconds == pytest.approx(2 * (8 + 4 + 4 + 3 * 2) + 4 * 0.3)
     assert forecasted.half_widths == (0, 0, 0)
 
 
 def test_scattered_requests_need_what_the_precision_asks_for() -> None:
     # given 10 % of scatter and 2 % wanted, one worker needs (1.96 x 0.1 / 0.02)^2 = 97 cycles
     forecasted = forecast(Plan(limit=1, seconds=0.5), 0.1)
-    assert forecasted.seconds == pytest.approx(98 * 0.5 + 0.5 + 0.3)
+    assert forecasted.seconds == pytest.approx(2 * (50 * 0.5 + 0.5) + 0.3)
     assert forecasted.half_widths[0] == pytest.approx(0.02, rel=0.02)
 
 
 def test_the_longest_step_bounds_the_forecast_and_its_width_shows_it() -> None:
     forecasted = forecast(Plan(limit=1, seconds=1.0, max_step_s=10), 0.5)
-    assert forecasted.seconds == pytest.approx(11.3)
+    assert forecasted.seconds == pytest.approx(10 + 2 * 1.0 + 0.3)
     assert forecasted.half_widths[0] > 0.3
 
 
-def test_each_part_of_a_mirrored_step_has_a_warm_up_of_its_own() -> None:
-    fixed = Plan(limit=1, seconds=1.0, step_s=20.0, warmup_s=4.0, order="mirrored")
+def test_each_part_of_a_step_has_a_warm_up_of_its_own() -> None:
+    fixed = Plan(limit=1, seconds=1.0, step_s=20.0, warmup_s=4.0)
     # two parts of 20 / 2 + 4 / 2 + 1, a drain of 1 s each and the start of a worker
     assert longest_s(fixed) == pytest.approx(26.0)
     assert forecast(fixed, 0.0).seconds == pytest.approx(26.0 + 2 * 1.0 + 0.3)
@@ -54,8 +54,7 @@ def test_each_part_of_a_mirrored_step_has_a_warm_up_of_its_own() -> None:
 def test_any_plan_has_a_forecast(
     limit: int, seconds: float, spread: float, repeats: int, warmup_s: float | None
 ) -> None:
-    order = "mirrored" if repeats == 1 else "ascending"
-    plan = Plan(limit=limit, seconds=seconds, repeats=repeats, order=order, warmup_s=warmup_s)
+    plan = Plan(limit=limit, seconds=seconds, repeats=repeats, warmup_s=warmup_s)
     forecasted = forecast(plan, spread)
     assert 0 < forecasted.seconds < float("inf")
     assert len(forecasted.half_widths) == len(plan.steps)
@@ -64,7 +63,7 @@ def test_any_plan_has_a_forecast(
 
 def test_a_dry_run_tells_how_long_the_run_may_take(capsys: pytest.CaptureFixture[str]) -> None:
     # 4 steps of 60 s, two drains of each and 8 workers to start
-    show_plan(Plan(limit=8, seconds=0.1, order="mirrored"), Output(Path("-"), "text"))
+    show_plan(Plan(limit=8, seconds=0.1), Output(Path("-"), "text"))
     assert "takes     up to about 243 s if they scatter more" in capsys.readouterr().out
     # a step of a fixed length takes no longer
     show_plan(Plan(limit=8, seconds=0.1, step_s=9.0), Output(Path("-"), "text"))

@@ -10,29 +10,18 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 
 import click
+import cloup
 import pytest
 
-from scaletest.cli.headings import (
-    ALL,
-    FEW,
-    MOST_FIRST,
-    NO_HEADING,
-    HeadedCommand,
-    HeadedGroup,
-    first,
-    heading,
-    options_by_heading,
-    visible,
-)
+from scaletest.cli.headings import heading
 from scaletest.cli.main import cli, run
 from tests.unit.test_cli_options import COMMANDS
 
-# A group with more commands than this has headings.
-MOST_COMMANDS = 6
+# A command with more options than this has headings.
+FEW = 4
 
 
 def groups(group: click.Group, route: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Group]]:
@@ -58,70 +47,36 @@ def texts() -> Iterator[tuple[str, str]]:
                 yield f"{name} {max(option.opts, key=len)}", text
 
 
-def helped(name: str, flag: str, capsys: pytest.CaptureFixture[str]) -> str:
-    assert run([*name.split(), flag]) == 0
-    return capsys.readouterr().out
-
-
-def test_every_command_has_the_help_with_headings() -> None:
-    assert all(isinstance(command, HeadedCommand) for command in COMMANDS.values())
-    assert all(isinstance(group, HeadedGroup) for group in GROUPS.values())
+def visible(command: click.Command) -> list[click.Option]:
+    """The options of a command that its help shows, without --help."""
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    return [option for option in options if not option.hidden]
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_option_stands_below_a_heading(name: str) -> None:
+def test_every_option_of_many_stands_below_one_heading(name: str) -> None:
     command = COMMANDS[name]
-    sections = options_by_heading(command)
-    assert sorted(chain.from_iterable(sections.values()), key=id) == sorted(
-        visible(command), key=id
-    )
+    assert isinstance(command, cloup.Command)
+    titles = [group.title for group in command.option_groups]
+    assert len(titles) == len(set(titles))
     if len(visible(command)) > FEW:
-        assert NO_HEADING not in sections, [each.name for each in sections[NO_HEADING]]
+        assert not [option.name for option in command.ungrouped_options if not option.hidden]
 
 
-def test_an_option_without_a_heading_is_seen() -> None:
-    @click.command(cls=HeadedCommand)
+def test_a_heading_holds_the_options_that_follow_it() -> None:
+    @cloup.command()
     @click.option("--a")
     @heading("Load")
     @click.option("--b")
-    @click.option("--c")
     @heading("Target")
+    @click.option("--c")
+    @heading("Load")
     @click.option("--d")
-    @click.option("--e")
     def command() -> None: ...
 
-    sections = {
-        title: [option.name for option in options]
-        for title, options in options_by_heading(command).items()
-    }
-    assert sections == {"Target": ["d", "e"], "Load": ["b", "c"], NO_HEADING: ["a"]}
-
-
-def test_options_that_are_shown_first_must_exist() -> None:
-    with pytest.raises(AssertionError):
-        first("--nosuch")(click.option("--such")(lambda: None))
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_the_first_help_of_many_options_is_short(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = COMMANDS[name]
-    if command.context_settings.get("ignore_unknown_options"):
-        pytest.skip("it takes the options of another command")
-    if len(visible(command)) <= MOST_FIRST:
-        assert run([*name.split(), "--help-all"]) == 2
-        assert "has no option --help-all" in capsys.readouterr().err
-        return
-    short, full = (helped(name, flag, capsys) for flag in ("--help", "--help-all"))
-    shown = list(chain.from_iterable(options_by_heading(command, is_short=True).values()))
-    assert 5 <= len(shown) <= MOST_FIRST
-    for option in visible(command):
-        spelled = re.compile(rf"^  (-\w, )?{max(option.opts, key=len)}\b(?!-)", re.M)
-        assert bool(spelled.search(short)) == (option in shown), option.name
-        assert spelled.search(full), option.name
-    last = f"All {len(visible(command))} options are shown by: scaletest {name} --help-all\n"
-    assert short.endswith(f"\n\n{last}") and last not in full
+    sections = {group.title: [each.name for each in group] for group in command.option_groups}
+    assert sections == {"Load": ["b", "d"], "Target": ["c"]}
+    assert [option.name for option in command.ungrouped_options] == ["a"]
 
 
 def test_every_help_text_is_a_sentence() -> None:
@@ -131,24 +86,6 @@ def test_every_help_text_is_a_sentence() -> None:
         if not (text[:1].isupper() and text.endswith(".")) or "  " in text
     ]
     assert not wrong, "\n".join(wrong)
-
-
-def test_every_value_has_a_name_that_tells_its_kind() -> None:
-    for name, command in COMMANDS.items():
-        for option in visible(command):
-            metavar = option.make_metavar(click.Context(command))
-            assert "RANGE" not in metavar and "[|" not in metavar, f"{name} {option.name}"
-            assert len(metavar) < 60, f"{name} {option.name}"
-
-
-@pytest.mark.parametrize(("name", "group"), GROUPS.items())
-def test_commands_stand_below_headings(name: str, group: HeadedGroup) -> None:
-    context = click.Context(group)
-    shown = [each for each in group.list_commands(context) if group.summary(context, each)]
-    if group.headings or len(shown) > MOST_COMMANDS:
-        assert sorted(chain.from_iterable(group.headings.values())) == sorted(shown), name
-    for each in shown:
-        assert re.fullmatch(r"[A-Z].*\.", group.summary(context, each)), f"{name} {each}"
 
 
 def examples(command: click.Command) -> list[str]:
@@ -197,39 +134,16 @@ def test_no_line_is_wider_than_the_terminal(
     name: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    for flag in ("--help", "--help-all"):
-        if run([*name.split(), flag]) == 0:
-            lines = capsys.readouterr().out.splitlines()
-            assert [line for line in lines if len(line) > min(columns, 100)] == []
-            assert not any("\x1b" in line or line != line.rstrip() for line in lines)
+    assert run([*name.split(), "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > min(columns, 100)] == []
+    assert not any("\x1b" in line or line != line.rstrip() for line in lines)
 
 
-def test_limits_of_numbers_are_words(capsys: pytest.CaptureFixture[str]) -> None:
-    text = " ".join(helped("bench run", "--help-all", capsys).split())
-    assert "Measure each permutation N times. [1 to 1000]" in text
-    assert "<=x" not in text and "x>=" not in text
-
-
-def test_a_broken_settings_file_does_not_hide_the_help(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text("validate:\n  nosuch: 1\n")
-    monkeypatch.setenv("SCALETEST_CONFIG", str(path))
-    assert "Accuracy:" in helped("validate", "--help-all", capsys)
-
-
-def test_the_full_help_is_asked_for_by_its_context() -> None:
-    context = click.Context(COMMANDS["worker"], info_name="worker", **cli.context_settings)
-    assert context.get_help().endswith("--help-all")
-    context.meta[ALL] = True
-    assert "--heartbeat" in context.get_help()
-
-
-@pytest.mark.parametrize("name", ["quick", "validate", "saturate", "worker"])
+@pytest.mark.parametrize("name", ["quick", "validate", "saturate", "worker", "bench run"])
 def test_the_help_of_a_command_imports_no_run(name: str) -> None:
     code = (
-        f"import sys; from scaletest.cli.main import run; run(['{name}', '--help']);"
+        f"import sys; from scaletest.cli.main import run; run([*'{name}'.split(), '--help']);"
         " print(*sys.modules, file=sys.stderr)"
     )
     loaded = subprocess.run(

@@ -11,14 +11,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scaletest.archive.queries import answers
 from scaletest.broker import Queues, keys
 from scaletest.cli.main import run
 from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle import Stamp
-from scaletest.model.saturation import Attempt, SaturationStep
 from tests.unit.virtual_redis import VirtualRedis
 
 # The title of the window, colours, clear, an eight-bit control sequence, right to left, another
@@ -180,7 +178,7 @@ PLANS = {
         "permutations": [{}],
         "benchmarks": [],
     },
-    "saturation": {"kind": "saturation", "target": EVIL, "client_name": EVIL},
+    "saturation": {"kind": "saturation", "target": EVIL},
 }
 
 
@@ -235,7 +233,3 @@ def test_values_that_nobody_measured_are_refused_when_they_are_read() -> None:
         Stamp.from_dict({"watch_s": 1e30})
     with pytest.raises(InvalidValue, match="in the benchmark's result is"):
         BenchmarkResult.from_dict({"name": "n", "phase": "Completed", "headlines": {"x": "fast"}})
-    step = SaturationStep(0, "ramp", "open", 1.0, 1.0, 1, began="yesterday")
-    sample = Attempt(0, 1, True, 0.0, 0.0, 0.0, 0.1, "ok")
-    clients = answers("client", [step], {0: [sample]})[3]
-    assert clients.rows[0][1] == pytest.approx(0.1)

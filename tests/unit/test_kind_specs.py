@@ -20,7 +20,7 @@ from scaletest.model.errors import InvalidValue
 
 @pytest.mark.parametrize(
     ("model", "mode"),
-    [("alexnet", "train"), ("resnet50", "train"), ("llama", "eval"), ("matmul", "eval")],
+    [("alexnet", "train"), ("resnet50", "train"), ("llama", "eval")],
 )
 def test_the_torch_workload_accepts_the_arguments_of_the_kind(model: str, mode: str) -> None:
     spec = {"model": model, "benchmarkType": mode, "inputBatchSize": 8, "batches": 3}

@@ -1,4 +1,4 @@
-"""Three knees, kneed as oracle of the first."""
+"""The knee, with kneed as oracle."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scaletest.analysis.law import Law
-from scaletest.analysis.scaling import (
-    MeasuredThroughput,
-    efficiency_knee,
-    kneedle,
-    knees,
-    marginal_knee,
-)
+from scaletest.analysis.scaling import MeasuredThroughput, kneedle
 from tests.unit.oracle import oracle
 
 DOUBLINGS = (1, 2, 4, 8, 16)
@@ -75,7 +69,7 @@ def test_kneedle_is_that_of_kneed(
     first, second, last = rows[0], rows[1], max(rows, key=lambda row: row.per_s)
     slope = (last.per_s - first.per_s) / (workers[-1] - first.workers)
     assume((second.per_s - first.per_s) / (second.workers - first.workers) > slope)
-    assert kneedle(rows).workers == expected(locator, rows)
+    assert kneedle(rows) == expected(locator, rows)
 
 
 def test_published_example_of_kneedle() -> None:
@@ -85,59 +79,18 @@ def test_published_example_of_kneedle() -> None:
         MeasuredThroughput(number, 11 - 1 / ((number - 1) / 9 + 0.1), 0.0)
         for number in range(1, 11)
     ]
-    assert kneedle(rows).workers == 3
+    assert kneedle(rows) == 3
 
 
 def test_a_straight_line_has_no_knee() -> None:
-    assert kneedle(measured(LINEAR)).workers is None
+    assert kneedle(measured(LINEAR)) is None
     for seed in range(200):
-        rows = measured(LINEAR, (1, 2, 3, 4, 5, 6, 7, 8), 0.03, seed)
-        first, second, third = knees(rows)
-        assert first.workers is None
-        assert second.high == 8
-        assert third.workers is None
+        assert kneedle(measured(LINEAR, (1, 2, 3, 4, 5, 6, 7, 8), 0.03, seed)) is None
 
 
 @pytest.mark.parametrize("workers", [(1, 2, 3, 4, 5, 6, 7, 8), DOUBLINGS])
 def test_a_hard_ceiling_is_found(workers: tuple[int, ...]) -> None:
-    first, second, third = knees(measured(HARD, workers))
-    assert (first.workers, third.workers) == (4, 4)
-    assert second.workers == (5 if 5 in workers else 4)
-    assert first.reached
-    assert second.reached
-    assert third.reached
-
-
-def test_the_three_definitions_of_a_knee_give_different_knees() -> None:
-    soft = Law("usl", 1.0, 0.02, 0.0392)
-    assert [knee.workers for knee in knees(measured(soft, range(1, 9)))] == [4, 2, 3]
-    assert [knee.method for knee in knees([])] == ["kneedle", "efficiency", "marginal"]
-
-
-def test_efficiency_that_holds_to_the_last_step_gives_a_knee_not_reached() -> None:
-    knee = efficiency_knee(measured(LINEAR, noise=0.01))
-    assert (knee.workers, knee.low, knee.high, knee.reached) == (16, 16, 16, False)
-
-
-def test_intervals_say_between_which_steps_the_efficiency_falls() -> None:
-    # given 81 % at 4 and 79 % at 8 with 5 % half-widths each, expect 4, surely 2, at most 8
-    rows = [
-        MeasuredThroughput(n, n * share, 0.05)
-        for n, share in ((1, 1.0), (2, 0.95), (4, 0.81), (8, 0.79), (16, 0.5))
-    ]
-    knee = efficiency_knee(rows)
-    assert (knee.workers, knee.low, knee.high, knee.reached) == (4, 2, 8, True)
-
-
-def test_a_gain_that_is_not_surely_below_half_is_no_marginal_knee() -> None:
-    rows = [
-        MeasuredThroughput(1, 1.0, 0.05),
-        MeasuredThroughput(2, 1.45, 0.05),
-        MeasuredThroughput(4, 1.6, 0.05),
-    ]
-    knee = marginal_knee(rows)
-    assert (knee.workers, knee.low) == (2, 1)
-    assert marginal_knee(rows[:2]).workers is None
+    assert kneedle(measured(HARD, workers)) == 4
 
 
 @pytest.mark.parametrize(
@@ -145,11 +98,5 @@ def test_a_gain_that_is_not_surely_below_half_is_no_marginal_knee() -> None:
     [[], [MeasuredThroughput(1, 1.0, 0.0)], [MeasuredThroughput(n, 1.0, 0.0) for n in (1, 2)]],
 )
 def test_too_few_points_have_no_kneedle(rows: list[MeasuredThroughput]) -> None:
-    assert kneedle(rows).workers is None
-    assert kneedle([MeasuredThroughput(n, 3.0, 0.0) for n in DOUBLINGS]).workers is None
-
-
-def test_a_knee_is_written_with_method_workers_and_interval() -> None:
-    assert kneedle(measured(HARD)).to_dict() == {
-        "method": "kneedle", "workers": 4, "low": None, "high": None, "reached": True,
-    }  # fmt: skip
+    assert kneedle(rows) is None
+    assert kneedle([MeasuredThroughput(n, 3.0, 0.0) for n in DOUBLINGS]) is None

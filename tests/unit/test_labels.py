@@ -165,7 +165,7 @@ def test_damaged_or_foreign_labels_do_no_harm(say: Say, tmp_path: Path, content:
         ("validate", "--local", "--dry-run"),
         ("saturate", "http://127.0.0.1:1/", "--dry-run"),
         ("bench", "run", "IPerf"),
-        ("lifecycle", "submit", "-n", "1", "--dry-run", "-o", "out"),
+        ("lifecycle", "run", "-n", "1", "--dry-run", "-o", "out"),
     ],
 )
 def test_what_is_no_name_is_refused_before_anything_begins(

@@ -35,7 +35,7 @@ def stored(
         file.writelines(submission(name).to_json() + "\n" for name in names)
     store.keep({name: workload(name) for name in names}, {}, project="")
     capsys.readouterr()
-    assert run(["lifecycle", "report", "--output-dir", str(store.path), "-t", "json"]) == 0
+    assert run(["report", str(store.path), "--format", "json"]) == 0
     store.put("result.json", capsys.readouterr().out)
     return store
 

@@ -16,7 +16,6 @@ from scaletest.compat import runai
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun, read
 from scaletest.lifecycle.templating import text_of
-from scaletest.model.labels import Labels
 from scaletest.model.verdict import VerdictKind
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import judge
@@ -39,10 +38,10 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     assert (table[0]["Pods"], table[0]["Last Pod Creation"]) == ("", "1.000000")
     assert (tmp_path / "detailed.png").exists()
     capsys.readouterr()
-    assert run(["lifecycle", "report", "--output-dir", str(tmp_path), "-t", "json"]) == 4
+    assert run(["report", str(tmp_path), "--format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["books"]["measured"], report["books"]["pending"]) == (4, 1)
-    assert run(["lifecycle", "report", "--output-dir", str(tmp_path)]) == 4
+    assert run(["report", str(tmp_path)]) == 0
     assert "how many pods there were is not known" in capsys.readouterr().out
 
 
@@ -54,21 +53,7 @@ def test_every_form_of_a_report(
     (tmp_path / "sampled.json").write_text(
         runai.sampled([timeline(workload("j-000001"))], "<script>")
     )
-    assert (
-        run(
-            [
-                "lifecycle",
-                "report",
-                "--output-dir",
-                str(tmp_path),
-                "-t",
-                form,
-                "-o",
-                str(tmp_path / "out"),
-            ]
-        )
-        == 0
-    )
+    assert run(["report", str(tmp_path), "--format", form, "-o", str(tmp_path / "out")]) == 0
     text = (tmp_path / "out").read_text()
     assert "decided" in text or "Decision" in text or "verdict" in text
     assert "<script>" not in text or form == "csv"
@@ -99,7 +84,7 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(
 def test_a_folder_without_a_lifecycle_run_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["lifecycle", "report", "--output-dir", str(tmp_path)]) == 2
+    assert run(["lifecycle", "plot", "--output-dir", str(tmp_path)]) == 2
     assert "holds no lifecycle run" in capsys.readouterr().err
 
 
@@ -149,14 +134,9 @@ def test_options_that_would_be_ignored_are_refused(
             template=text_of("job", None),
         ),
         {},
-        Labels("weekly", ("gpu",), ""),
     )
     command = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
     # the same command goes on
-    assert run([*command, "--name", "weekly", "--tag", "gpu"]) == 0
     assert run([*command, "--num-workers", "3", "-t", "training", "-p", "2"]) == 0
     assert run([*command, "--num-workers", "4"]) == 2
     assert "num workers 3, not 4" in capsys.readouterr().err
-    for option in ("--name", "--tag", "--note"):
-        assert run([*command, option, "nightly"]) == 2
-        assert f"{option} is for a new one" in capsys.readouterr().err

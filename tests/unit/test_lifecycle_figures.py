@@ -22,10 +22,8 @@ from scaletest.report import formats
 from scaletest.report.lifecycle import DETAILED, GENERAL, lifecycle_report, main_charts, sections
 from scaletest.report.lifecycle_figures import (
     MOST_POINTS,
-    distribution_figure,
-    nodes_chart,
     phase_charts,
-    pods_figures,
+    pods_figure,
     thinned,
     waterfall_figure,
 )
@@ -118,20 +116,17 @@ def test_pods_are_counted_over_time_by_hand() -> None:
     assert (counted.moments_s[0], counted.moments_s[-1]) == (0.0, pytest.approx(7.1))
     assert counted.counts["submitted"][0] == 2 and counted.counts["scheduled"][0] == 0
     assert max(counted.counts["ready now"]) == 2
-    assert counted.rates == {"scheduled": (0, 0, 0, 0, 2), "ready": (0, 0, 0, 0, 0, 0, 2)}
     assert charted.pods_over_time(of(workload("j", pods=0)).courses) is None
 
 
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(0, 99))
-def test_counts_over_time_never_fall_and_rates_add_up(count: int, pods: int, seed: int) -> None:
+def test_counts_over_time_never_fall(count: int, pods: int, seed: int) -> None:
     counted = charted.pods_over_time(of(*made(count, pods, seed=seed)).courses)
     assert counted is not None
     for name in ("submitted", "scheduled", "ready"):
         counts = counted.counts[name]
         assert all(before <= after for before, after in pairwise(counts))
         assert counts[-1] == count * pods
-    for rates in counted.rates.values():
-        assert sum(rates) * counted.bin_s == pytest.approx(count * pods)
     assert all(
         ready <= scheduled <= submitted
         for submitted, scheduled, ready in zip(
@@ -192,24 +187,12 @@ def charted_row(row: LifecycleObject) -> charted.WaterfallRow:
     return only
 
 
-def test_missing_values_keep_a_distribution_below_one() -> None:
-    points = charted.distribution([2.0, None, 1.0, 4.0])
-    assert points == [(1.0, 0.25), (2.0, 0.5), (4.0, 0.75)]
-    many = charted.distribution([float(index) for index in range(10_000)])
-    assert len(many) == charted.MOST_MOMENTS
-    assert (many[0], many[-1]) == ((0.0, 1e-4), (9999.0, 1.0))
-
-
 def test_nodes_are_ordered_by_their_median_and_compared() -> None:
     lifecycle = of(*made(60))
     nodes = charted.by_node(lifecycle.courses)
     assert nodes[0].node == "node-00000" and sum(node.pods for node in nodes) == 60
     assert nodes[0].median_s is not None and nodes[1].median_s is not None
     assert nodes[0].median_s > 2 * nodes[1].median_s
-    chart = nodes_chart(nodes)
-    assert chart is not None and len(chart.marks) == 2 * len(nodes)
-    # one node has nothing to be compared with
-    assert nodes_chart(nodes[:1]) is None
     page = formats.render(lifecycle_report(LifecycleRun("", "/r", lifecycle, title="l")), "html")
     assert page.index("node-00000") < page.index("node-00001")
 
@@ -227,7 +210,7 @@ def everything_drawn(lifecycle: LifecycleResult) -> Iterator[Chart]:
 def test_charts_of_ten_thousand_pods_on_a_thousand_nodes_stay_small() -> None:
     lifecycle = of(*made(10_000, nodes=1000))
     drawn = list(everything_drawn(lifecycle))
-    assert len(drawn) > 20
+    assert len(drawn) >= 20
     sizes = {chart.id: len(str(chart.svg())) for chart in drawn}
     assert max(sizes.values()) < 300_000, sizes
     assert sum(sizes.values()) < 1_500_000
@@ -244,8 +227,7 @@ def test_every_chart_has_labelled_axes() -> None:
 def test_a_run_of_which_nothing_is_known_draws_nothing() -> None:
     lifecycle = of(workload("j", pods=0))
     bare = of(LifecycleObject("j"), until="ready")
-    assert pods_figures(bare) == [] and waterfall_figure(bare) is None
-    assert distribution_figure(bare, GENERAL, "totals") is None
+    assert pods_figure(bare) is None and waterfall_figure(bare) is None
     assert list(everything_drawn(bare)) == [] == main_charts(bare)
     assert charted.by_node(lifecycle.courses) == []
 

@@ -36,6 +36,6 @@ def test_pods_that_could_not_sleep_are_refused(seconds: str) -> None:
 
 
 def test_plans_come_back_as_they_were() -> None:
-    written = plan(interval_s=2, gpus="0.5", pvc=True)
+    written = plan(delay_s=2, gpus="0.5", pvc=True)
     assert LifecyclePlan.from_dict(json.loads(json.dumps(written.to_dict()))) == written
     assert len(new_run()) == 6

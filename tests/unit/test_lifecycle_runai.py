@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -154,40 +155,38 @@ def test_a_template_of_the_original_needs_the_type_of_its_object(
 def test_the_command_line_of_runai_is_of_version_2(
     kind: str, verbs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(first("-t", kind, "--tool", "runai", "--tool-path", "/opt/runai", "-g", "0.5")) == 0
+    assert run(first("-t", kind, "--tool", "runai", "-g", "0.5")) == 0
     line = shlex.split(capsys.readouterr().out)
     assert " ".join(line[1:]).startswith(f"{verbs} j-")
-    assert line[0] == "/opt/runai" and line[-3:] == ["--", "sleep", "infinity"]
+    assert line[0] == "runai" and line[-3:] == ["--", "sleep", "infinity"]
     assert line[line.index("--gpu-request-type") + 1] == "portion"
     assert ("--workers" in line) == (kind == "runai-distributed")
 
 
-@pytest.mark.parametrize("path", ["runai submit", "/opt/runai submit-pytorch", "r submit-dist"])
-def test_old_verbs_are_refused_with_the_new_ones_named(
-    path: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = first("-t", "runai-distributed", "--tool", "runai", "--tool-path", path)
-    assert run(command) == 2
-    refusal = capsys.readouterr().err
-    assert "a verb of version 1" in refusal and "training pytorch submit" in refusal
+@pytest.fixture
+def failing_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a `runai` on the PATH that fails with this error."""
+
+    def install(error: str) -> None:
+        program = tmp_path / "runai"
+        program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{error}\nEND\nexit 1\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    return install
 
 
-def failing_program(folder: Path, error: str) -> Path:
-    program = folder / "runai"
-    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{error}\nEND\nexit 1\n")
-    program.chmod(0o755)
-    return program
-
-
-def test_an_error_of_several_lines_is_told_in_one(tmp_path: Path) -> None:
-    program = failing_program(tmp_path, "Error: no project p\n\nUsage:\n  runai training")
-    submit = submitting.runai(runai_plan("runai-training", tool="runai", tool_path=str(program)))
+def test_an_error_of_several_lines_is_told_in_one(failing_program: Callable[[str], None]) -> None:
+    failing_program("Error: no project p\n\nUsage:\n  runai training")
+    submit = submitting.runai(runai_plan("runai-training", tool="runai"))
     assert submit("j-000001").reason == "Error: no project p Usage: runai training"
 
 
-def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(tmp_path: Path) -> None:
-    program = failing_program(tmp_path, 'Error: unknown command "workspace" for "runai"')
-    submit = submitting.runai(runai_plan("runai-interactive", tool="runai", tool_path=str(program)))
+def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(
+    failing_program: Callable[[str], None],
+) -> None:
+    failing_program('Error: unknown command "workspace" for "runai"')
+    submit = submitting.runai(runai_plan("runai-interactive", tool="runai"))
     with pytest.raises(UsageError, match='of version 1: Error: unknown command "workspace"') as err:
         submit("j-000001")
     assert "workspace submit" in (err.value.hint or "")

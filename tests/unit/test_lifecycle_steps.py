@@ -12,7 +12,6 @@ from tests.unit.lifecycles import of, workload
 def test_both_ends_come_from_one_clock_where_one_saw_both() -> None:
     start, end = Stamp(10.0, 110.2), Stamp(15.0, 113.7)
     assert between(start, end) == (pytest.approx(3.5), TimeSource.WATCH, False)
-    assert between(start, end, "api") == (5.0, TimeSource.API, False)
     assert between(Stamp(watch_s=9.5), Stamp(api_s=12.0)) == (2.5, TimeSource.MIXED, False)
     assert between(Stamp(), end) is None
 

@@ -33,8 +33,7 @@ QUIET = MachineUse(cores=4, busy=0.6, tester=0.3, service=0.2)
 OTHERS = MachineUse(cores=4, busy=3.9, tester=0.3, service=0.2)
 SERVICE = MachineUse(cores=4, busy=3.9, tester=0.5, service=3.2)
 LATE = [
-    Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK)
-    for n in range(1000)
+    Attempt(n, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)
 ]
 
 
@@ -106,10 +105,8 @@ def test_the_report_says_what_limits_the_service() -> None:
     )
     lock = Activity({State.FILE_LOCK: 9.0, State.ON_CPU: 1.0}, (Wait(State.FILE_LOCK, "/l", 9.0),))
     idle = Activity({State.IDLE: 10.0})
-    steady = [
-        Attempt(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(1000)
-    ]
-    late = [Attempt(n, 1, True, n / 200, n / 200, n / 200, n / 100 + 0.01, OK) for n in range(2000)]
+    steady = [Attempt(n, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(1000)]
+    late = [Attempt(n, n / 200, n / 200, n / 200, n / 100 + 0.01, OK) for n in range(2000)]
     first = replace(step(replace(QUIET, activities=(idle,))), phase="sweep")
     second = replace(
         first, number=1, level=200.0, requests=2000, around=replace(QUIET, activities=(lock,))
@@ -139,8 +136,8 @@ def test_a_service_that_waits_for_its_clients_is_idle() -> None:
     assert activity.seconds == {State.NETWORK: 1.5, State.IDLE: 6.5, State.ON_CPU: 2.0}
     around = replace(QUIET, activities=(activity,))
     result = evaluate(
-        SaturationPlan("t", mode="sweep", start=100.0),
-        [replace(step(around), phase="sweep")],
+        SaturationPlan("t", start=100.0),
+        [replace(step(around), phase="ramp")],
         {0: []},
     )
     assert (
@@ -151,8 +148,8 @@ def test_a_service_that_waits_for_its_clients_is_idle() -> None:
 
 def test_the_report_names_no_limit_of_a_service_on_another_machine() -> None:
     result = evaluate(
-        SaturationPlan("t", mode="sweep", start=100.0),
-        [replace(step(QUIET), phase="sweep")],
+        SaturationPlan("t", start=100.0),
+        [replace(step(QUIET), phase="ramp")],
         {0: LATE},
     )
     assert service_time(result) == ""

@@ -23,12 +23,11 @@ from scaletest.analysis.doubling import (
     run_course,
     together,
 )
-from scaletest.analysis.stopping import Turn, first_pair, further_pair
+from scaletest.analysis.stopping import Turn, further_pair, planned_pairs
 from scaletest.analysis.throughput import Ends, Tail, Throughput, tail, throughput, usual
 from scaletest.model import Plan, VerdictKind
-from scaletest.validation.runner import schedule
 
-PLAN = Plan(limit=4, order="mirrored")
+PLAN = Plan(limit=4)
 LENGTH_S = 10.0
 
 
@@ -67,13 +66,10 @@ TIMES = [5.0 + LENGTH_S * index for index in range(6)]
 
 
 def test_the_order_goes_up_and_down() -> None:
-    keys = [turn.key for turn in schedule(PLAN)]
+    keys = [turn.key for turn in planned_pairs(PLAN)]
     assert keys == [(1, 0), (2, 0), (4, 0), (4, 1), (2, 1), (1, 1)]
-    assert first_pair(PLAN) == schedule(PLAN)
-    assert [turn.key for turn in schedule(Plan(limit=4))] == [(1, 0), (2, 0), (4, 0)]
-    # and repeats stay shuffled blocks, whatever the order
-    repeated = schedule(Plan(limit=4, order="mirrored", repeats=2))
-    assert sorted(turn.key for turn in repeated) == [(n, r) for n in (1, 2, 4) for r in (0, 1)]
+    repeated = planned_pairs(Plan(limit=2, repeats=2))
+    assert [turn.key for turn in repeated[4:]] == [(1, 2), (2, 2), (2, 3), (1, 3)]
 
 
 @pytest.mark.parametrize("per_s", [-0.003, 0.003])
@@ -144,18 +140,18 @@ def test_a_part_that_was_unsteady_is_replaced_by_another_pair() -> None:
     second = [*steps[1], part(2, 2, 2.0, at_s=75.0), part(2, 3, 2.0, at_s=85.0)]
     measured_again = [again, second, steps[2]]
     assert run_course(measured_again).shaken == 1.0
-    assert further_pair(Plan(limit=4, order="mirrored", max_step_s=1000.0), measured_again) == []
+    assert further_pair(Plan(limit=4, max_step_s=1000.0), measured_again) == []
 
 
 def test_no_further_pair_is_measured_without_time_left_or_with_a_fixed_time() -> None:
     steps = measured(dict.fromkeys(TIMES, 1.0), ratio=1.85, relative=0.3)
     assert further_pair(PLAN, steps)
-    assert further_pair(Plan(limit=4, order="mirrored", max_step_s=20.0), steps) == []
-    assert further_pair(Plan(limit=4, order="mirrored", step_s=20.0), steps) == []
+    assert further_pair(Plan(limit=4, max_step_s=20.0), steps) == []
+    assert further_pair(Plan(limit=4, step_s=20.0), steps) == []
 
 
 def test_time_left_over_by_one_step_is_available_to_others() -> None:
-    plan = Plan(limit=4, order="mirrored", max_step_s=40.0)
+    plan = Plan(limit=4, max_step_s=40.0)
     ratio = further_pair(plan, measured(dict.fromkeys(TIMES, 1.0), ratio=1.85, relative=0.3))
     # 3 x 40 s less the 60 s spent, for six measurings
     assert [turn.length_s for turn in ratio] == pytest.approx([10.0] * 6)
@@ -227,7 +223,7 @@ def completions(draw: st.DrawFn) -> Ends:
 def parts(draw: st.DrawFn, workers: int, repeat: int) -> StepPart:
     """Any part that a run may bring, of no length and without completions too."""
     ends = draw(completions())
-    rate = throughput(ends, min(workers, max(1, len(ends))), parts=2)
+    rate = throughput(ends, min(workers, max(1, len(ends))))
     seconds = draw(st.sampled_from([0.0, 1e-9, 0.5, 10.0, 60.0]))
     at_s = BEGIN_S + draw(st.floats(0.0, 1000.0))
     return StepPart(workers, repeat, seconds, at_s, rate, tail(ends), draw(st.booleans()))
@@ -260,7 +256,7 @@ def test_slow_requests_of_any_completions_are_counted(ends: Ends) -> None:
 def test_any_parts_have_a_ratio_with_an_interval_and_an_end(
     data: st.DataObject, limit: int, max_step_s: float
 ) -> None:
-    plan = Plan(limit=limit, order="mirrored", max_step_s=max_step_s)
+    plan = Plan(limit=limit, max_step_s=max_step_s)
     steps = [[data.draw(parts(workers, repeat)) for repeat in (0, 1)] for workers in plan.steps]
     for _ in range(100):
         along = run_course(steps)

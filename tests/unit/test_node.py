@@ -386,7 +386,7 @@ def test_this_machine_gives_known_figures_only() -> None:
             math.isfinite(value) and value >= 0 for value in row.values()
         )
     assert resources["cpu"]["cores"] >= 1 and resources["memory"]["total"] > 0
-    sample = NodeSample("n", "w", 0.0, reader.interval_s, resources, {})
+    sample = NodeSample("n", "w", 0.0, reader.interval_s, resources)
     assert NodeSample.from_dict(sample.to_dict()).resources.keys() == resources.keys()
 
 

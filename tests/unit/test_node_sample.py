@@ -29,7 +29,7 @@ def sample(**changes: Any) -> NodeSample:
         "interval_s": 1.0,
         "resources": resources,
     }
-    return NodeSample(**{**fields, "sources": {}, **changes})
+    return NodeSample(**{**fields, **changes})
 
 
 @given(st.dictionaries(NAMES, FIGURES, max_size=5))

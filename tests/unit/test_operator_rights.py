@@ -184,8 +184,4 @@ def test_a_validation_may_do_what_is_declared_and_nothing_else() -> None:
     allowed = role("rbac.yaml", "Role", "{{ $name }}-validate")
     assert allowed == declared(needed) == documented("kubernetes.md", "## Rights")
     everywhere = role("rbac.yaml", "ClusterRole", "{{ .Release.Namespace }}-{{ $name }}-read")
-    assert everywhere == declared((*rights.CAPACITY, *rights.SLICES, *rights.CLASSES))
-
-
-def test_the_exporter_may_only_write_deletion_costs() -> None:
-    assert role("rbac.yaml", "Role", "{{ $name }}-exporter") == {("", "pods", "patch")}
+    assert everywhere == declared(rights.CAPACITY)

@@ -1,37 +1,24 @@
-"""Payloads of requests and their providers."""
+"""Payloads of requests."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from scaletest.load.payloads import BUILT_IN, Payloads, provided
+from scaletest.load.payloads import read_payloads
 from scaletest.model.errors import UsageError
 
 
-def test_payloads_come_in_turn(tmp_path: Any) -> None:
-    file = tmp_path / "lines.txt"
-    file.write_text("one\n\ntwo\n")
-    payloads = provided(f"lines:{file}")
-    assert [payloads.get(number) for number in range(3)] == [b"one", b"two", b"one"]
-    assert provided(f"folder:{tmp_path}").get(7) == file.read_bytes()
-    assert Payloads().get(5) is None
-    with pytest.raises(UsageError, match="no payload provider 'x'"):
-        provided("x:y")
+def test_a_file_is_sent_each_time_and_the_files_of_a_folder_in_turn(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one")
+    (tmp_path / "b").write_bytes(b"two")
+    in_turn = read_payloads(str(tmp_path))
+    assert [in_turn.get(number) for number in range(3)] == [b"one", b"two", b"one"]
+    assert read_payloads(str(tmp_path / "b")).get(7) == b"two"
+    assert read_payloads("").get(5) is None
     with pytest.raises(UsageError, match="cannot be read"):
-        provided(f"file:{tmp_path / 'none'}")
-
-
-def test_a_provider_that_is_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    # given one that gives text, bytes and a value
-    monkeypatch.setitem(BUILT_IN, "mine", lambda argument: [argument, b"b", {"a": 1}])
-    payloads = provided("mine:text")
-    assert [payloads.get(number) for number in range(3)] == [b"text", b"b", b'{"a": 1}']
-
-    def broken(argument: str) -> list[object]:
-        raise ValueError("no such account")
-
-    monkeypatch.setitem(BUILT_IN, "mine", broken)
-    with pytest.raises(UsageError, match="no such account"):
-        provided("mine")
+        read_payloads(str(tmp_path / "none"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="there is no file in"):
+        read_payloads(str(tmp_path / "empty"))

@@ -45,9 +45,7 @@ per_device: [2]
 device_policy: packed
 time_limit: 30
 tolerate_failures: 2
-order: mirrored
 repeats: 3
-seed: 9
 thresholds: ["efficiency(4)>=0.8", "failures<1%"]
 background:
   - {name: noise, workers: 2, parallel: 3, seconds: 0.5, command: [cat], device_glob: "",
@@ -69,7 +67,6 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "time_limit": st.floats(0, 1000),
     "tolerate_failures": st.integers(0, 1000),
     "repeats": st.integers(1, 10),
-    "seed": st.integers(0, 1000),
     "thresholds": st.lists(
         st.sampled_from(["failures<1%", "ratio>=1.5", "run.p99<2s"]), max_size=3
     ),
@@ -100,13 +97,6 @@ def on_four_devices(*arguments: str) -> Plan:
     return HERE.prepared(plan, lambda plan: ["device"] * 4, is_limited=is_limited)
 
 
-def origin(key: str, *arguments: str) -> tuple[Any, str]:
-    (setting,) = [
-        setting for setting in validate_options.settings(context(*arguments)) if setting.key == key
-    ]
-    return setting.value, setting.origin
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "plan.yaml"
@@ -131,9 +121,8 @@ def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
     assert {member.attribute for member in schemas.FILE_MEMBERS.values()} == fields
     options = {option.name for option in validate.command.params}
     assert set(SCHEMA["properties"]) - options == {"background"}
-    # and the program's defaults are the plan's, but for the order: stored plans without one are
-    # ascending
-    assert plan_of() == Plan(queue="q", order="mirrored")
+    # and the program's defaults are the plan's
+    assert plan_of() == Plan(queue="q")
 
 
 def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
@@ -287,27 +276,28 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_flag_wins_over_set_over_environment_over_file_over_default(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given_file = ("-f", str(file))
-    assert origin("limit") == (8, "default")
-    assert origin("limit", *given_file) == (6, f"file {file}")
+    (tmp_path / "plan.yaml").write_text("limit: 6\n")
+    given_file = ("-f", str(tmp_path / "plan.yaml"))
+    assert plan_of().limit == 8
+    assert plan_of(*given_file).limit == 6
     monkeypatch.setenv("SCALETEST_VALIDATE_LIMIT", "5")
-    assert origin("limit", *given_file) == (5, "environment SCALETEST_VALIDATE_LIMIT")
-    assert origin("limit", *given_file, "--set", "limit=4") == (4, "--set")
-    assert origin("limit", *given_file, "--set", "limit=4", "--limit", "3") == (3, "flag")
+    assert plan_of(*given_file).limit == 5
+    assert plan_of(*given_file, "--set", "limit=4").limit == 4
+    assert plan_of(*given_file, "--set", "limit=4", "--limit", "3").limit == 3
     # a flag counts even when it says the default
-    assert origin("limit", *given_file, "--limit", "8") == (8, "flag")
-    assert origin("limit", "--set", "limit=2", "--set", "limit=3") == (3, "--set")
+    assert plan_of(*given_file, "--limit", "8").limit == 8
+    assert plan_of("--set", "limit=2", "--set", "limit=3").limit == 3
 
 
 def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given_file = ("-f", str(file))
-    assert origin("command", *given_file)[0] == ["ffmpeg", "-i", "1.mkv"]
-    assert origin("command", *given_file, "--", "true") == (["true"], "flag")
-    assert origin("thresholds", *given_file, "--threshold", "ratio>1") == (["ratio>1"], "flag")
+    assert plan_of(*given_file).command == ("ffmpeg", "-i", "1.mkv")
+    assert plan_of(*given_file, "--", "true").command == ("true",)
+    assert plan_of(*given_file, "--threshold", "ratio>1").thresholds == ("ratio>1",)
     monkeypatch.setenv("SCALETEST_VALIDATE_THRESHOLD", "ratio>1 drift<3%")
-    assert origin("thresholds", *given_file)[0] == ["ratio>1", "drift<3%"]
+    assert plan_of(*given_file).thresholds == ("ratio>1", "drift<3%")
 
 
 @pytest.mark.parametrize(
@@ -396,40 +386,6 @@ def test_standard_input_is_a_file_too(
     assert program(["validate", "--dry-run", "-f", "-", "--format", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["limit"], shown["thresholds"], shown["steps"]) == (3, ["ratio(3)>1"], [1, 2, 3])
-
-
-def test_view_shows_every_setting_and_hides_passwords(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SCALETEST_REDIS_URL", "redis://me:secret@host:1")
-    assert (
-        program(
-            [
-                "config",
-                "view",
-                "-f",
-                str(file),
-                "--set",
-                "seed=1",
-                "--repeats",
-                "2",
-                "--format",
-                "json",
-            ]
-        )
-        == 0
-    )
-    shown = json.loads(capsys.readouterr().out)
-    assert set(SCHEMA["properties"]) | {"local", "redis_url", "run_dir"} <= set(shown)
-    assert shown["redis_url"] == {
-        "value": "redis://me:***@host:1",
-        "origin": "environment SCALETEST_REDIS_URL",
-    }
-    assert (shown["seed"], shown["repeats"]["origin"]) == ({"value": 1, "origin": "--set"}, "flag")
-    assert shown["limit"] == {"value": 6, "origin": f"file {file}"}
-    assert program(["config", "view", "--no-such"]) == 2
-    assert program(["config", "view"]) == 0
-    assert re.search(r"^limit +8 +default$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_examples_in_the_documentation_work(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 from scaletest.cli import bench_explain
 from scaletest.kinds import fio, registry
 from scaletest.kinds.kind import Kind
-from scaletest.load.payloads import provided
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.plugins.registry import Plugins, Registry
 from scaletest.report import formats
@@ -163,12 +162,6 @@ def test_a_workload_has_its_name_or_that_of_a_class_or_function() -> None:
     with pytest.raises(UsageError, match="there is no workload 'minne'") as refused:
         workloads.resolved("minne")
     assert "did you mean mine?" in refused.value.hint
-
-
-def test_nothing_breaks_where_nobody_names_it() -> None:
-    with pytest.raises(UsageError, match="payload provider 'x'"):
-        provided("x:")
-    assert Plugins("scaletest.payloads").by_name == {}
 
 
 @pytest.mark.parametrize("command", ["validate", "quick", "worker"])

@@ -228,12 +228,6 @@ def test_what_only_a_deployment_has_is_refused_without_one(begun: Begun, option:
     assert not begun.plans
 
 
-def test_a_wrong_address_of_device_metrics_is_refused_before_the_run(begun: Begun) -> None:
-    with pytest.raises(InvalidValue, match="the URL of device metrics is 'ftp://x'"):
-        scaletest.validate(["sleep", "1"], device_metrics_url="ftp://x")
-    assert not begun.plans
-
-
 def test_a_program_that_is_not_there_is_refused_before_anything_starts(begun: Begun) -> None:
     with pytest.raises(UsageError, match="nosuchprog cannot be started"):
         scaletest.validate(["nosuchprog"])
@@ -373,8 +367,6 @@ def test_what_a_result_of_a_validation_holds(tmp_path: Path) -> None:
     assert [step.workers for step in result.steps] == [1, 2, 4]
     assert {measure.name for measure in result.measures} >= {"throughput", "ratio", "run.p50"}
     assert result.causes is not None and result.causes.causes
-    # three steps are too few for a law
-    assert result.law is None
     runs.make("peak", tmp_path)
     law = scaletest.load_run(tmp_path / "peak").law
     assert law is not None and law.choice.law.name == "usl"

@@ -279,7 +279,7 @@ def test_a_url_without_a_server_is_reported(server: tuple[str, Any]) -> None:
 
 def test_samples_are_read_from_the_first_call_on() -> None:
     http = FakeHttp()
-    sample = NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})
+    sample = NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}})
     lines = f"{sample.to_json()}\n".encode()
     http.answers = [
         (200, b"", {"scaletest-samples-position": "5-0"}),

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from scaletest.analysis.stopping import way
 from scaletest.model import Activity, Plan, State
 from scaletest.pages import site
 from scaletest.render.style import STYLE
 from scaletest.report import formats
 from scaletest.report.formats import html
-from scaletest.report.validation import words
 from scaletest.report.validation.report import validation_report
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs
@@ -123,31 +123,17 @@ def test_a_page_names_way_up_and_way_down_of_every_measuring(
     page = text.partition("Law:")[2]  # behind the contents
     courses = page.partition("Throughput over time")[2].partition("Wait and run times")[0]
     beside = page.partition("Other queues")[2].partition("How to reproduce")[0]
-    # expect a panel and a row of the load for every step and way, with its name, and no number of a
-    # repeat
-    for way in ("way up", "way down"):
+    # expect a panel and a row of the load for every step and way, with its name
+    for name in ("way up", "way down"):
         assert [
-            f"{count}, {way}" in courses for count in ("1 worker", "2 workers", "4 workers")
+            f"{count}, {name}" in courses for count in ("1 worker", "2 workers", "4 workers")
         ] == [True] * 3
-        assert len(re.findall(rf"storage\s*[124]\s*{way}", beside)) == 3
-    assert "repeat" not in courses + beside
-    assert "interval of both ways" in page and "--repeats 3" not in page
+        assert len(re.findall(rf"storage\s*[124]\s*{name}", beside)) == 3
     assert "those of the way up" in page
 
 
-def test_a_page_numbers_repeats_and_the_only_measuring_has_no_number(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    repeats = Page(formats.render(validation_report(example_runs["repeats"]), "html")).text
-    assert "2 workers, repeat 3" in repeats and "those of the first repeat" in repeats
-    assert (
-        "repeat 1" not in Page(formats.render(validation_report(example_runs["pass"]), "html")).text
-    )
-
-
 def test_further_pairs_are_numbered_from_the_second_on() -> None:
-    plan = Plan(order="mirrored")
-    names = [words.measuring(plan, repeat) for repeat in range(4)]
+    names = [way(repeat) for repeat in range(4)]
     assert names == ["way up", "way down", "way up, pair 2", "way down, pair 2"]
 
 
@@ -158,7 +144,7 @@ def test_failed_requests_are_marked_by_a_sign_and_a_class_where_there_are_any(
     bad = tile.search(formats.render(validation_report(example_runs["failures"]), "html"))
     none = tile.search(formats.render(validation_report(example_runs["pass"]), "html"))
     assert bad and none
-    assert bad.groups() == (' class="bad"', "✗ 12")
+    assert bad.groups() == (' class="bad"', "✗ 24")
     assert none.groups() == (None, "0")
 
 

@@ -22,7 +22,7 @@ from scaletest.analysis.resources import (
 from scaletest.model import Plan, State
 from scaletest.model.measurement import NodeSample
 from tests.unit.activities import Injected, Phase, run
-from tests.unit.node_samples import Resources, began_s, cpu, on_one_node, samples_of
+from tests.unit.node_samples import Resources, cpu, on_one_node, samples_of
 from tests.unit.valid import checked
 
 RENDER = "/dev/dri/renderD128"
@@ -61,9 +61,9 @@ def busy_with(intervals: Callable[[MeasuredWindow], Sequence[tuple[float, float]
     measurements, records, _ = run(COMPUTING, plan.steps)
     records = on_one_node(records)
     step = evaluate(plan, measurements, records, random.Random(1)).steps[1]
-    (window,) = windows_of(step, records)
+    window, _ = windows_of(step, records)
     samples = [
-        NodeSample("node-a", "worker-0", end_s, end_s - begin_s, cpu(number), {})
+        NodeSample("node-a", "worker-0", end_s, end_s - begin_s, cpu(number))
         for number, (begin_s, end_s) in enumerate(intervals(window), 1)
     ]
     used, _ = resources([step], records, samples)
@@ -97,7 +97,7 @@ def test_a_sample_may_reach_over_the_moment_between_two_measurements_of_a_step()
     )
 
     def inside(begin_s: float) -> int:
-        sample = NodeSample("node-a", "worker-0", begin_s + 1.0, 1.0, cpu(1.0), {})
+        sample = NodeSample("node-a", "worker-0", begin_s + 1.0, 1.0, cpu(1.0))
         return len(_inside_windows([sample], [first, second]))
 
     assert inside(14.5) == 1
@@ -206,18 +206,15 @@ def test_engines_of_a_device_that_requests_do_not_name_stand_under_its_address()
     assert node.resources["device:0000:03:00.0"]["busy"] == pytest.approx(2 * 0.1 / 0.3, rel=0.1)
 
 
-def test_energy_is_the_difference_of_the_counter_for_each_request_with_idle_power_and_source() -> (
-    None
-):
+def test_energy_is_the_difference_of_the_counter_for_each_request() -> None:
     both = (DEVICE, "device:/dev/dri/renderD129")
-    result = evaluated(read=Counter(names=both), sources={DEVICE: "hwmon"})
+    result = evaluated(read=Counter(names=both))
     step = of(result, 2)
     energy = step.nodes[0].energy[RENDER]
     rate = next(step.throughput.per_s for step in result.steps if step.workers == 2)
-    assert energy.power_w == pytest.approx(90.0) and energy.idle_w == pytest.approx(30.0)
-    assert energy.per_request_j == pytest.approx(90.0 / rate, rel=0.05) and energy.source == "hwmon"
+    assert energy.power_w == pytest.approx(90.0)
+    assert energy.per_request_j == pytest.approx(90.0 / rate, rel=0.05)
     assert step.joules_per_request == pytest.approx(2 * energy.per_request_j)
-    assert step.energy_sources == "hwmon"
     checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
 
 
@@ -230,18 +227,6 @@ def test_a_counter_that_began_anew_gives_no_number_and_a_warning() -> None:
     )
 
 
-def test_a_counter_whose_source_changed_gives_no_number() -> None:
-    samples = evaluated_samples(Counter())
-    half = len(samples) // 2
-    mixed = [
-        replace(sample, sources={DEVICE: "NVML" if number > half else "sysfs"})
-        for number, sample in enumerate(samples)
-    ]
-    result = evaluated(samples=mixed)
-    assert sum(not step.nodes[0].energy for step in result.resources) == 1
-    assert "its source changed" in " ".join(result.warnings)
-
-
 def test_joules_are_unknown_where_one_of_the_devices_that_requests_ran_on_has_no_counter() -> None:
     step = of(evaluated(read=Counter()), 4)
     assert step.nodes[0].devices == {RENDER, "/dev/dri/renderD129"}
@@ -249,35 +234,8 @@ def test_joules_are_unknown_where_one_of_the_devices_that_requests_ran_on_has_no
     assert of(evaluated(read=Counter()), 1).joules_per_request is not None
 
 
-def test_joules_a_unit_of_work_are_those_of_a_request_over_its_work() -> None:
-    plan = Plan(limit=1, command=("work",), queue="q")
-    measurements, records, _ = run(COMPUTING, plan.steps)
-    records = {
-        key: [replace(row, reply=replace(row.reply, figures={"frames": 300})) for row in rows]
-        for key, rows in records.items()
-    }
-    step = evaluate(
-        plan, measurements, records, random.Random(1), samples=samples_of(records, Counter())
-    ).resources[0]
-    assert step.joules_per_request is not None
-    assert step.joules_per_unit == {"frames": pytest.approx(step.joules_per_request / 300)}
-
-
-def test_idle_power_is_the_reported_power_where_no_counter_was_read_before() -> None:
-    samples = evaluated_samples(Counter())
-    first_s = began_s(RECORDS)
-    powered = [
-        replace(sample, resources={DEVICE: {"power": 25.0}}) if sample.at_s <= first_s else sample
-        for sample in samples
-    ]
-    energy = of(evaluated(samples=powered), 1).nodes[0].energy[RENDER]
-    assert energy.idle_w == pytest.approx(25.0)
-    without = [sample for sample in samples if sample.at_s > first_s]
-    assert of(evaluated(samples=without), 1).nodes[0].energy[RENDER].idle_w is None
-
-
 RECORDS = on_one_node(run(COMPUTING, (1, 2, 4))[1])
 
 
 def evaluated_samples(counter: Counter) -> list[NodeSample]:
-    return samples_of(RECORDS, counter, sources={DEVICE: "hwmon"})
+    return samples_of(RECORDS, counter)

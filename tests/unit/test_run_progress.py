@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scaletest.analysis.stopping import STEADY, Turn, forecast, left_s
-from scaletest.broker import keys, run_progress
-from scaletest.broker.run_progress import RunPublisher, published, published_report, published_run
+from scaletest.analysis.stopping import STEADY, Turn, forecast, left_s, planned_pairs
+from scaletest.broker import keys
+from scaletest.broker.run_progress import EXPIRES_S, MOST_BYTES, publish, published
 from scaletest.model import Measurement, Plan
 from scaletest.model.errors import InvalidValue
 from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, ProgressChange, RunProgress
-from scaletest.render import encoding
 from scaletest.runs import progress_keeper
-from scaletest.runs.folder import PROGRESS, RunFolder
+from scaletest.runs.folder import PROGRESS, RESULT, RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import TYPES, run_type
 from tests.conftest import eventually
@@ -88,7 +86,7 @@ def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
         assert len(state.log) == MOST_LINES and state.log[-1].startswith("line 59 \\x1b[31m")
         assert max(map(len, state.log)) <= LONGEST_LINE
         # a state as long as it may be fits into what is published
-        assert len(state.to_json().encode()) < run_progress.MOST_PROGRESS_BYTES
+        assert len(state.to_json().encode()) < MOST_BYTES
         now[0] = 200.0
         # the steps after one that takes too long still need their time
         assert progress.state().left_s == 27.0
@@ -157,8 +155,8 @@ def test_progress_is_deleted_with_a_run_of_any_type(name: str, tmp_path: Path) -
 
 
 def test_the_time_left_follows_the_forecast_and_what_was_measured() -> None:
-    plan = Plan(limit=4, seconds=1.0, queue="q", order="ascending")
-    turns = [Turn(workers, 0) for workers in plan.steps]
+    plan = Plan(limit=4, seconds=1.0, queue="q")
+    turns = planned_pairs(plan)
     # before anything was measured, expect the forecast, but for the start of workers
     expected = forecast(plan, STEADY).seconds
     assert left_s(plan, turns, []) == pytest.approx(expected, abs=2.0)
@@ -166,7 +164,7 @@ def test_the_time_left_follows_the_forecast_and_what_was_measured() -> None:
     first = left_s(plan, turns[:1], []) - plan.seconds
     slow = [Measurement(1, 0, 0.1, 2 * first, "precise")]
     quick = [Measurement(1, 0, 0.1, first, "precise")]
-    others = [left_s(plan, turns[1:], rows) - 2 * plan.seconds for rows in (quick, slow)]
+    others = [left_s(plan, turns[1:], rows) - 5 * plan.seconds for rows in (quick, slow)]
     assert others[1] == pytest.approx(2 * others[0])
     assert left_s(plan, [], slow) == 0.0
     # when the length of a turn is fixed, expect that
@@ -176,46 +174,27 @@ def test_the_time_left_follows_the_forecast_and_what_was_measured() -> None:
 # -- in Redis
 
 
-@pytest.fixture
-def publisher(redis: VirtualRedis) -> Iterator[RunPublisher]:
-    yield RunPublisher(redis, "run")
+def of_run(run: str = "run", **fields: Any) -> RunProgress:
+    return RunProgress(run, "validation", "sleep 1", **fields)
 
 
-def progress_json(run: str = "run", **fields: Any) -> str:
-    return RunProgress(run, "validation", "sleep 1", **fields).to_json()
-
-
-def test_a_run_is_published_until_nobody_renews_it(
-    redis: VirtualRedis, clock: Clock, publisher: RunPublisher
-) -> None:
-    publisher.publish(progress_json(done=1, steps=4), "{}")
+def test_a_run_is_published_until_nobody_renews_it(redis: VirtualRedis, clock: Clock) -> None:
+    publish(redis, of_run(done=1, steps=4))
     clock.step(4.0)
-    runs_there = published(redis)
-    assert [(run.progress.run, run.progress.done, run.age_s) for run in runs_there] == [
-        ("run", 1, 4.0)
-    ]
-    assert published_run(redis, "run") == runs_there[0] and published_report(redis, "run") == b"{}"
+    assert published(redis) == [of_run(done=1, steps=4)]
     # every key expires by itself
-    names = (keys.RUNS_IN_PROGRESS, keys.progress("run"), keys.report("run"))
-    assert all(0 < redis.ttl(name) <= run_progress.INDEX_EXPIRES_S for name in names)
+    for name in (keys.RUNS_IN_PROGRESS, keys.progress("run")):
+        assert 0 < redis.ttl(name) <= EXPIRES_S
     clock.step(31.0)
-    assert published(redis) == [] and published_run(redis, "run") is None
-    assert published_report(redis, "run") == b""
+    assert published(redis) == []
 
 
-def test_the_index_cannot_grow(redis: VirtualRedis, clock: Clock) -> None:
-    for number in range(run_progress.MOST_RUNS + 20):
-        clock.step(0.1)
-        RunPublisher(redis, f"run-{number}").publish(progress_json(f"run-{number}"))
-    assert redis.zcard(keys.RUNS_IN_PROGRESS) == run_progress.MOST_RUNS
-    clock.step(40.0)
-    RunPublisher(redis, "last").publish(progress_json("last"))
-    assert redis.zrange(keys.RUNS_IN_PROGRESS, 0, -1) == [b"last"]
-
-
-def test_what_is_too_large_is_not_published(redis: VirtualRedis, publisher: RunPublisher) -> None:
-    publisher.publish("x" * (run_progress.MOST_PROGRESS_BYTES + 1), "x" * 600_000)
-    assert not redis.exists(keys.progress("run")) and not redis.exists(keys.report("run"))
+def test_the_index_forgets_runs_that_are_over(redis: VirtualRedis, clock: Clock) -> None:
+    for number in range(20):
+        publish(redis, of_run(f"run-{number}"))
+        clock.step(5.0)
+    publish(redis, of_run("last"))
+    assert redis.zcard(keys.RUNS_IN_PROGRESS) == 6
 
 
 @pytest.mark.parametrize(
@@ -223,63 +202,26 @@ def test_what_is_too_large_is_not_published(redis: VirtualRedis, publisher: RunP
     ["", "[]", "{}", "nonsense", '{"run":"other","run_type":"","title":""}', "x" * 70_000],
 )
 def test_what_is_no_run_is_left_out(redis: VirtualRedis, foreign: str) -> None:
-    RunPublisher(redis, "good").publish(progress_json("good"))
+    publish(redis, of_run("good"))
     redis.zadd(keys.RUNS_IN_PROGRESS, {"bad": 1_800_000_000, "n" * 1000: 1_800_000_000})
     redis.set(keys.progress("bad"), foreign)
     redis.zadd(keys.RUNS_IN_PROGRESS, {"list": 1_800_000_000})
     redis.rpush(keys.progress("list"), "x")
-    assert [run.progress.run for run in published(redis)] == ["good"]
-    assert published_run(redis, "bad") is None and published_run(redis, "list") is None
-    assert published_report(redis, "list") == b""
+    assert [run.run for run in published(redis)] == ["good"]
 
 
-class Away:
-    """A Redis that is away."""
-
-    calls = 0
-
-    def time(self) -> object:
-        self.calls += 1
-        raise ConnectionError("away")
-
-    def close(self) -> None:
-        raise ConnectionError("away")
+def test_a_redis_that_is_away_does_not_harm_the_run(folder: RunFolder) -> None:
+    with silent(redis_url="redis://127.0.0.1:1").of_run(folder, "sleep 1"):
+        pass
+    assert state_of(folder).ended
 
 
-def test_a_redis_that_is_away_costs_a_run_nothing() -> None:
-    now = [0.0]
-    away: Any = Away()
-    publisher = RunPublisher(away, "run", lambda: now[0])
-    for second in range(25):
-        now[0] = float(second)
-        publisher.publish(progress_json())
-    publisher.close()
-    # it is asked again after a pause only
-    assert away.calls == 3
-
-
-def test_a_run_with_a_redis_publishes_its_report_after_each_step(
+def test_a_run_with_a_redis_tells_its_end_and_its_verdict(
     redis: VirtualRedis, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_keeper, "prepare", lambda url, **_: redis)
-    progress = silent(redis_url="redis://there")
-    with folder.locked(), progress.of_run(folder, "sleep 1"):
-        assert published_report(redis, "run") == b""
-        progress.step_ended()
-        eventually(lambda: published_report(redis, "run"))
-        running = encoding.decode(published_report(redis, "run"))
-        assert running.head.verdict.kind == "RUNNING" and len(running.sections) > 2
+    folder.write(RESULT, {"verdict": {"kind": "FAIL"}})
+    with silent(redis_url="redis://there").of_run(folder, "sleep 1"):
+        pass
     (end,) = published(redis)
-    verdict = encoding.decode(published_report(redis, "run")).head.verdict
-    assert end.progress.ended and verdict.kind != "RUNNING"
-
-
-def test_a_report_that_cannot_be_made_does_not_harm_the_run(
-    redis: VirtualRedis, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress_keeper, "prepare", lambda url, **_: redis)
-    (folder.path / "records.jsonl").write_text("nonsense\n")
-    progress = silent(redis_url="redis://there")
-    with progress.of_run(folder, "sleep 1"):
-        progress.step_ended()
-    assert published(redis)[0].progress.ended and published_report(redis, "run") == b""
+    assert end.ended and end.verdict == "FAIL"

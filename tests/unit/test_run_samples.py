@@ -21,11 +21,11 @@ from scaletest.validation.samples import Collector, SampleStore
 from tests.conftest import eventually
 from tests.unit.test_runner import SECONDS, Nobody, Site, shared
 
-PLAN = Plan(limit=2, seconds=SECONDS, queue="q", order="ascending")
+PLAN = Plan(limit=2, seconds=SECONDS, queue="q")
 
 
 def sample(at_s: float, node: str = "n") -> NodeSample:
-    return NodeSample(node, "w", at_s, 1.0, {"cpu": {"user": 1.5}}, {})
+    return NodeSample(node, "w", at_s, 1.0, {"cpu": {"user": 1.5}})
 
 
 def run(folder: ValidationFolder, read: samples.ReadSamples) -> ValidationRunner:
@@ -141,7 +141,7 @@ def test_a_reader_without_a_source_is_not_asked_again(
 
     collector = Collector(read, lambda rows: None)
     collector.start()
-    eventually(lambda: not collector._thread.is_alive())
+    eventually(lambda: calls)
     collector.collect()
     collector.close()
     assert len(calls) == 1 and "has no samples of the nodes" in caplog.text

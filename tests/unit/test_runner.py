@@ -141,7 +141,6 @@ def planned(limit: int, *per_device: int, devices: int = 0) -> Plan:
         limit=limit,
         seconds=SECONDS,
         queue="q",
-        order="mirrored",
         per_device=per_device,
         devices=devices,
         device_glob=glob,

@@ -13,19 +13,17 @@ from scaletest.cli.main import run
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--url", "http://h/", "--agents", "0"), "agents is 0"),
+        (("http://h/", "--agents", "0"), "agents is 0"),
         (("--service", "svc/h", "--tune", "cpus=1"), "NAME of"),
-        (
-            ("--url", "http://h/", "--original-csv", "/proc/none"),
-            "--original-csv /proc/none cannot be written",
-        ),
+        (("http://h/", "http://i/"), "unexpected argument 'http://i/'"),
+        (("http://h/", "--service", "svc/x"), "a URL and --service exclude each other"),
+        (("http://h/", "--header", "@/none"), "--header @/none cannot be read"),
     ],
 )
 def test_impossible_options_are_refused_before_anything_is_done(
     options: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dry = () if "--original-csv" in options else ("--dry-run",)
-    assert run(["saturate", *options, *dry]) == 2
+    assert run(["saturate", *options]) == 2
     assert problem in capsys.readouterr().err
 
 
@@ -40,15 +38,14 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("urll: http://x", "did you mean url?"),
-        ("url: [1, 2]", "url in"),
-        ("poisson: maybe", "write true or false"),
+        ("step_tme: 20s", "did you mean step_time?"),
+        ("payload: [1, 2]", "payload in"),
+        ("dry_run: maybe", "dry_run"),
         ("step_time: soon", "is no duration"),
         ("load: sideways", "load in"),
-        ("- 1", "no mapping of settings"),
-        ("url: 'http://127.0.0.1:1/'\nmode: sweep\nmaximum: 5\n", "--increment"),
-        ("url: 'ftp://h/'", "not an HTTP URL"),
-        ("url: 'http://127.0.0.1:1/'\nmethod: GE T\n", "no method of HTTP"),
+        ("- 1", "not a table of keys and values"),
+        ("arguments: 'ftp://h/'", "not an HTTP URL"),
+        ("arguments: 'http://127.0.0.1:1/'\nmethod: GE T\n", "no method of HTTP"),
     ],
 )
 def test_a_plan_file_that_cannot_work_says_why(

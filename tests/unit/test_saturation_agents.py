@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from scaletest.analysis.saturation.step import assess
 from scaletest.broker.rendezvous import Rendezvous
@@ -28,7 +29,7 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
     rows = []
     for number in range(2000):
         due = number / 200
-        rows.append(Attempt(number, 1, True, due, due, due, due + chance.lognormvariate(-4, 1), OK))
+        rows.append(Attempt(number, due, due, due, due + chance.lognormvariate(-4, 1), OK))
     parts = [rows[index::agents] for index in range(agents)]
     known = {
         "open": True,
@@ -43,7 +44,10 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
         {
             **known,
             "agent": index,
-            "samples": [list(attempt._replace(request=n)) for n, attempt in enumerate(part)],
+            "samples": [
+                structs.astuple(structs.replace(attempt, request=n))
+                for n, attempt in enumerate(part)
+            ],
         }
         for index, part in enumerate(parts)
     ]
@@ -114,7 +118,7 @@ class Counting:
     def measure(self, order: LoadOrder, stopping: Any, tell: Any) -> LoadResult:
         self.orders.append(order)
         return LoadResult(
-            [Attempt(n, 1, True, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)],
+            [Attempt(n, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)],
             1.0,
             0,
             0,

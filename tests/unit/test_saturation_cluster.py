@@ -80,7 +80,6 @@ def test_a_second_signal_still_takes_the_agents_job_away(
     monkeypatch.setattr("scaletest.saturation.runner.stopping", stopping)
     line = [
         "saturate",
-        "--url",
         "http://127.0.0.1:1/",
         "--redis-url",
         "redis://h",
@@ -125,14 +124,12 @@ def test_a_setting_changes_only_what_is_tuned() -> None:
         deployment = Deployment(cluster, "model")
         changes = Changes(cluster, deployment)
         scalers = Autoscalers(cluster, "model")
-        with pytest.raises(UsageError, match="has no container x"):
-            Tuning(cluster, deployment, scalers, changes, "x")
-        tuning = Tuning(cluster, deployment, scalers, changes, argument="--workers")
+        tuning = Tuning(cluster, deployment, scalers, changes)
         assert tuning.resources() == (0.5, 0.0)
-        tuning.apply({"cpu": "2", "concurrency": "4", "replicas": "3"})
+        tuning.apply({"cpu": "2", "--workers": "4", "replicas": "3"})
         # when another image is rolled out, and the next setting is tried
         container["image"] = "b"
-        tuning.apply({"cpu": "3", "concurrency": "8", "replicas": "1"})
+        tuning.apply({"cpu": "3", "--workers": "8", "replicas": "1"})
         assert container == {
             "name": "m",
             "image": "b",

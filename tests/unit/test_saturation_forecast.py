@@ -35,32 +35,9 @@ class OnItsOwnClock:
         """Nothing is open."""
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {},
-        {"load": "closed"},
-        {"mode": "sweep", "start": 100.0, "increment": 100.0, "maximum": 1000.0},
-        {
-            "mode": "sweep",
-            "start": 100.0,
-            "increment": 100.0,
-            "maximum": 1000.0,
-            "repeats": 2,
-            "step_s": 10.0,
-        },
-        {
-            "mode": "sweep",
-            "start": 20.0,
-            "increment": 20.0,
-            "maximum": 60.0,
-            "count": 1000,
-            "warm_s": 0.0,
-        },
-    ],
-)
-def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
-    plan = replace(PLAN, **more)
+@pytest.mark.parametrize("load", ["open", "closed"])
+def test_a_dry_run_tells_how_long_a_run_takes(load: str) -> None:
+    plan = replace(PLAN, load=load)
     load, silent = OnItsOwnClock(), telling([])
 
     def sleep(seconds: float) -> None:
@@ -80,15 +57,12 @@ def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
     assert expected.usual_s == pytest.approx(result.elapsed_s, rel=0.2)
     assert result.elapsed_s <= expected.longest_s
     measured = sum(step.step.phase not in ("warm", "operate") for step in result.steps)
-    assert measured <= expected.most and (plan.mode == "search" or measured == expected.steps)
+    assert measured <= expected.most
 
 
 def test_a_dry_run_marks_the_time_that_it_cannot_forecast() -> None:
     # given steps that end by a number of requests whose rate the search is to find
     assert forecast(replace(PLAN, count=100)).usual_s is None
-    assert (
-        forecast(replace(PLAN, mode="sweep", load="closed", start=2.0, count=100)).usual_s is None
-    )
     # expect a latency limit to make it four times as long at most, and agents half a second a step
     plain, limited = forecast(PLAN), forecast(replace(PLAN, limit="p99<50ms"))
     assert plain.longest_s is not None and limited.longest_s is not None

@@ -1,33 +1,31 @@
-"""Times of pods from headers and logs."""
+"""Times that a service measures itself, for each of its pods, and settings that are tuned."""
 
 from __future__ import annotations
 
 import pytest
 
-from scaletest.analysis.saturation.pods import from_headers, from_logs
+from scaletest.analysis.saturation.pods import settings, times_of_pods
 from scaletest.model.errors import InvalidValue
 from scaletest.model.saturation import OK, Attempt
 
 
 def test_pods_times_stand_beside_the_clients() -> None:
-    # given a pod that says 10 ms where its client saw 40, and a log that says 5, 15 and something
-    # else
-    rows = [Attempt(n, 1, True, 0.0, 0.0, 0.0, 0.04, OK, server_s=0.01, pod="a") for n in range(3)]
-    (pod_times,) = from_headers(rows)
+    # given a pod that says 10 ms where its client saw 40
+    rows = [Attempt(n, 0.0, 0.0, 0.0, 0.04, OK, server_s=0.01, pod="a") for n in range(3)]
+    (pod_times,) = times_of_pods(rows)
     assert (pod_times.pod, pod_times.count, pod_times.mean_s, pod_times.queueing) == (
         "a",
         3,
         pytest.approx(0.01),
         pytest.approx(0.75),
     )
-    lines = ["took 5 ms", "took 15.0 ms", "took long ms", "nothing"]
-    (two,) = from_logs({"b": lines, "c": []}, r"took (\S+) ms", 0.02)
-    assert (two.pod, two.count, two.mean_s, two.queueing) == (
-        "b",
-        2,
-        pytest.approx(0.01),
-        pytest.approx(0.5),
-    )
-    for pattern in ("(", "no group"):
-        with pytest.raises(InvalidValue, match="--log-pattern"):
-            from_logs({}, pattern, None)
+
+
+def test_variables_and_arguments_of_the_program_are_tuned_by_their_names() -> None:
+    assert settings(["WORKERS=1,2", "--threads=4"]) == [
+        {"WORKERS": "1", "--threads": "4"},
+        {"WORKERS": "2", "--threads": "4"},
+    ]
+    for wrong in ("workers=1", "cpu", "replicas=x"):
+        with pytest.raises(InvalidValue):
+            settings([wrong])

@@ -22,7 +22,7 @@ from scaletest.analysis.throughput import (
 )
 from scaletest.model import Plan, VerdictKind
 
-PLAN = Plan(limit=2, order="mirrored")
+PLAN = Plan(limit=2)
 Z = 1.645
 
 

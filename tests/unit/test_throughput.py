@@ -111,9 +111,9 @@ def test_fluctuations_that_all_workers_share_widen_the_interval() -> None:
 
 def test_too_few_requests_are_not_enough_for_a_rate() -> None:
     assert not throughput({}, 1).enough
-    assert not throughput(even(1, 1.0, 7), 1).enough
-    assert throughput(even(1, 1.0, 8), 1).enough
-    assert not throughput(even(4, 1.0, 2), 4).enough
+    assert not throughput(even(1, 1.0, 3), 1).enough
+    assert throughput(even(1, 1.0, 4), 1).enough
+    assert not throughput(even(4, 1.0, 1), 4).enough
     # given a worker that never finished anything
     assert not throughput(even(3, 1.0, 10), 4).enough
     # given workers that never worked at the same time

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.kinds.media import container, make_arguments, read_probe, refusal
+from scaletest.kinds.media import container, refusal
 from scaletest.kinds.transcode import (
     Acceleration,
     EncodedOutput,
@@ -84,13 +84,11 @@ def test_a_request_cannot_say_what_runs_or_where_it_writes(option: str) -> None:
         "--input a --size 12",
         "--input a --frames x",
         "--input a --frames -1",
-        "--input a --sessions 0",
         "--input a --quality best",
         "--input a --also mp3:64x64",
         "--input a --parallel 2",
         "--input a --engine onevpl --acceleration vaapi",
-        "--input a --output b --sessions 2",
-        "--input a --engine onevpl --also h264:64x64 --sessions 2",
+        "--input a --output b --also h264:64x64",
         "--input a --unknown",
         "a b",
     ],
@@ -155,14 +153,8 @@ def test_parallel_encoders_share_one_stream() -> None:
     assert all("-idr_interval 1" in part for part in lines[1:])
 
 
-def test_sessions_are_lines_of_a_par_file() -> None:
-    lines = par(transcode_of("--engine onevpl --input v.h264 --sessions 3"), DEVICE).splitlines()
-    assert len(lines) == 3
-    assert len(set(lines)) == 1
-
-
 def test_a_path_with_spaces_cannot_stand_in_a_par_file() -> None:
-    transcode = from_words(["--engine", "onevpl", "--input", "a b.h264", "--sessions", "2"])
+    transcode = from_words(["--engine", "onevpl", "--input", "a b.h264", "--parallel", "2"])
     with pytest.raises(InvalidValue, match="par file"):
         par(transcode, DEVICE)
 
@@ -297,8 +289,6 @@ def test_a_decoder_that_feeds_others_is_not_counted_and_a_failed_session_is() ->
         "fps": 149.316,
         "sessions": 2,
         "encode_errors": 1,
-        "session_fps_0": 74.674,
-        "session_fps_1": 74.642,
     }
     assert onevpl(sample("onevpl-published-sessions.out"), "").figures == {}
 
@@ -348,35 +338,6 @@ def test_a_container_gets_the_command_that_extracts_it() -> None:
     text = refusal("/data/video.mp4", b"\0\0\0\x20ftypisom", "h265")
     assert "ffmpeg -i /data/video.mp4 -an -c:v copy /data/video.h265" in text
     assert refusal("v.h265", b"\0\0\0\x01\x40", "h265") == ""
-
-
-@pytest.mark.parametrize(
-    "change", [{"codec": "mp3"}, {"width": 63}, {"height": 65}, {"frames": 0}, {"rate": 0}], ids=str
-)
-def test_impossible_media_are_refused(change: dict[str, object]) -> None:
-    options = {
-        "codec": "h264",
-        "folder": "x",
-        "width": 64,
-        "height": 64,
-        "frames": 5,
-        "rate": 25,
-    } | change
-    with pytest.raises(InvalidValue):
-        make_arguments(**options)  # type: ignore[arg-type]
-
-
-def test_a_file_without_video_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="has no video"):
-        read_probe("a.txt", '{"streams": [], "format": {}}', b"")
-
-
-@given(st.text(max_size=200))
-def test_any_probe_answer_is_read_or_refused(text: str) -> None:
-    try:
-        read_probe("a", text, b"")
-    except InvalidValue:
-        pass
 
 
 @pytest.mark.parametrize(

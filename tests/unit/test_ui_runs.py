@@ -12,19 +12,16 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from scaletest.broker.run_progress import RunPublisher
+from scaletest.broker.run_progress import publish
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.render.contents import Report
-from scaletest.render.encoding import encode, outline
-from scaletest.report.validation.report import validation_report
 from scaletest.runs.folder import PROGRESS, RESULT, RunFolder
-from scaletest.ui import live, reading, reports
+from scaletest.ui import page_cache, reading, reports
 from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from scaletest.validation.folder import ValidationFolder
-from scaletest.validation.run_type import ValidationRun
 from tests.conftest import eventually
 from tests.unit import runs
 from tests.unit.report_page import Page
@@ -327,35 +324,26 @@ def test_progress_that_cannot_be_read_is_left_out(archive: Archive, content: str
         assert "being measured" in archive.page("/live/one").text
 
 
-def test_a_report_so_far_is_made_no_more_often_than_it_may(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, used, reported = [0.0], [0.0], list[str]()
+def test_a_report_so_far_is_made_no_more_often_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, used, made = [0.0], [0.0], list[int]()
 
-    def slow(folder: Any, *, is_final: bool) -> tuple[Any, str]:
-        reported.append(folder.name)
+    def slow() -> int:
+        made.append(len(made))
         now[0] += 300.0
         used[0] += 3.0
-        return live.NOTHING, ""
+        return made[-1]
 
-    monkeypatch.setattr(live, "_contents", slow)
-    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(live.time, "thread_time", lambda: used[0])
-    reports, folder = live.LiveReports(), archive.add("one")
-    reports.contents(folder)
-    reports.contents(folder)
-    assert len(reported) == 1
-    folder.write(RESULT, {"elapsed_s": 1.0})
-    reports.contents(folder)
-    assert len(reported) == 1
+    monkeypatch.setattr(page_cache.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(page_cache.time, "thread_time", lambda: used[0])
+    pages = page_cache.PageCache()
+
+    def page(stamp: int) -> int:
+        return pages.page("run", ((stamp, 0, 0),), slow, rest=10.0)
+
+    assert [page(1), page(1), page(2)] == [0, 0, 0]
     # ten times the processor's time that it took, however long it waited for a processor
     now[0] += 31.0
-    reports.contents(folder)
-    assert len(reported) == 2
-    # when the run is over, its report is shown at once
-    folder.write(RESULT, {"elapsed_s": 2.0})
-    reports.contents(folder, is_final=True)
-    assert len(reported) == 3
+    assert [page(2), page(2)] == [1, 1]
 
 
 @pytest.fixture
@@ -367,25 +355,18 @@ def elsewhere(
     return lambda: client
 
 
-def test_a_run_elsewhere_is_shown_with_its_own_charts(
-    elsewhere: Callable[[], FlaskClient],
-    redis: VirtualRedis,
-    clock: Any,
-    example_runs: dict[str, ValidationRun],
+def test_a_run_elsewhere_is_shown_by_its_progress_and_verdict(
+    elsewhere: Callable[[], FlaskClient], redis: VirtualRedis, clock: Any
 ) -> None:
-    client, publisher = elsewhere(), RunPublisher(redis, "far")
+    client = elsewhere()
     progress = RunProgress("far", "validation", "sleep 1", done=1, steps=4)
-    publisher.publish(progress.to_json(), encode(outline(validation_report(example_runs["pass"]))))
+    publish(redis, progress)
     assert client.get("/live").headers["Location"] == "/live/far"
     text = client.get("/live/far").text
-    assert "step 2 of 4" in text and "<svg" in text and "How far it scales" in text
-    # when its command is silent, expect that it is not called running
-    clock.step(20.0)
-    assert "Nothing was heard of this run for 20 s" in client.get("/live/far").text
-    publisher.publish(replace(progress, ended=True).to_json(), "nonsense")
+    assert "step 2 of 4" in text and "report" not in Page(text).text
+    publish(redis, replace(progress, ended=True, verdict="FAIL"))
     text = client.get("/live/far").text
-    assert "The run has ended" in text and "scaletest report far" in text
-    assert "There is no report: a published report" in text
+    assert "The run has ended" in text and "FAIL" in text and "scaletest report far" in text
     clock.step(40.0)
     gone = client.get("/live/far")
     assert gone.status_code == 404 and "No run far is in progress" in gone.text

@@ -5,7 +5,6 @@ foreign names.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -119,43 +118,6 @@ def test_a_limit_a_throttled_device_and_the_busiest_disk_and_network_are_shown()
         and row["network"] == "eth0 2.00 MB/s"
         and row["pressure"] == "CPU 0%, I/O 40%"
     )
-
-
-@pytest.mark.parametrize(
-    ("cores", "devices", "labels"),
-    [
-        (2.0, 0, {"2 cores": 2.0}),
-        (4.0, 1, {"4 cores": 4.0, "1 device": 1.0}),
-        (2.0, 2, {"2 cores and 2 devices": 2.0}),
-        (64.0, 0, {}),  # beyond the axis
-    ],
-)
-def test_the_number_of_cores_and_devices_is_a_line_in_the_scaling_chart(
-    cores: float, devices: int, labels: dict[str, float]
-) -> None:
-    named = {f"device:/dev/dri/renderD{128 + number}": {"busy": 0.5} for number in range(devices)}
-    measured = spread_run({**cpu(1.0, cores), **named}, devices=devices)
-    curve = figures.curve_of(measured.result, usage.limits_of(measured))
-    assert curve is not None and curve.limits == labels
-    figure = figures.throughput(measured)
-    assert figure is not None
-    drawn = re.findall(
-        r'class="(c-limit(?:-next)?)" d=|d="[^"]*" class="(c-limit(?:-next)?)"',
-        str(figure.wide.svg()),
-    )
-    assert len(drawn) >= len(labels) and ("upright line" in figure.caption) == bool(labels)
-
-
-def test_a_run_that_compares_workers_per_device_has_no_line_of_usage() -> None:
-    plan = Plan(
-        limit=4,
-        command=("work",),
-        queue="q",
-        device_glob="/dev/dri/renderD*",
-        per_device=(1, 2),
-        devices=2,
-    )
-    assert usage.limits_of(spread_run(cpu(1.0), plan=plan)) == {}
 
 
 def test_a_run_of_one_step_shows_where_its_requests_spend_the_time_and_names_no_cause() -> None:

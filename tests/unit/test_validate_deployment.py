@@ -59,6 +59,7 @@ class Played:
             pods=lambda: [
                 PodState(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)
             ],
+            placed=lambda: self.replicas,
             trouble=lambda: "",
         )
 
@@ -92,7 +93,7 @@ class Played:
     def _get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
         if path == "/api/v1/samples":  # in a thread of its own
             number = int(query.get("since", "0-0").partition("-")[0]) + 1
-            sample = NodeSample("node", "w-0", float(number), 1.0, {"cpu": {"user": 0.5}}, {})
+            sample = NodeSample("node", "w-0", float(number), 1.0, {"cpu": {"user": 0.5}})
             return (
                 200,
                 f"{sample.to_json()}\n".encode(),
@@ -210,8 +211,6 @@ def test_an_interrupted_run_resumes_with_the_missing_steps(
         "0.5",
         "--limit",
         "4",
-        "--order",
-        "ascending",
     )
     assert code == 2
     assert "cannot scale to 4" in capsys.readouterr().err
@@ -220,14 +219,20 @@ def test_an_interrupted_run_resumes_with_the_missing_steps(
     played.most, played.done = 100, []
     code = validate(folder, "--resume", str(folder))
     assert code in (0, 3, 4), capsys.readouterr().err
-    # expect only the missing step, and the rest as it was
+    # expect only the missing measurements, and the rest as it was
     assert [change for change in played.done if change != "parallel 0"] == [
         "scale 4",
         "parallel 4",
+        "scale 4",
+        "parallel 4",
+        "scale 2",
+        "parallel 2",
+        "scale 1",
+        "parallel 1",
         "parallel 1",
         "put back",
     ]
-    assert steps(folder) == [1, 2, 4]
+    assert steps(folder) == [1, 2, 4, 4, 2, 1]
 
 
 def test_another_plan_is_refused_beside_resume(

@@ -1,25 +1,18 @@
-"""What limits a run, drawn: the box below the verdict, use of nodes, and disturbances in time."""
+"""What limits a run, drawn: the box below the verdict, and disturbances in time."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
-from scaletest.analysis.resources import NodeUse, StepResources
-from scaletest.render.contents import Charts, Figure, Share, Table
-from scaletest.render.svg import Chart, interval_bar
+from scaletest.render.contents import Share, Table
+from scaletest.render.svg import interval_bar
 from scaletest.report import formats
-from scaletest.report.validation import figures, nodes
+from scaletest.report.validation import figures
 from scaletest.report.validation.report import validation_report
 from scaletest.validation.run_type import ValidationRun
 from tests.unit.report_page import Page
-
-
-def points(chart: Chart) -> list[list[tuple[float, float]]]:
-    """The points of each line."""
-    return [list(mark.points) for mark in chart.marks if mark.shape == "line"]
 
 
 @pytest.mark.parametrize("case", ["limited", "sampled"])
@@ -88,98 +81,19 @@ def test_the_bar_of_a_cause_is_as_long_as_its_share_and_at_most_its_cell(
     assert 'aria-hidden="true"' in drawn and "style" not in drawn
 
 
-def test_use_of_the_nodes_is_drawn_for_each_step_and_device(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    run = example_runs["sampled"]
-    charts = {chart.id: chart for chart in nodes.use(run.result).charts}
-    assert list(charts) == [
-        "use-cores",
-        "use-pressure",
-        "use-disks",
-        "use-networks",
-        "use-devices",
-    ]
-    assert charts["use-cores"].x.names == ["1", "2", "4"]
-    (cores,) = points(charts["use-cores"])
-    assert [value for _, value in cores] == pytest.approx([0.55, 1.0, 1.0])
-    pressure, io = points(charts["use-pressure"])
-    assert [value for _, value in pressure] == pytest.approx([0.02, 0.02, 0.84])
-    assert {value for _, value in io} == {0.0}
-    assert len(points(charts["use-devices"])) == 2
-    assert [text for text, *_ in charts["use-devices"].explained] == ["renderD128", "renderD129"]
-    assert charts["use-networks"].y.label == "kB/s"
-    (moved,) = points(charts["use-networks"])
-    assert moved[0][1] == pytest.approx(210)
-
-
-def test_of_many_nodes_the_busiest_are_drawn_and_a_lost_figure_is_no_zero(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    run = example_runs["sampled"]
-    parts = {f"node-{number}": number / 10 for number in range(9)}
-    uses = [
-        NodeUse(name, 1, {"cpu": {"cores": 2.0, "user": 2 * part}}) for name, part in parts.items()
-    ]
-    blind = NodeUse("node-x", 1, {"cpu": {"cores": 2.0}})
-    step = StepResources(2, 0, (*uses, blind), {})
-    chart, *others = nodes.use(replace(run.result, resources=[step])).charts
-    assert not others
-    assert [text for text, *_ in chart.explained] == [f"node-{number}" for number in range(3, 9)]
-    assert {at for line in points(chart) for at, _ in line} == {1}
-
-
-def test_a_disturbance_is_marked_in_the_strip_and_in_the_course_of_its_step(
+def test_a_disturbance_is_marked_in_the_course_of_its_step(
     example_runs: dict[str, ValidationRun],
 ) -> None:
     result, records = example_runs["sampled"].result, example_runs["sampled"].records
-    (spell,) = result.disturbed
-    strip = nodes.disturbances(result)
-    (chart,) = strip.charts
-    assert chart.y.names == ["steal", "workers"] and strip.narrow
-    (bar,) = [mark for mark in chart.marks if mark.css == "c-foreign"]
-    zero_s = min(step.samples[0].began_s for step in result.steps)
-    assert [x for x, _ in bar.points] == pytest.approx(
-        [spell.begin_s - zero_s, spell.end_s - zero_s]
-    )
-    assert bar.text == spell.sentence
-    assert [mark.text for mark in chart.marks if mark.shape == "note"] == ["1", "2", "4"]
+    spell = result.disturbed[0]
     # expect the mark in the panel of the step with 2 workers only, and its legend in told_columns
     panels = {chart.id: chart for chart in figures.panels(result, records)}
     marked = {
         name: [mark for mark in panel.marks if mark.css == "c-foreign"]
         for name, panel in panels.items()
     }
-    assert {name for name, marks in marked.items() if marks} == {"course-2-0"}
+    assert {name for name, marks in marked.items() if marks} == {"course-2-0", "course-2-1"}
     began_s = result.steps[1].samples[0].began_s
     (mark,) = marked["course-2-0"]
     assert mark.points[0][0] == pytest.approx(spell.begin_s - began_s)
     assert ("disturbed", "c-foreign", "area") in panels["course-2-0"].explained
-
-
-def test_a_run_that_nothing_disturbed_has_no_strip(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    result = example_runs["sampled"].result
-    assert nodes.disturbances(replace(result, disturbed=[])).charts == []
-    assert nodes.use(replace(result, resources=[])).charts == []
-
-
-def test_use_is_drawn_once_also_where_no_request_tells_its_time(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    run = example_runs["sampled"]
-    quiet = replace(run, result=replace(run.result, causes=None))
-    for shown, title in ((run, "What limits it"), (quiet, "Resources")):
-        homes = [
-            section.title
-            for section in validation_report(shown).sections()
-            if "use-cores" in map(_first_id, section.blocks)
-        ]
-        assert homes == [title]
-
-
-def _first_id(block: object) -> str:
-    if isinstance(block, Figure):
-        return block.wide.id
-    return block.charts[0].id if isinstance(block, Charts) and block.charts else ""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from scaletest.analysis.benchmark_run import evaluate_benchmarks
 from scaletest.analysis.evaluation import evaluate as evaluate_validation
@@ -37,12 +38,13 @@ def validation(defects: set[str]) -> Verdict:
     """Two steps of 60 requests of each worker; those of two workers take twice as long."""
     seconds = 2.0 if "refuted" in defects else 1.0
     rows: dict[tuple[int, int], list[Record]] = {
-        (1, 0): step_of(1, 1.0, 60),
-        (2, 0): step_of(2, seconds, 60),
+        (workers, repeat): step_of(workers, run_s, 60)
+        for workers, run_s in ((1, 1.0), (2, seconds))
+        for repeat in (0, 1)
     }
     if "tester" in defects:
         rows = {key: slow_tester(records, 1.0) for key, records in rows.items()}
-    measurements = [Measurement(workers, requests=60 * workers) for workers in (1, 2)]
+    measurements = [Measurement(*key, requests=60 * key[0]) for key in rows]
     if "missing" in defects:
         rows[1, 0] = rows[1, 0][:-1]
     thresholds = ("run.p99<=9s",) if "undecided" in defects else ()
@@ -66,7 +68,7 @@ def saturation(defects: set[str]) -> Verdict:
     steps, samples = stored(plan, Simulated(8), 1)
     if "tester" in defects:
         # three times the same level, since a late step is measured again
-        late = [sample._replace(noticed_s=sample.due_s + 5.0) for sample in samples[0]]
+        late = [structs.replace(sample, noticed_s=sample.due_s + 5.0) for sample in samples[0]]
         steps = [replace(steps[0], number=number) for number in range(3)] + [
             replace(step, number=step.number + 2) for step in steps[1:]
         ]
@@ -224,10 +226,10 @@ def test_too_many_failed_requests_refute_a_run_although_a_worker_seems_to_have_s
 
 
 def one_way(thresholds: tuple[str, ...], stop: str = "precise") -> Verdict:
-    """A mirrored run that was interrupted after its way up, whose second step is not faster."""
+    """A run that was interrupted after its way up, whose second step is not faster."""
     rows = {(1, 0): step_of(1, 1.0, 60), (2, 0): step_of(2, 2.0, 60)}
     measurements = [Measurement(1, requests=60), Measurement(2, requests=120, stop=stop)]
-    plan = Plan(limit=2, scale=1.8, order="mirrored", thresholds=thresholds)
+    plan = Plan(limit=2, scale=1.8, thresholds=thresholds)
     return evaluate_validation(
         plan, measurements, rows, random.Random(1), interrupted="SIGTERM"
     ).verdict

@@ -148,9 +148,7 @@ def test_samples_are_lines_that_go_on_at_a_position() -> None:
         asked.append(position)
         if position == "9-9":
             raise Unreachable("Redis cannot be reached")
-        return "7-1", [
-            NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})
-        ] if position else []
+        return "7-1", [NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}})] if position else []
 
     http = Site(samples=after).http
     first, second = (http.get(f"/api/v1/samples{query}") for query in ("", "?since=5-0"))
@@ -354,27 +352,19 @@ def test_a_change_of_the_rate_needs_the_token() -> None:
         assert steering.rate == 3
 
 
-def test_changes_of_the_load_and_what_was_asked_for_are_in_the_series(site: Site) -> None:
+def test_what_was_asked_for_is_in_the_series(site: Site) -> None:
     for parallel, length_s in ((4, 5), (8, 5), (0, 2)):
         site.steering.set_parallel(parallel)
         site.clock.now += length_s
     series = site.http.get("/api/v1/series").get_json()
     assert [point["asked"] for point in series["points"]] == [4] * 5 + [8] * 6 + [0]
-    assert [(change["at_s"], change["text"]) for change in series["changes"]] == [
-        (1_700_000_005.0, "parallel 4 to 8"),
-        (1_700_000_010.0, "paused, parallel was 8"),
-    ]
     text = site.http.get("/").text
-    assert text.count("<title>parallel 4 to 8</title>") == 6
     assert '<button name="value" value="8" data-button="pause"' in text
-    # a reset is marked too, and charts begin anew
+    # after a reset charts begin anew
     site.steering.reset()
     site.clock.now += 2
     series = site.http.get("/api/v1/series").get_json()
-    assert series["changes"][-1]["text"] == "statistics reset"
-    text = site.http.get("/").text
-    assert "<title>parallel 4 to 8</title>" not in text
-    assert '<td class="text">parallel 4 to 8</td>' in text
+    assert [point["asked"] for point in series["points"]] == [0, 0]
 
 
 def test_tables_that_tell_nothing_are_hidden(site: Site) -> None:
@@ -390,7 +380,7 @@ def test_tables_that_tell_nothing_are_hidden(site: Site) -> None:
     ]
     assert [tuple(row[:2]) for row in tables["worker"].rows] == [("vm-0", "3"), ("vm-1", "3")]
     text = site.http.get("/").text
-    assert re.findall(r'data-shown="(\w+)" hidden', text) == ["changes", "node", "device"]
+    assert re.findall(r'data-shown="(\w+)" hidden', text) == ["node", "device"]
     # with a second node, a device and a pod, expect them
     fields = {"node": "b", "pod": "pod-1", "worker": "w", "device": "/dev/dri/renderD128"}
     site.statistics.add(Record("q", 0, replied("c-9", **fields), 1.0))
@@ -554,7 +544,6 @@ def test_failures_that_differ_in_a_pointer_are_one_row_and_counted_at_each_node(
     assert failures.count("AVHWDeviceContext") == 1
     assert "<td>143</td>" in failures
     assert "node-0 (48), node-1 (48) and node-2 (47)" in failures
-    assert "<title>143 failures, at most 143 in 1 s</title>" in failures
     (group,) = site.http.get("/api/v1/stats").json["failures"]
     assert (group["count"], group["pattern"]) == (143, "[AVHWDeviceContext @ <address>] Failed")
     # and the text that scripts read has them by node, as ever

@@ -321,14 +321,12 @@ def test_stock_workers_are_configured_by_variables() -> None:
             "SCALETEST_WORKER_COMMAND": "ffmpeg -i 'a b' FILENAME",
             "SCALETEST_WORKER_TIME_LIMIT": "2.5",
             "SCALETEST_WORKER_NULL_INPUT": "true",
-            "SCALETEST_WORKER_DEVICE_METRICS_URL": "http://h:9400/metrics",
         }
     )
     assert settings == Settings(
         command=("ffmpeg", "-i", "a b", "FILENAME"),
         time_limit_s=2.5,
         program=ProgramOptions(null_input=True),
-        device_metrics_url="http://h:9400/metrics",
     )
     words = {
         "SCALETEST_WORKER_WORKLOAD": "thumbs.py:Thumbs",
@@ -339,10 +337,6 @@ def test_stock_workers_are_configured_by_variables() -> None:
         Settings.from_environment({"SCALETEST_WORKER_WORKLOAD": "thumb"})
     with pytest.raises(InvalidValue, match="TIME_LIMIT"):
         Settings.from_environment({"SCALETEST_WORKER_TIME_LIMIT": "soon"})
-    with pytest.raises(
-        InvalidValue, match="the URL of device metrics is 'h:9400', not an HTTP URL"
-    ):
-        Settings.from_environment({"SCALETEST_WORKER_DEVICE_METRICS_URL": "h:9400"})
 
 
 def test_killing_a_worker_ends_its_process_group(tmp_path: Path) -> None:

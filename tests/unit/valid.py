@@ -1,4 +1,4 @@
-"""Documents checked against the schemas that `scaletest config schema` publishes."""
+"""Documents checked against the schemas that `scaletest schema` publishes."""
 
 from __future__ import annotations
 

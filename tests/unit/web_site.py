@@ -24,7 +24,7 @@ class Clock:
 
 
 def _position_and_samples(position: str) -> tuple[str, list[NodeSample]]:
-    return "7-1", [NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})]
+    return "7-1", [NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}})]
 
 
 class Site:

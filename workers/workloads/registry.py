@@ -21,7 +21,7 @@ SLEEP = "sleep"
 # The function or class that makes each, as MODULE:NAME; it is imported when a worker runs it.
 BUILT_IN: Mapping[str, str] = {
     "bench": "workers.workloads.bench:make",
-    "fakedev": "workers.workloads.fakedev:make",
+    "fakedev": "workers.workloads.fakedev:FakeDevice",
     SLEEP: "workers.workloads.sleep:make",
     "torch": "workers.workloads.torch:TorchWorkload",
     "transcode": "workers.workloads.transcode:make",

@@ -122,7 +122,7 @@ names of pods after 58 and adds a suffix.
 {{- if and (eq $scaling.source "redis") (has $scaling.kind (list "keda" "job")) (not (has $scaling.metric (list "waiting" "running" "demand"))) -}}
 {{- fail (printf "\nqueues.%s.autoscaling.metric: KEDA cannot read %s from Redis; set source: exporter" .name $scaling.metric) -}}
 {{- end -}}
-{{- if and (ne $scaling.kind "none") (ne $scaling.kind "cron") (or (hasPrefix "hpa" $scaling.kind) (eq $scaling.source "exporter") $scaling.deletionCost) (not .root.Values.exporter.enabled) -}}
+{{- if and (ne $scaling.kind "none") (ne $scaling.kind "cron") (or (hasPrefix "hpa" $scaling.kind) (eq $scaling.source "exporter")) (not .root.Values.exporter.enabled) -}}
 {{- fail (printf "\nqueues.%s.autoscaling needs the exporter: set exporter.enabled" .name) -}}
 {{- end -}}
 {{- if and (eq $scaling.source "redis") (or (eq $scaling.kind "job") (and (eq $scaling.kind "keda") (ne $scaling.metric "demand"))) (ne (float64 $scaling.target) (floor $scaling.target)) -}}
@@ -310,14 +310,6 @@ seccompProfile: {type: RuntimeDefault}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{- end }}
-{{- end -}}
-
-{{/* Whether a queue uses deletion costs. */}}
-{{- define "scaletest.deletionCost" -}}
-{{- range $name, $given := .Values.queues -}}
-{{- $queue := include "scaletest.queue" (dict "root" $ "name" $name) | fromYaml -}}
-{{- if and $queue.autoscaling.deletionCost (ne $queue.autoscaling.kind "none") -}}yes{{- end -}}
-{{- end -}}
 {{- end -}}
 
 {{/* The queue that helm test validates. */}}

@@ -81,9 +81,6 @@ spec:
         {{- if $queue.allowCommands }}
         - --allow-commands
         {{- end }}
-        {{- with $queue.deviceMetricsUrl }}
-        - {{ printf "--device-metrics-url=%s" . | quote }}
-        {{- end }}
         {{- if .burst }}
         - --burst
         {{- end }}
@@ -101,10 +98,6 @@ spec:
           valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
         - name: POD_NAME
           valueFrom: {fieldRef: {fieldPath: metadata.name}}
-        {{- if $queue.deviceMetricsUrl }}
-        - name: NODE_IP
-          valueFrom: {fieldRef: {fieldPath: status.hostIP}}
-        {{- end }}
         {{- include "scaletest.redisEnv" (dict "root" $root "role" "worker") | nindent 8 }}
         {{- with $queue.env }}{{ toYaml . | nindent 8 }}{{ end }}
       {{- if not .burst }}

@@ -142,14 +142,10 @@ def _longer_window(rule: Rule, run_s: float) -> str:
 
 
 def _killing(played: PlayedRule, longest_run_s: float) -> Weakness:
-    """Why pods are killed: they may not finish, and busy ones go like idle ones."""
+    """Why pods are killed: they may not finish."""
     long_enough_s = math.ceil(longest_run_s)
-    remedy = f"give pods a grace period of {long_enough_s} s"
-    if not played.rule.idle_first:
-        remedy += ", or delete idle pods first (idle_first=yes, deletionCost: true)"
-    chosen = "busy pods have to go" if played.rule.idle_first else "pods go, whether busy or idle"
     return Weakness(
-        f"{chosen}, and their grace period of {played.grace_s:.0f} s is shorter than a request, of"
-        f" up to {long_enough_s} s",
-        remedy,
+        f"pods go, whether busy or idle, and their grace period of {played.grace_s:.0f} s is"
+        f" shorter than a request, of up to {long_enough_s} s",
+        f"give pods a grace period of {long_enough_s} s",
     )

@@ -35,8 +35,7 @@ class Rule:
 
     kind: hpa, keda (ScaledObject) or job (ScaledJob). metric: waiting, running, demand (both),
     desired_workers of the exporter, or max_wait (the longest wait of requests that ended since the
-    last reading, as the original tester measured it). idle_first: whether deletion costs are kept
-    up to date. grace_s: None for that of the cluster.
+    last reading, as the original tester measured it). grace_s: None for that of the cluster.
     """
 
     name: str
@@ -48,7 +47,6 @@ class Rule:
     behavior: Behavior | None = None
     minimum: int = 1
     maximum: int = 10
-    idle_first: bool = False
     grace_s: float | None = None
     targets: Targets = field(default_factory=Targets)
     strategy: str = "accurate"
@@ -102,23 +100,15 @@ _ALL = (
     Rule("demand", "HPA on waiting + running, without behavior"),
     Rule("demand-fast", "HPA on waiting + running, shrinking at once", behavior=quick(0)),
     Rule(
-        "demand-idle-first",
-        "HPA on waiting + running, shrinking at once, idle pods first",
-        behavior=quick(0),
-        idle_first=True,
-    ),
-    Rule(
         "demand-gentle",
-        "HPA on waiting + running, one pod less a minute after a calm minute, idle pods first",
+        "HPA on waiting + running, one pod less a minute after a calm minute",
         behavior=GENTLE,
-        idle_first=True,
     ),
     Rule(
         "desired",
-        "HPA on the exporter's desired workers, idle pods go first",
+        "HPA on the exporter's desired workers",
         metric="desired_workers",
         behavior=quick(0),
-        idle_first=True,
     ),
     Rule(
         "keda",
@@ -126,7 +116,6 @@ _ALL = (
         kind="keda",
         minimum=0,
         behavior=quick(60),
-        idle_first=True,
     ),
     Rule(
         "jobs",
@@ -180,9 +169,6 @@ CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
         rule, window_s=checks.count(int(text), "window", maximum=3600)
     ),
     "down_pods": _down_pods,
-    "idle_first": lambda rule, text: replace(
-        rule, idle_first=checks.one_of(text, ("yes", "no"), "answer") == "yes"
-    ),
     "grace": lambda rule, text: replace(rule, grace_s=checks.seconds(float(text), "grace")),
     "strategy": lambda rule, text: replace(
         rule, strategy=checks.one_of(text, ("default", "custom", "accurate", "eager"), "strategy")
@@ -202,7 +188,6 @@ def to_values(rule: Rule) -> dict[str, Any]:
         "metric": rule.metric,
         "targetType": str(rule.value),
         "target": f"{rule.target:g}",
-        "deletionCost": rule.idle_first,
     }
     if rule.kind != "hpa":
         rows["pollingInterval"] = round(rule.polling_s)
@@ -337,7 +322,6 @@ def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
             RULES["demand"],
             kind=kind,
             behavior=behavior,
-            idle_first=True,
             maximum=maximum,
             minimum=minimum,
         )

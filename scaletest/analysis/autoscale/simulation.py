@@ -1,8 +1,8 @@
 """Simulates arrivals and a rule on a virtual clock, event by event.
 
 Arrivals are drawn once, so that rules get the same. Pods are those of one Deployment or of Jobs.
-The order of victims is the ReplicaSet controller's: not ready before ready, lower deletion cost,
-ready for less time (by powers of two of seconds), then by uid, which is chance.
+The order of victims is the ReplicaSet controller's: not ready before ready, ready for less time (by
+powers of two of seconds), then by uid, which is chance.
 
 Equal chance gives equal results. Requests are served first come first served by the pod that has
 been idle longest. A pod that must go and is busy drains: it ends when its request ends, or is
@@ -136,11 +136,6 @@ def pattern(name: str, chance: Chance, runs: Runs, per_s: float, duration_s: flo
     return poisson(chance, runs, lambda at: per_s, per_s, duration_s)
 
 
-# As `scaletest cluster deletion-cost` writes it: idle 0; of busy pods the longest busy costs most.
-IDLE_COST = 0
-BUSY_COST = 1_000_000_000
-
-
 @dataclass(slots=True, eq=False)
 class SimulatedPod:
     """A pod.
@@ -160,25 +155,15 @@ class SimulatedPod:
     draining: bool = False
     gone: bool = False
 
-    @property
-    def cost(self) -> float:
-        """Its deletion cost when that is kept up to date."""
-        if self.request < 0:
-            return IDLE_COST
-        return BUSY_COST - int(self.began_s)
 
-
-def victims(
-    pods: Iterable[SimulatedPod], count: int, now_s: float, idle_first: bool
-) -> list[SimulatedPod]:
+def victims(pods: Iterable[SimulatedPod], count: int, now_s: float) -> list[SimulatedPod]:
     """The pods that are removed when the ReplicaSet must shrink by `count`."""
 
-    def order(pod: SimulatedPod) -> tuple[bool, float, int, float]:
+    def order(pod: SimulatedPod) -> tuple[bool, int, float]:
         ready = pod.ready_s <= now_s
         age = max(now_s - pod.ready_s, 0.0) if ready else max(now_s - pod.created_s, 0.0)
         return (
             ready,
-            pod.cost if idle_first else 0,
             int(math.log2(age)) if age >= 1 else -1,
             pod.uid,
         )
@@ -488,7 +473,7 @@ class _World:
         self.add(replicas - present)
         if replicas < present:
             staying = (pod for pod in self.pods if not pod.draining)
-            for pod in victims(staying, present - replicas, self.now, self.rule.idle_first):
+            for pod in victims(staying, present - replicas, self.now):
                 self.drain(pod)
 
     def add(self, count: int, once: bool = False) -> None:

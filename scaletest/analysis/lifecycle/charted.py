@@ -1,12 +1,11 @@
 """What charts of a lifecycle show, bounded whatever the run's size: pods over time, the phases of
-single workloads, distributions, and nodes.
+single workloads, and nodes.
 
 Pure. Times are seconds since the first submission, or durations in seconds.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from bisect import bisect_right
 from collections import defaultdict
@@ -17,8 +16,8 @@ from itertools import chain
 from scaletest.analysis.lifecycle.phases import WorkloadTimeline, at, began, between
 from scaletest.model.lifecycle import LifecyclePod
 
-# So many moments a line has at most, and so many bins a rate.
-MOST_MOMENTS, MOST_BINS = 240, 120
+# So many moments a line has at most.
+MOST_MOMENTS = 240
 MOST_ROWS = 11
 # The way of a workload until it is ready. What it runs afterwards is its own.
 WAY = (
@@ -38,13 +37,10 @@ class PodsOverTime:
     """How many pods were so far at each moment.
 
     counts: pods whose object was submitted, that were scheduled, became ready, and are ready now.
-    rates: how many were scheduled and became ready in each bin of `bin_s` seconds, a second.
     """
 
     moments_s: tuple[float, ...]
     counts: Mapping[str, tuple[int, ...]]
-    bin_s: float
-    rates: Mapping[str, tuple[float, ...]]
 
 
 def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None:
@@ -66,11 +62,7 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
     if ended:
         gone = _counted(ended, moments)
         counts["ready now"] = tuple(map(_difference, counts["ready"], gone))
-    bin_s = float(max(1, math.ceil((last_s - zero_s + 1e-9) / MOST_BINS)))
-    rates = {
-        name: _binned(times, zero_s, bin_s) for name, times in events.items() if name != "submitted"
-    }
-    return PodsOverTime(tuple(moment - zero_s for moment in moments), counts, bin_s, rates)
+    return PodsOverTime(tuple(moment - zero_s for moment in moments), counts)
 
 
 def first_s(timelines: Iterable[WorkloadTimeline]) -> float:
@@ -115,16 +107,6 @@ def _evenly(low: float, high: float, number: int) -> list[float]:
     """Moments from low to high; the last one is exactly high."""
     step = (high - low) / (number - 1)
     return [*(low + index * step for index in range(number - 1)), high]
-
-
-def _binned(times: Sequence[float], zero_s: float, bin_s: float) -> tuple[float, ...]:
-    """Times in each bin a second, up to the last of them."""
-    if not times:
-        return ()
-    counts = [0] * (int((times[-1] - zero_s) / bin_s) + 1)
-    for time in times:
-        counts[max(0, int((time - zero_s) / bin_s))] += 1
-    return tuple(count / bin_s for count in counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +161,6 @@ def _ends(timeline: WorkloadTimeline, way: Sequence[str]) -> tuple[tuple[str, fl
             latest = max(latest, passed - start)
             ends.append((name, latest))
     return tuple(ends)
-
-
-def distribution(values: Sequence[float | None]) -> list[tuple[float, float]]:
-    """Points (duration, share of all values that are no longer), ascending, few of many.
-
-    Missing values count in the whole: the share does not reach 1 where there are any.
-    """
-    known = sorted(value for value in values if value is not None)
-    return [(known[rank], (rank + 1) / len(values)) for rank in ranks(len(known), MOST_MOMENTS)]
 
 
 @dataclass(frozen=True, slots=True)

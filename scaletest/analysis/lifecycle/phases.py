@@ -229,17 +229,16 @@ def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
     return Stamp(*map(nth, zip(*map(astuple, stamps), strict=True)))
 
 
-def between(start: Stamp | None, end: Stamp | None, prefer: str = "watch") -> PhaseDuration | None:
-    """The duration from one milestone to the other; None when an end is missing.
-
-    prefer: "watch" or "api", for milestones that have both times.
+def between(start: Stamp | None, end: Stamp | None) -> PhaseDuration | None:
+    """The duration from one milestone to the other; None when an end is missing. Where both are
+    known, arrivals count: the API's fields are whole seconds.
     """
     if start is None or end is None:
         return None
     of_event = start.event_s is not None or end.event_s is not None
-    watched = _duration(start.watch_s, end.watch_s, TimeSource.WATCH)
-    read = _duration(_field(start), _field(end), TimeSource.EVENT if of_event else TimeSource.API)
-    duration = read or watched if prefer == "api" else watched or read
+    source = TimeSource.EVENT if of_event else TimeSource.API
+    duration = _duration(start.watch_s, end.watch_s, TimeSource.WATCH)
+    duration = duration or _duration(_field(start), _field(end), source)
     if duration is None:
         last = end.watch_s if _field(end) is None else _field(end)
         duration = _duration(at(start), last, TimeSource.MIXED)
@@ -272,23 +271,21 @@ def phase_text(step: LifecyclePhase, since: str) -> str:
     return f"{MILESTONE_TEXTS[since]} → {MILESTONE_TEXTS[step.event]}"
 
 
-def duration(
-    step: LifecyclePhase, timeline: WorkloadTimeline, since: str, prefer: str = "watch"
-) -> PhaseDuration | None:
+def duration(step: LifecyclePhase, timeline: WorkloadTimeline, since: str) -> PhaseDuration | None:
     """How long the step took for one workload."""
-    return between(timeline.stamp(since), timeline.stamp(step.event), prefer)
+    return between(timeline.stamp(since), timeline.stamp(step.event))
 
 
 def durations(
-    phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline], prefer: str = "watch"
+    phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]
 ) -> list[PhaseDuration | None]:
     """The durations of every workload, or of every pod; None where one is missing."""
     if phase.of_pods:
         pods = chain.from_iterable(timeline.workload.pods.values() for timeline in timelines)
         start, end = phase.references[0], phase.event
-        return [between(pod.stamps.get(start), pod.stamps.get(end), prefer) for pod in pods]
+        return [between(pod.stamps.get(start), pod.stamps.get(end)) for pod in pods]
     since = reference(phase, timelines)
-    return [duration(phase, timeline, since, prefer) for timeline in timelines]
+    return [duration(phase, timeline, since) for timeline in timelines]
 
 
 def erroneous(timeline: WorkloadTimeline) -> str:

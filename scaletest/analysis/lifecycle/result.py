@@ -258,16 +258,11 @@ class LifecycleResult(Written):
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSelection:
-    """Which workloads of a run are shown.
-
-    head, tail: keep the first, then the last so many. times: "watch" or "api", where both are
-    known.
-    """
+    """Which workloads of a run are shown. head, tail: keep the first, then the last so many."""
 
     skip_errors: bool = True
     head: int | None = None
     tail: int | None = None
-    times: str = "watch"
 
 
 def result(
@@ -286,7 +281,7 @@ def result(
     counts = books(everything, submissions, until, planned)
     uncut, skipped = _plausible(everything, view)
     shown = _cut(uncut, view)
-    measured = [_durations(phase, shown, view.times) for phase in PHASES]
+    measured = [_durations(phase, shown) for phase in PHASES]
     steps = tuple(phase for phase in measured if phase.spread.count)
     rate = throughput(everything)
     outcomes = judge_thresholds(thresholds, steps, counts, rate.per_s)
@@ -321,11 +316,9 @@ def _cut(uncut: list[WorkloadTimeline], view: WorkloadSelection) -> list[Workloa
     return shown if view.tail is None else shown[max(0, len(shown) - view.tail) :]
 
 
-def _durations(
-    phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline], prefer: str
-) -> PhaseDurations:
+def _durations(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]) -> PhaseDurations:
     """The durations of one step in all workloads."""
-    measured = durations(phase, timelines, prefer)
+    measured = durations(phase, timelines)
     known = [duration for duration in measured if duration is not None]
     return PhaseDurations(
         phase,

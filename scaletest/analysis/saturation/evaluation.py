@@ -1,7 +1,7 @@
 """The result of a saturation run: saturation point, knee, operating point, verdict.
 
 PASS      the saturation point was found and confirmed, and reaches the wanted rate
-FAIL      it surely lies below the wanted rate, or no level of a sweep reaches that
+FAIL      it surely lies below the wanted rate
 INVALID   it was not found: not reached, not the same when repeated, an undecided latency limit,
           or the tester was late
 
@@ -34,7 +34,7 @@ from scaletest.analysis.saturation.step import (
     machine_full,
     pooled,
 )
-from scaletest.analysis.scaling import Knee, MeasuredThroughput, kneedle, knees
+from scaletest.analysis.scaling import MeasuredThroughput, kneedle
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Verdict
 from scaletest.model.declared import INNER, VERSIONED, Written, called
@@ -42,7 +42,6 @@ from scaletest.model.saturation import (
     KIND,
     Attempt,
     LoadKind,
-    Mode,
     Phase,
     SaturationPlan,
     SaturationStep,
@@ -63,13 +62,9 @@ def judged(
     grounds = [_lost(course), _late(course, point), _broken_off(course, interrupted, lost)]
     bracket = course.bracket
     if bracket is None:
-        grounds += [
-            _swept(course),
-            Ground(Rank.OPEN, "the search was not finished", "run it again"),
-        ]
+        grounds.append(Ground(Rank.OPEN, "the search was not finished", "run it again"))
     else:
-        of_mode = _of_sweep if course.plan.mode == Mode.SWEEP else _of_search
-        grounds.append(_of_wanted(course, bracket, point) or of_mode(course, bracket, point))
+        grounds.append(_of_wanted(course, bracket, point) or _of_search(course, bracket, point))
     return decide(grounds)
 
 
@@ -121,27 +116,9 @@ def _late(course: SaturationSequence, point: Estimate | None) -> Ground | None:
     """Not the subject where the tester stayed late, and what was found depends on that."""
     late = next((step.tester for step in course.spoilt if step.step.phase not in OUTSIDE), "")
     unfit = course.bracket and (course.bracket.unfit or point is None)
-    if late and (unfit or course.plan.mode == Mode.SWEEP):
+    if late and unfit:
         return Ground(Rank.NOT_THE_SUBJECT, late, _undisturbed(late))
     return None
-
-
-def _swept(course: SaturationSequence) -> Ground | None:
-    """Refuted where a level of an unfinished sweep did not hold, and all of them should.
-
-    Where the service is gone, the levels before may have failed because it was about to end.
-    """
-    if course.plan.mode != Mode.SWEEP or course.plan.wanted or course.strayed or course.gone:
-        return None
-    for step in searched(course):
-        if step.saturated and step.success and not step.tester:
-            return _too_much(course, step.step.level, step.saturated)
-    return None
-
-
-def _too_much(course: SaturationSequence, level: float, reason: str) -> Ground:
-    """Refuted since a level of a sweep did not hold."""
-    return Ground(Rank.REFUTED, f"{level:g} {course.plan.unit}: {reason}", "stay below this level")
 
 
 def _undisturbed(late: str) -> str:
@@ -164,7 +141,7 @@ def _of_search(course: SaturationSequence, bracket: Bracket, point: Estimate | N
         return Ground(
             Rank.OPEN,
             "the ends of the bracket differed when they were measured again",
-            "measure longer with --step-time, or repeat more with --confirm",
+            "measure longer with --step-time",
         )
     return _of_point(course, bracket, point)
 
@@ -175,7 +152,7 @@ def _unreached(course: SaturationSequence, point: Estimate) -> Ground:
     if course.plan.open:
         sure = f", {point.low:.4g}/s for sure" if course.plan.wanted else ""
         reason = f"{point.value:.4g}/s held{sure}, and no limit was reached"
-    return Ground(Rank.OPEN, reason, "raise --maximum, --max-in-flight or --most-steps")
+    return Ground(Rank.OPEN, reason, "raise --start, --maximum or --max-in-flight")
 
 
 def _of_nothing(course: SaturationSequence, bracket: Bracket) -> Ground:
@@ -183,11 +160,11 @@ def _of_nothing(course: SaturationSequence, bracket: Bracket) -> Ground:
     unclear = _undecided(course, bracket)
     counts = [step.exceeded.count for step in _open_steps(course, bracket) if step.exceeded]
     if bracket.high is None or (unclear is not None and any(counts)):
-        return unclear or Ground(Rank.OPEN, "no level was measured", "give more --most-steps")
+        return unclear or Ground(Rank.OPEN, "no level was measured", "give another --start")
     reason = (
         f"even {bracket.high:.4g} {course.plan.unit} was saturated: {_failure(course, bracket)}"
     )
-    remedy = "give a lower --start, or more --most-steps"
+    remedy = "give a lower --start"
     if course.warm and course.warm.saturated:
         remedy = (
             "one request at a time is too slow as well: look at the service, or set a wider"
@@ -251,10 +228,7 @@ def _contrary(step: Assessed, lower_end: bool) -> bool:
 def _of_wanted(
     course: SaturationSequence, bracket: Bracket, point: Estimate | None
 ) -> Ground | None:
-    """PASS or FAIL by the wanted rate; None without one, or where the steps leave it open.
-
-    A sweep has fixed levels: a rate that none of them reached did not hold.
-    """
+    """PASS or FAIL by the wanted rate; None without one, or where the steps leave it open."""
     if not course.plan.wanted:
         return None
     if point is None:
@@ -277,32 +251,17 @@ def _below_all(course: SaturationSequence, bracket: Bracket) -> Ground | None:
 def _passed(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Ground | None:
     """PASS where the rate held."""
     plan = course.plan
-    sure = plan.mode == Mode.SWEEP or bracket.confirmed or bracket.high is None
+    sure = bracket.confirmed or bracket.high is None
     if not sure or point.low < plan.wanted:
         return None
     return Ground(Rank.MET, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
 
 
 def _missed(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Ground | None:
-    """FAIL where the service is saturated below the rate, or the highest level of a sweep lies
-    below it.
-    """
+    """FAIL where the service is saturated below the rate."""
     plan = course.plan
-    swept = plan.mode == Mode.SWEEP
-    if (
-        swept
-        and plan.open
-        and bracket.high is None
-        and not bracket.undecided
-        and point.value < plan.wanted
-    ):
-        return Ground(
-            Rank.REFUTED,
-            f"the highest level of the sweep, {point.value:.4g}/s, is {_less(course)}",
-            "raise --maximum to see whether the service holds more",
-        )
-    limited = swept or bracket.confirmed
-    if limited and (bracket.high is not None or not plan.open) and point.high < plan.wanted:
+    limited = bracket.confirmed and (bracket.high is not None or not plan.open)
+    if limited and point.high < plan.wanted:
         between = f"between {point.low:.4g} and {point.high:.4g}/s"
         return Ground(Rank.REFUTED, f"saturated {between}, {_less(course)}", SIZE)
     return None
@@ -336,30 +295,6 @@ def _undecided(course: SaturationSequence, bracket: Bracket) -> Ground | None:
     )
 
 
-def _of_sweep(course: SaturationSequence, bracket: Bracket, point: Estimate | None) -> Ground:
-    plan = course.plan
-    if not plan.wanted and bracket.high is not None:
-        return _too_much(course, bracket.high, _failure(course, bracket))
-    unclear = _undecided(course, bracket)
-    if unclear is not None:
-        return unclear
-    if not plan.wanted:
-        return Ground(Rank.MET, "every level held")
-    if point is None:
-        return Ground(
-            Rank.OPEN,
-            f"{bracket.high or 0:g} {plan.unit} is the lowest level and did not hold:"
-            f" {_failure(course, bracket)}",
-            "give a lower --start",
-        )
-    return Ground(
-        Rank.OPEN,
-        f"between {point.low:.4g} and {point.high:.4g}/s held, {plan.wanted:.4g}/s wanted:"
-        " undecided",
-        "add levels above the wanted rate (--maximum, --increment), or give a longer --step-time",
-    )
-
-
 APART = 1.1
 # The backlog of a level that held may have grown by this many times the bracket's width; 5 s can
 # show 2 % at best.
@@ -389,10 +324,9 @@ class SaturationResult(Written):
     operating: Annotated[
         Assessed | None,
         called("operating_point"),
-        "the step at the plan's share of it, None when not measured, or when the tester was "
-        "late in it.",
+        "the step at 70 % of it, None when not measured, or when the tester was late in it.",
     ]
-    knees: tuple[Knee, ...]
+    knee: Annotated[int | None, "level from which more load brings less, by Kneedle"]
     searched: Annotated[int, called("steps_before_confirmation"), "steps before it was confirmed."]
     warnings: tuple[str, ...]
     elapsed_s: float
@@ -419,7 +353,7 @@ def conclude(
 ) -> SaturationResult:
     """The result of a sequence as far as it was measured."""
     plan, bracket = course.plan, course.bracket
-    point, operating, curve = _point(course), course.operating, _curve(course)
+    point, operating = _point(course), course.operating
     if _late(course, point):
         # it would be a figure of the tester
         point, operating = None, None
@@ -432,7 +366,7 @@ def conclude(
         warm=course.warm,
         steps=tuple(course.steps),
         operating=None if operating and operating.tester else operating,
-        knees=(kneedle(curve),) if plan.open else knees(curve),
+        knee=kneedle(_curve(course)),
         searched=bracket.steps if bracket else len(course.steps),
         warnings=tuple(_warnings(course, known=point is not None)),
         elapsed_s=elapsed_s,
@@ -493,11 +427,7 @@ def _most(course: SaturationSequence, level: float | None) -> float:
 
 
 def _curve(course: SaturationSequence) -> list[MeasuredThroughput]:
-    """Throughput against requests in flight or the offered rate, each level once.
-
-    Closed load has knees by all definitions. Open load has that of the bend of the curve alone: its
-    throughput follows the offered rate.
-    """
+    """Throughput against requests in flight or the offered rate, each level once."""
     load = course.plan.load
     first_at: dict[int, Assessed] = {}
     for step in searched(course):
@@ -564,7 +494,9 @@ def _imprecise(course: SaturationSequence) -> list[str]:
     lines = []
     wide, precision = bracket.high / bracket.low - 1, course.plan.precision
     if wide > precision * 1.5:
-        lines.append(f"the bracket is {wide:.1%} wide: raise --most-steps for a narrower one")
+        lines.append(
+            f"the bracket is {wide:.1%} wide: give a --start nearer to it for a narrower one"
+        )
     grown = 1 - _least(course, bracket.low) / bracket.low
     if grown > WIDE * max(precision, NARROWEST):  # so the level may be beyond saturation
         lines.append(

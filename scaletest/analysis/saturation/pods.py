@@ -9,15 +9,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from scaletest.model.declared import Written, called
 from scaletest.model.errors import InvalidValue
 from scaletest.model.saturation import Attempt
-
-LONGEST_LINE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,63 +42,26 @@ class PodTimes(Written):
         return f"pod {self.pod or 'unknown'}: {self.count} requests, {times}{share}"
 
 
-def from_headers(samples: Sequence[Attempt]) -> list[PodTimes]:
-    """The times of the pods that answers name; [] when no answer has a time."""
+def times_of_pods(samples: Sequence[Attempt]) -> list[PodTimes]:
+    """The times that the service measured, of each pod that is known; [] when it measured none."""
     own: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for attempt in samples:
-        if attempt.ok and attempt.final and attempt.server_s is not None:
+        if attempt.ok and attempt.server_s is not None:
             own[attempt.pod].append((attempt.server_s, attempt.latency_s))
-    times_of_pods = []
+    rows_of_pods = []
     for pod, rows in sorted(own.items()):
         latency_s = sum(latency for _, latency in rows) / len(rows)
-        times_of_pods.append(_times(pod, [server for server, _ in rows], latency_s))
-    return times_of_pods
+        values = [server for server, _ in rows]
+        mean_s = sum(values) / len(values)
+        queueing = max(0.0, 1.0 - mean_s / latency_s) if latency_s else None
+        times = PodTimes(pod, len(values), mean_s, min(values), max(values), queueing)
+        rows_of_pods.append(times)
+    return rows_of_pods
 
 
-def from_logs(
-    logs: Mapping[str, Iterable[str]], pattern: str, latency_s: float | None
-) -> list[PodTimes]:
-    """The times of pods by their logs.
-
-    pattern: its group 1 is the time in ms. latency_s: the client's mean over all pods.
-    """
-    expression = compiled(pattern)
-    times_of_pods = []
-    for pod, lines in sorted(logs.items()):
-        times = []
-        for line in lines:
-            match = expression.search(line[:LONGEST_LINE])
-            try:
-                if match:
-                    times.append(float(match[1]) / 1e3)
-            except (TypeError, ValueError):
-                continue
-        if times:
-            times_of_pods.append(_times(pod, times, latency_s))
-    return times_of_pods
-
-
-def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern as an expression; InvalidValue unless it has a group."""
-    try:
-        expression = re.compile(pattern)
-    except re.error as error:
-        raise InvalidValue(f"--log-pattern is not a regular expression: {error}") from error
-    if expression.groups < 1:
-        raise InvalidValue(
-            "--log-pattern has no group",
-            hint=r"put the time in ms into one, as in 'took ([\d.]+) ms'",
-        )
-    return expression
-
-
-def _times(pod: str, values: Sequence[float], latency_s: float | None) -> PodTimes:
-    mean_s = sum(values) / len(values)
-    queueing = max(0.0, 1.0 - mean_s / latency_s) if latency_s else None
-    return PodTimes(pod, len(values), mean_s, min(values), max(values), queueing)
-
-
-NAMES = ("cpu", "memory", "concurrency", "replicas")
+# A name in capitals is a variable of the environment, and one that begins with -- an argument.
+NAMES = ("cpu", "memory", "replicas")
+_OF_PROGRAM = re.compile(r"[A-Z_][A-Z0-9_]*|--?[A-Za-z][A-Za-z0-9-]*")
 MOST_SETTINGS = 200
 PEGGED, IDLE = 0.9, 0.3
 # The price of a GiB in cores, by cloud list prices.
@@ -192,11 +153,14 @@ def _axis(text: str) -> tuple[str, list[str]]:
     """The name and the choices of NAME=V,V,...; InvalidValue for what cannot be read."""
     name, equals, listed = text.partition("=")
     choices = list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
-    if not equals or name not in NAMES or not choices:
+    known = name in NAMES or _OF_PROGRAM.fullmatch(name)
+    if not equals or not known or not choices:
         raise InvalidValue(
-            f"--tune {text[:60]!r}", hint=f"write NAME=V,V,... with NAME of {', '.join(NAMES)}"
+            f"--tune {text[:60]!r}",
+            hint=f"write NAME=V,V,... with NAME of {', '.join(NAMES)}, a VARIABLE, or an"
+            " --argument of the program",
         )
-    if name in ("concurrency", "replicas"):
+    if name == "replicas":
         for choice in choices:
             if not (choice.isascii() and choice.isdigit() and 0 < int(choice) <= 10_000):
                 raise InvalidValue(

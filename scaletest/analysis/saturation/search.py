@@ -17,7 +17,7 @@ Closed load looks for the smallest number in flight that reaches 97 % of the pla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
@@ -91,6 +91,11 @@ class Bracket:
 Search = Generator[Probe, Trial, Bracket]
 
 
+# From one level of the ramp to the next.
+RAMP_FACTOR = 2.0
+# Steps of a search before its bracket is confirmed, and how often its ends are measured again.
+MOST_STEPS = 12
+CONFIRMATIONS = 2
 PLATEAU_SHARE = 0.97
 # Throughput is flat where a higher number in flight brings less than this factor.
 GAIN = 1.03
@@ -109,8 +114,8 @@ def closed_search(plan: SaturationPlan, start: int) -> Search:
     high, unfit = (failed.level, failed.unfit) if failed else (None, False)
     if not rates:
         return Bracket(None, high, None, False, steps, unfit, _levels(doubts))
-    steps += yield from _smallest(plan, rates, plan.most_steps - steps)
-    confirmed = yield from _confirm_closed(plan, rates, doubts)
+    steps += yield from _smallest(plan, rates, MOST_STEPS - steps)
+    confirmed = yield from _confirm_closed(rates, doubts)
     reached = failed is not None or flat == 2
     # a number in flight that holds lets lower ones hold as well
     undecided = _levels(level for level in doubts if level > max(rates))
@@ -128,7 +133,7 @@ def _climb(
     numbers that held, and the undecided ones.
     """
     flat = 0
-    for _ in range(plan.most_steps):
+    for _ in range(MOST_STEPS):
         trial = yield Probe(float(level), Phase.RAMP)
         if trial.finding is Finding.FAILED:
             return trial, flat
@@ -139,10 +144,7 @@ def _climb(
             rates[level] = [trial.per_s]
         if flat == 2 or level >= plan.highest:
             break
-        further = math.ceil(level * plan.factor) - level
-        if plan.increment:
-            further = round(plan.increment)
-        level = int(min(level + max(1, further), plan.highest))
+        level = int(min(math.ceil(level * RAMP_FACTOR), plan.highest))
     return None, flat
 
 
@@ -165,15 +167,13 @@ def _smallest(plan: SaturationPlan, rates: Rates, left: int) -> Generator[Probe,
     return used
 
 
-def _confirm_closed(
-    plan: SaturationPlan, rates: Rates, doubts: set[int]
-) -> Generator[Probe, Trial, bool]:
+def _confirm_closed(rates: Rates, doubts: set[int]) -> Generator[Probe, Trial, bool]:
     """Measure the smallest number and the best one again, until both stay what they are.
 
     A number that does not hold again is dropped, as long as another is left. A step in which the
     tester was late shows nothing.
     """
-    for _ in range(plan.confirm):
+    for _ in range(CONFIRMATIONS):
         smallest, best = _first(rates), max(rates, key=lambda number: fmean(rates[number]))
         same = True
         for level in dict.fromkeys((smallest, best)):
@@ -196,10 +196,12 @@ def _first(rates: Rates) -> int:
     return min(level for level, values in rates.items() if fmean(values) >= PLATEAU_SHARE * best)
 
 
-# Confirmation may move the ends of the bracket this often, and takes at most this many times the
-# steps of the search.
+# Trials of each end of the bracket, of which most must agree.
+TRIALS = 1 + CONFIRMATIONS
+# Confirmation may move the ends of the bracket this often, and takes at most this many steps under
+# open load.
 MOST_CORRECTIONS = 10
-CORRECTING = 2
+MOST_CORRECTING_STEPS = 2 * MOST_STEPS + 2 * TRIALS
 
 
 Tried = dict[float, list[Trial]]
@@ -208,19 +210,12 @@ Measure = Callable[[float, Phase], Generator[Probe, Trial, Finding]]
 
 def search(plan: SaturationPlan, start: float) -> Search:
     """The search of a plan. start: its first level."""
-    if plan.mode == "sweep":
-        return sweep(plan, start)
     return open_search(plan, start) if plan.open else closed_search(plan, round(start))
 
 
 def most_measured(plan: SaturationPlan) -> int:
     """The most steps of a search, without those that the tester spoils or that are extended."""
-    return plan.most_steps + (_corrections(plan) if plan.open else 2 * plan.confirm)
-
-
-def _corrections(plan: SaturationPlan) -> int:
-    """The most steps to confirm open load: each end of the bracket takes 1 + confirm of them."""
-    return CORRECTING * plan.most_steps + 2 * (1 + plan.confirm)
+    return MOST_STEPS + (MOST_CORRECTING_STEPS if plan.open else 2 * CONFIRMATIONS)
 
 
 def open_search(plan: SaturationPlan, start: float) -> Search:
@@ -236,7 +231,7 @@ def open_search(plan: SaturationPlan, start: float) -> Search:
     if high and tried[high][-1].unfit and not tried[high][-1].saturated:
         # bisecting would search the tester's limit
         return Bracket(low, high, None, False, len(tried), True, _doubts(tried, low, high))
-    low, high = yield from _bisect(plan, low, high, tried, measure, plan.most_steps - len(tried))
+    low, high = yield from _bisect(plan, low, high, tried, measure, MOST_STEPS - len(tried))
     steps = _measured(tried)
     confirmed = False
     if low:
@@ -304,20 +299,19 @@ def _ramp(
     """Go up until a level fails; when none held until then, go down until one does."""
     level = min(start, plan.highest)
     low = high = None
-    for _ in range(plan.most_steps):
+    for _ in range(MOST_STEPS):
         finding = yield from measure(level, Phase.RAMP)
         if finding is Finding.FAILED:
             high = level
             if low is not None:
                 break
-            level = min(tried) / plan.factor
+            level = min(tried) / RAMP_FACTOR
             continue
         if finding is Finding.HELD:
             low = level
         if high is not None or level >= plan.highest:
             break
-        following = level + plan.increment if plan.increment else level * plan.factor
-        level = min(following, plan.highest)
+        level = min(level * RAMP_FACTOR, plan.highest)
     return low, high
 
 
@@ -347,18 +341,18 @@ def _confirm(
     new end is off by the precision first, then twice as far each time. A bracket that is too wide
     then is bisected again.
     """
-    jump, before, most = 0, _measured(tried), _corrections(plan)
+    jump, before = 0, _measured(tried)
     for _ in range(MOST_CORRECTIONS):
-        if _measured(tried) - before + 2 * (1 + plan.confirm) > most:
+        if _measured(tried) - before + 2 * TRIALS > MOST_CORRECTING_STEPS:
             break
-        finding = yield from _repeated(plan, low, tried, measure)
+        finding = yield from _repeated(low, tried, measure)
         if finding is not Finding.HELD:
             high = low if finding is Finding.FAILED else high
             low, jump = _moved(plan, low, tried, -jump - 1), jump + 1
             continue
         if high is None:
-            return low, None, plan.confirm > 0
-        finding = yield from _repeated(plan, high, tried, measure)
+            return low, None, True
+        finding = yield from _repeated(high, tried, measure)
         if finding is not Finding.FAILED:
             low = high if finding is Finding.HELD else low
             high, jump = (
@@ -367,14 +361,14 @@ def _confirm(
             )
             continue
         if not jump or _inside(plan, low, high, tried, 0) is None:
-            return low, high, plan.confirm > 0
+            return low, high, True
         bisected = yield from _bisect(
             plan,
             low,
             high,
             tried,
             measure,
-            min(plan.most_steps, most - (_measured(tried) - before)),
+            min(MOST_STEPS, MOST_CORRECTING_STEPS - (_measured(tried) - before)),
         )
         low, high, jump = bisected[0] or low, bisected[1], 0
     return low, high, False
@@ -394,23 +388,19 @@ def _moved(plan: SaturationPlan, level: float, tried: Tried, jump: int) -> float
     return min([far, plan.highest, *(tested for tested in decided if level < tested < far)])
 
 
-def _repeated(
-    plan: SaturationPlan, level: float, tried: Tried, measure: Measure
-) -> Generator[Probe, Trial, Finding]:
-    """The finding of most trials of this level; it is measured until the majority of 1 + confirm is
-    sure.
+def _repeated(level: float, tried: Tried, measure: Measure) -> Generator[Probe, Trial, Finding]:
+    """The finding of most trials of this level; it is measured until that majority is sure.
 
     Trials that each leave open whether the backlog grows may show together that it does: then the
     level did not hold. For a latency limit the last trial knows all that is known.
     """
-    wanted = 1 + plan.confirm
     while True:
         trials = tried.get(level, [])
         if trials and trials[-1].finding is Finding.OPEN:
             return Finding.OPEN
         findings = [trial.finding for trial in trials]
         successes, failures = findings.count(Finding.HELD), findings.count(Finding.FAILED)
-        if successes + failures >= wanted or max(successes, failures) > wanted / 2:
+        if successes + failures >= TRIALS or max(successes, failures) > TRIALS / 2:
             holds = successes > failures and not grew(trials)
             return Finding.HELD if holds else Finding.FAILED
         yield from measure(level, Phase.CONFIRM)
@@ -420,36 +410,3 @@ def grew(trials: Sequence[Trial]) -> bool:
     """Whether the backlog grew over all trials of a level in which the tester was in time."""
     growths = [trial.growth for trial in trials if trial.growth is not None and not trial.unfit]
     return bool(growths) and pooled(growths).low > 0
-
-
-def sweep(plan: SaturationPlan, start: float) -> Search:
-    """Measure fixed levels, each as often as planned.
-
-    The low end is the highest level before the first that did not hold in every repeat.
-    """
-    low, high, best = None, None, 0.0
-    doubts: list[float] = []
-    steps = 0
-    for level in _swept(plan, start):
-        trials: list[Trial] = []
-        for _ in range(plan.repeats):
-            trials.append((yield Probe(level, Phase.SWEEP)))
-        steps += plan.repeats
-        if any(trial.finding is Finding.FAILED for trial in trials):
-            high = high or level
-        elif trials[-1].finding is Finding.OPEN:
-            doubts.append(level)
-        elif high is None:
-            low, best = level, max(best, *(trial.per_s for trial in trials))
-    bottom, top = low or 0.0, high or math.inf
-    undecided = tuple(level for level in doubts if bottom < level < top)
-    plateau = None if plan.open else best
-    return Bracket(low, high, plateau, plan.repeats > 1, steps, False, undecided)
-
-
-def _swept(plan: SaturationPlan, start: float) -> Iterator[float]:
-    """The levels of a sweep."""
-    yield start
-    while plan.increment and start + plan.increment <= plan.highest:
-        start += plan.increment
-        yield start

@@ -3,10 +3,10 @@
 A stored run goes through the same sequence again, so that its report never differs from what was
 decided.
 
-The forecast: a sweep measures the levels of its plan. A search takes as many steps as it needs: the
-usual number is the median of the simulated services of tests/unit/simulated.py, and the bound is
-`most_measured`. Between two steps requests in flight end, a level that was too much is followed by
-a pause, and agents need a head start.
+The forecast: a search takes as many steps as it needs. The usual number is the median of the
+simulated services of tests/unit/simulated.py, and the bound is `most_measured`. Between two steps
+requests in flight end, a level that was too much is followed by a pause, and agents need a head
+start.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from scaletest.analysis.saturation.search import (
+    CONFIRMATIONS,
     Bracket,
     Probe,
     Search,
@@ -26,8 +27,12 @@ from scaletest.analysis.saturation.search import (
 )
 from scaletest.analysis.saturation.step import Assessed, Exceedance
 from scaletest.model.declared import Written, called
-from scaletest.model.saturation import Mode, Phase, SaturationPlan
+from scaletest.model.saturation import Phase, SaturationPlan
 
+# The operating point, as a part of the saturation point: services run considerably better there.
+OPERATING_SHARE = 0.7
+# It is measured for this many lengths of a step.
+OPERATING_STEPS = 2
 # Without a planned first level open load begins at this part of one connection's rate in the probe.
 PROBED_SHARE = 0.5
 UNPROBED_RATE = 10.0
@@ -182,8 +187,8 @@ class SaturationSequence:
         """
         self.bracket, self.next = bracket, None
         rate = self.capacity
-        if rate and self.plan.mode == Mode.SEARCH:
-            self.next = Probe(self.plan.share * rate, Phase.OPERATE)
+        if rate:
+            self.next = Probe(OPERATING_SHARE * rate, Phase.OPERATE)
 
     @property
     def capacity(self) -> float | None:
@@ -238,8 +243,6 @@ SET_UP_S = 1.0
 DRAIN_S, LONGEST_DRAIN_S = 0.3, 2.0
 # Steps of a search before it is confirmed: the median of simulated services.
 USUAL_SEARCH = 7
-# The times of more levels are not added up.
-MOST_LEVELS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,44 +280,17 @@ class SaturationForecast(Written):
 
 def forecast(plan: SaturationPlan) -> SaturationForecast:
     """The forecast of a plan."""
-    swept = plan.mode == Mode.SWEEP
-    if swept:
-        steps = most = _levels(plan) * plan.repeats
-        measured = _swept_s(plan) if plan.count else steps * plan.step_s
-    else:
-        most = most_measured(plan)
-        steps = min(USUAL_SEARCH, plan.most_steps) + 2 * ((1 + plan.confirm) // 2)
-        measured = None if plan.count else steps * plan.step_s
-    if measured is None:
+    most = most_measured(plan)
+    steps = USUAL_SEARCH + 2 * ((1 + CONFIRMATIONS) // 2)
+    if plan.count:
         return SaturationForecast(steps, most, None, None)
     head_s = HEAD_START_S if plan.agents > 1 else 0.0
-    operate_s = 0.0 if swept else (plan.operate_s or 2 * plan.step_s) + head_s
+    operate_s = OPERATING_STEPS * plan.step_s + head_s
     fixed_s = SET_UP_S + plan.warm_s + (head_s if plan.warm_s else 0.0) + operate_s
     longer = LONGEST if plan.limit else 1
     return SaturationForecast(
         steps,
         most,
-        fixed_s + measured + steps * (DRAIN_S + head_s),
-        fixed_s + longer * (measured * most / steps + most * (LONGEST_DRAIN_S + head_s)),
-    )
-
-
-def _levels(plan: SaturationPlan) -> int:
-    """How many levels a sweep has."""
-    if plan.increment:
-        return 1 + math.floor((plan.highest - _first(plan)) / plan.increment + 1e-9)
-    return 1
-
-
-def _first(plan: SaturationPlan) -> float:
-    """The first level; where the probe determines it, the one that is used without a probe."""
-    return plan.start or (UNPROBED_RATE if plan.open else 1.0)
-
-
-def _swept_s(plan: SaturationPlan) -> float | None:
-    """Seconds of a sweep whose steps end by a number of requests; None where it is unknown."""
-    if not plan.open or _levels(plan) > MOST_LEVELS:
-        return None
-    return plan.repeats * sum(
-        plan.count / (_first(plan) + index * plan.increment) for index in range(_levels(plan))
+        fixed_s + steps * (plan.step_s + DRAIN_S + head_s),
+        fixed_s + longer * most * (plan.step_s + LONGEST_DRAIN_S + head_s),
     )

@@ -287,8 +287,8 @@ class Assessed(Written):
 
     goodput: successes. growth: of the backlog, None under closed load or with too few requests.
     success: part of the ended requests. latency: of successes; service: the same from when they
-    were sent. server: time that the service reports. errors: final attempts that failed, by kind.
-    attempts: of all requests. lag_s: 99th percentile of the tester's lateness. overload: why the
+    were sent. server: time that the service reports. errors: requests that failed, by kind.
+    lag_s: 99th percentile of the tester's lateness. overload: why the
     level is too much whatever its latency, "" when it is not. exceeded: the latency limit over all
     requests at this level so far, None without a limit. alone: the same of this step. tester: how
     the tester was late, "" when it was not. few: whether requests are too few to judge. lost:
@@ -304,7 +304,6 @@ class Assessed(Written):
     service: Distribution
     server: Distribution
     errors: dict[str, int]
-    attempts: int
     lag_s: float
     overload: str
     exceeded: Exceedance | None
@@ -354,7 +353,6 @@ class Assessed(Written):
             "server_s": self.server.to_dict() if self.server.count else None,
             "queueing_share": self.queueing,
             "errors": self.errors,
-            "attempts": self.attempts,
             "lag_p99_s": self.lag_s,
             "cpu_cores": step.cpu,
             "saturated": self.saturated,
@@ -363,49 +361,46 @@ class Assessed(Written):
             "too_few": self.few,
             **({"around": step.around.to_dict()} if step.around else {}),
             **({"pods": step.pods.to_dict()} if step.pods else {}),
-            **({"extra": step.extra} if step.extra else {}),
         }
 
 
 def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt]) -> Assessed:
     """Judge one step by its attempts, in any order."""
-    final = [attempt for attempt in samples if attempt.final]
-    begin, end = _window(plan, step, final)
-    counted = _counted(plan, step, final, begin, end)
+    begin, end = _window(plan, step, samples)
+    counted = _counted(plan, step, samples, begin, end)
     succeeded = [attempt for attempt in counted if attempt.ok]
     failed = Counter(attempt.outcome for attempt in counted if not attempt.ok)
-    due = sorted(attempt.due_s for attempt in final)
-    lag_s = _lag_s(step, final)
+    due = sorted(attempt.due_s for attempt in samples)
+    lag_s = _lag_s(step, samples)
     latency = summary(attempt.latency_s for attempt in succeeded)
-    grown = _growth(plan, step, due, sorted(attempt.ended_s for attempt in final), (begin, end))
+    grown = _growth(plan, step, due, sorted(attempt.ended_s for attempt in samples), (begin, end))
     success = len(succeeded) / max(1, len(counted))
     exceeded = _exceeded(plan, succeeded)
     return Assessed(
         step=step,
         offered=_per_s(due, begin, end),
-        goodput=rate(sorted(attempt.ended_s for attempt in final if attempt.ok), begin, end),
+        goodput=rate(sorted(attempt.ended_s for attempt in samples if attempt.ok), begin, end),
         growth=grown,
         success=success,
         latency=latency,
         service=summary(attempt.ended_s - attempt.sent_s for attempt in succeeded),
         server=summary(attempt.server_s for attempt in succeeded if attempt.server_s is not None),
         errors=dict(failed.most_common()),
-        attempts=len(samples),
         lag_s=lag_s,
         overload=_overload(plan, success, grown, len(counted)) or failed_pods(step),
         exceeded=exceeded,
         alone=exceeded,
         tester=_tester(step, lag_s, latency),
         few=len(counted) < FEWEST,
-        lost=max(0, step.requests - len(final)),
+        lost=max(0, step.requests - len(samples)),
     )
 
 
-def _lag_s(step: SaturationStep, final: Sequence[Attempt]) -> float:
+def _lag_s(step: SaturationStep, samples: Sequence[Attempt]) -> float:
     """The lateness of the tester in s: 99th percentile of requests (open load), or of its timer."""
     if step.load != LoadKind.OPEN:
         return step.beat_s
-    lags = sorted(attempt.lag_s for attempt in final)
+    lags = sorted(attempt.lag_s for attempt in samples)
     return max(0.0, quantile(lags, QUANTILES["p99"])) if lags else 0.0
 
 
@@ -420,23 +415,23 @@ def _is_whole(plan: SaturationPlan, step: SaturationStep) -> bool:
 
 
 def _window(
-    plan: SaturationPlan, step: SaturationStep, final: Sequence[Attempt]
+    plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt]
 ) -> tuple[float, float]:
     """The time in which a step counts, in seconds from its beginning."""
     if _is_whole(plan, step):
-        return 0.0, max((attempt.ended_s for attempt in final), default=step.seconds)
+        return 0.0, max((attempt.ended_s for attempt in samples), default=step.seconds)
     # a step that was ended early has less to cut off
     return min(step.warmup_s, step.seconds / 2), step.seconds
 
 
 def _counted(
-    plan: SaturationPlan, step: SaturationStep, final: Sequence[Attempt], begin: float, end: float
+    plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt], begin: float, end: float
 ) -> list[Attempt]:
     """The requests that count, without those that were due when a step was ended early.
 
     These were never sent to the service: they are backlog, and no error.
     """
-    sent = [attempt for attempt in final if attempt.outcome != UNSENT]
+    sent = [attempt for attempt in samples if attempt.outcome != UNSENT]
     if step.load != LoadKind.OPEN and _is_whole(plan, step):
         return sent
     return [attempt for attempt in sent if begin <= attempt.due_s < end]

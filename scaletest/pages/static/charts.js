@@ -2,15 +2,12 @@
 "use strict";
 
 const scaletestCharts = (() => {
-  const perSecond = (point, count) => point[count] / point.span_s;
   const lines = {
     rate: {
-      "lowest second": { key: "--band", value: (p) => p.rate_low, edge: true },
-      "highest second": { key: "--band", value: (p) => p.rate_high, edge: true },
-      succeeded: { key: "--data", value: (p) => perSecond(p, "succeeded") },
-      failed: { key: "--fail", value: (p) => perSecond(p, "failed") },
+      succeeded: { key: "--data", value: (p) => p.succeeded },
+      failed: { key: "--fail", value: (p) => p.failed },
     },
-    in_flight: { highest: { key: "--data", value: (p) => p.in_flight_high } },
+    in_flight: { highest: { key: "--data", value: (p) => p.in_flight } },
   };
   const asked = { key: "--mark", value: (p) => p.asked, dash: [3, 3] };
   for (const measure of ["wait", "run", "overhead", "total"]) {
@@ -30,7 +27,7 @@ const scaletestCharts = (() => {
   };
   const unit = (kind) => (kind === "rate" || kind === "in_flight" ? three : seconds);
 
-  // The time since the statistics began, as the server writes it.
+  // A time on the axis, as the server writes it.
   const elapsed = (duration) => {
     const whole = Math.round(duration);
     const two = (number) => String(number).padStart(2, "0");
@@ -47,10 +44,9 @@ const scaletestCharts = (() => {
 
   const made = new Map();
   let points = [];
-  let changes = [];
   let chosen = null; // the number of a point that somebody looks at; null for the last one
   const origin = () => (points.length > 0 ? points[0].at_s : 0);
-  const ending = () => (points.length > 0 ? points.at(-1).at_s + points.at(-1).span_s : 1);
+  const ending = () => (points.length > 0 ? points.at(-1).at_s + 1 : 1);
 
   const clockMarks = (_plot, _axis, low, high, step) => {
     const marks = [];
@@ -58,29 +54,12 @@ const scaletestCharts = (() => {
     return marks;
   };
 
-  const drawChanges = (plot) => {
-    const { ctx, bbox } = plot;
-    ctx.save();
-    ctx.strokeStyle = color("--ink");
-    ctx.lineWidth = devicePixelRatio;
-    ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
-    ctx.beginPath();
-    for (const change of changes) {
-      if (change.at_s < origin() || change.at_s > ending()) continue;
-      const x = Math.round(plot.valToPos(change.at_s, "x", true)) + 0.5;
-      ctx.moveTo(x, bbox.top);
-      ctx.lineTo(x, bbox.top + bbox.height);
-    }
-    ctx.stroke();
-    ctx.restore();
-  };
-
-  // The lines of a chart, as the legend names them: those that the server explains, and what bounds the band.
+  // The lines of a chart, as the legend names them: those that the server explains.
   const linesOf = (figure) => {
     const kind = figure.dataset.chart;
     const all = { ...lines[kind], "asked for": asked };
     const explained = [...figure.querySelectorAll(".key")].map((key) => key.firstChild.textContent.trim());
-    return Object.keys(all).filter((name) => all[name].edge || explained.includes(name)).map((name) => ({ name, ...all[name] }));
+    return Object.keys(all).filter((name) => explained.includes(name)).map((name) => ({ name, ...all[name] }));
   };
 
   // Values of the chosen point beside the names of all lines, in all charts at once.
@@ -88,9 +67,7 @@ const scaletestCharts = (() => {
     const at = chosen === null ? points.length - 1 : Math.min(chosen, points.length - 1);
     const point = points[at];
     if (point === undefined) return;
-    const near = changes.filter((change) => change.at_s >= point.at_s && change.at_s < point.at_s + point.span_s);
-    const when = `at ${elapsed(point.at_s - origin())} (${new Date(point.at_s * 1000).toISOString().slice(11, 19)}Z)`;
-    const where = [when, ...near.map((change) => change.text)].join(", ");
+    const where = `at ${elapsed(point.at_s - origin())} (${new Date(point.at_s * 1000).toISOString().slice(11, 19)}Z)`;
     for (const [figure, plot] of made) {
       const show = unit(figure.dataset.chart);
       const known = new Map(plot.scaletest.map((line) => [line.name, line.value(point)]));
@@ -132,11 +109,9 @@ const scaletestCharts = (() => {
         { ...axis, size: 28, space: 70, incrs: clockSteps(), splits: clockMarks, values: (_, ticks) => ticks.map((tick) => elapsed(tick - origin())) },
         { ...axis, size: 70, ...(kind === "in_flight" ? { incrs: WHOLE } : {}), values: (_, ticks) => ticks.map(show) },
       ],
-      bands: kind === "rate" ? [{ series: [2, 1], fill: color("--band") }] : [],
-      hooks: { draw: [drawChanges] },
       series: [{}, ...shown.map((line) => ({
         label: line.name, spanGaps: false, dash: line.dash, points: { show: false },
-        stroke: line.edge ? "transparent" : color(line.key), width: line.edge ? 0 : 1.75,
+        stroke: color(line.key), width: 1.75,
       }))],
     };
   };
@@ -172,12 +147,12 @@ const scaletestCharts = (() => {
     return plot;
   };
 
-  const draw = (allPoints, allChanges) => {
+  const draw = (allPoints) => {
     if (allPoints.length === 0) return;
     const stayed = chosen !== null && points.length > chosen ? points[chosen].seq : null;
-    [points, changes] = [allPoints, allChanges];
+    points = allPoints;
     const again = points.findIndex((point) => point.seq === stayed);
-    const xs = points.map((point) => point.at_s + point.span_s / 2);
+    const xs = points.map((point) => point.at_s + 0.5);
     for (const figure of document.querySelectorAll("[data-chart]")) {
       const shown = linesOf(figure);
       const data = [xs, ...shown.map((line) => points.map(line.value))];

@@ -4,12 +4,12 @@
 (() => {
   const EVERY_MS = 2000;
   const PATIENCE_MS = 10000;
-  const MOST_POINTS = 1200;
+  const MOST_POINTS = 600; // as many as the server keeps
   const root = document.body.dataset.root;
   const freshness = document.getElementById("freshness");
   const said = document.getElementById("said");
   const field = document.getElementById("wanted");
-  const series = { generation: null, seq: 0, points: [], changes: [] };
+  const series = { generation: null, seq: 0, points: [] };
   let touched = false;
   let turn = 0; // grows whenever a change is asked for or answered
 
@@ -53,16 +53,14 @@
   };
 
   const follow = async () => {
-    let answer = await (await ask(`/api/v1/series?since=${series.seq}`)).json();
-    if (series.generation !== answer.generation || series.points.length > MOST_POINTS) {
-      if (series.generation !== null && series.seq > 0) answer = await (await ask("/api/v1/series")).json();
+    const answer = await (await ask(`/api/v1/series?since=${series.seq}`)).json();
+    if (series.generation !== answer.generation) {
       series.generation = answer.generation;
       series.points = [];
     }
-    series.points.push(...answer.points);
+    series.points = [...series.points, ...answer.points].slice(-MOST_POINTS);
     series.seq = answer.seq;
-    series.changes = answer.changes;
-    scaletestCharts.draw(series.points, series.changes);
+    scaletestCharts.draw(series.points);
   };
 
   const update = async () => {
@@ -121,7 +119,7 @@
   if (field !== null) field.addEventListener("input", () => { touched = true; });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     scaletestCharts.forget();
-    scaletestCharts.draw(series.points, series.changes);
+    scaletestCharts.draw(series.points);
   });
 
   const live = async () => {

@@ -9,8 +9,8 @@
   const GONE = 404;
   const shown = new WeakMap();
   const freshness = document.getElementById("freshness");
-  // a command waits with its end for the open pages of its run, which it tells apart by this name
-  const headers = { "X-Page": Math.random().toString(36).slice(2) };
+  // a command waits with its end for the open pages of its run
+  const headers = { "X-Page": "open" };
 
   const refresh = async () => {
     const response = await fetch(location.href, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });

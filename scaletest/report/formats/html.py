@@ -27,9 +27,7 @@ from scaletest.render.contents import (
     Share,
     Table,
     ThresholdLine,
-    Trend,
 )
-from scaletest.render.encoding import HeadOutline
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
 from scaletest.render.svg import Chart, interval_bar
@@ -74,13 +72,17 @@ def render(report: Report, links: Pairs = ()) -> str:
     )
 
 
-def contents(head: Head | HeadOutline, sections: Sequence[Section]) -> Markup:
+def contents(head: Head, sections: Sequence[Section]) -> Markup:
     """Verdict, facts, warnings and sections, for a page with a frame of its own and the rules of
     `style_below`.
     """
     template = environment().get_template("report.html")
-    lines = getattr(head, "thresholds", ())
-    shown = {"head": head, "thresholds": _thresholds(lines), "sections": sections, "is_live": True}
+    shown = {
+        "head": head,
+        "thresholds": _thresholds(head.thresholds),
+        "sections": sections,
+        "is_live": True,
+    }
     return Markup("".join(template.blocks["contents"](template.new_context(shown))))
 
 
@@ -153,7 +155,6 @@ def environment() -> Environment:
     )
     templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
-    templates.tests["trend"] = lambda cell: isinstance(cell, Trend)
     templates.filters["bar"] = lambda share: interval_bar(share.part, share.interval)
     templates.filters["anchor"] = anchor
     templates.filters["block"] = lambda block: BLOCKS[type(block)]

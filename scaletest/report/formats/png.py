@@ -10,7 +10,7 @@ from typing import Any
 from scaletest.model.errors import UsageError
 from scaletest.render.contents import Charts, Figure, Report
 from scaletest.render.style import properties
-from scaletest.render.svg import BESIDE, CAP, Axis, Chart, Mark
+from scaletest.render.svg import CAP, Axis, Chart, Mark
 from scaletest.render.text import clean
 
 # A pixel of a chart in points, of which an inch has 72.
@@ -192,19 +192,6 @@ def _points(axes: Any, mark: Mark) -> None:
     axes.plot(*zip(*mark.points, strict=True), marker="o", markersize=size, linestyle="", **pen)
 
 
-def _note(axes: Any, mark: Mark) -> None:
-    axes.annotate(
-        mark.text,
-        mark.points[0],
-        (BESIDE.get(mark.anchor, 0.0) * POINT, mark.size * POINT),
-        textcoords="offset points",
-        ha={"start": "left", "end": "right"}.get(mark.anchor, "center"),
-        color=properties(mark.css).get("fill"),
-        fontsize=8,
-        parse_math=False,
-    )
-
-
 _DRAWN = {
     "line": _line,
     "band": _band,
@@ -212,5 +199,4 @@ _DRAWN = {
     "error": _error,
     "dot": _point,
     "dots": _points,
-    "note": _note,
 }

@@ -7,24 +7,25 @@ where the time of a request goes, and how throughput went on in each measurement
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
 from scaletest.analysis.causes import StepTime
 from scaletest.analysis.evaluation import Evaluation
+from scaletest.analysis.interference import Interference
 from scaletest.analysis.law import Law
 from scaletest.analysis.request_time import PLACE_TEXTS, PLACES
-from scaletest.analysis.scaling import Scaled
 from scaletest.analysis.steps import MeasuredStep, Rows, Step
+from scaletest.analysis.stopping import way
 from scaletest.analysis.throughput import ends_of, rates, span
 from scaletest.model import Record
 from scaletest.render import svg
 from scaletest.render.contents import Figure
 from scaletest.render.numbers import measured, percent, plural, seconds, significant, unit_of
 from scaletest.render.svg import Axis, Chart
-from scaletest.report.validation import nodes, resources, words
+from scaletest.report.validation import words
 from scaletest.validation.run_type import ValidationRun
 
 # Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each
@@ -35,26 +36,18 @@ MOST_LINEAR = 16
 BEYOND, FARTHEST = 1.5, 2.0
 # How far above what was measured the ideal line and the law are drawn.
 HEADROOM = 1.2
-# Lines of labels of upright lines at the top of a chart, in px below the frame.
-LABEL_LINES = (-13.0, -29.0)
 CURVE_POINTS = 65
 WIDTH, HEIGHT = 760.0, 420.0
-EFFICIENCY_HEIGHT, NARROW_EFFICIENCY = 302.4, (360.0, 237.6)
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Data of a chart: the steps that have a throughput, the law, and how far the axis goes.
-
-    limits: how many cores and devices there are, as far as the axis reaches, by what the line is
-    called.
-    """
+    """Data of a chart: the steps that have a throughput, the law, and how far the axis goes."""
 
     steps: list[Step]
     law: Law | None
     peak: float | None
     end: float
-    limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def first(self) -> int:
@@ -116,8 +109,8 @@ class Curve:
         return Axis("requests/s", lowest * 0.7, self.top * 1.4, "log2")
 
 
-def curve_of(result: Evaluation, limits: Mapping[str, int] | None = None) -> Curve | None:
-    """None when no step has a throughput. limits: of which those count that the axis reaches."""
+def curve_of(result: Evaluation) -> Curve | None:
+    """None when no step has a throughput."""
     steps = [step for step in result.steps if step.throughput.per_s > 0]
     if not steps:
         return None
@@ -127,9 +120,7 @@ def curve_of(result: Evaluation, limits: Mapping[str, int] | None = None) -> Cur
     end = last * (BEYOND if law else 1.06)
     if law and peak and peak <= FARTHEST * last:
         end = max(end, peak * 1.1)
-    least = steps[0].level if last > MOST_LINEAR else 0
-    counts = {label: count for label, count in (limits or {}).items() if least <= count <= end}
-    return Curve(steps, law, peak, end, counts)
+    return Curve(steps, law, peak, end)
 
 
 def throughput(run: ValidationRun) -> Figure | None:
@@ -137,10 +128,9 @@ def throughput(run: ValidationRun) -> Figure | None:
     draw.
     """
     result = run.result
-    data = curve_of(result, resources.limits_of(run))
+    data = curve_of(result)
     if data is None:
         return None
-    doubts = words.doubts(result)
     first, last = data.steps[0], data.steps[-1]
     times = significant(last.throughput.per_s / first.throughput.per_s)
     many = len(data.steps) > 1
@@ -150,20 +140,16 @@ def throughput(run: ValidationRun) -> Figure | None:
         f", {times} times as much as {plural(first.workers, 'worker')}": many,
         f". Bars are the {words.interval(data.steps)}; the dashed line is what N workers would do"
         " if nothing held them up": True,
-        f", the {'thin' if doubts else 'solid'} line the fitted law, dotted where no step was"
+        ", the solid line the fitted law, dotted where no step was"
         " measured: an extrapolation, not a result": data.law,
-        f". The law is doubtful: {'; '.join(doubts)}": data.law and doubts,
-        f"; beyond an upright line, workers share the {', and the '.join(data.limits)}": (
-            data.limits
-        ),
         "; both axes are logarithmic: every doubling is equally long": data.log,
         "; a hollow point is of a step that may not be judged": not sound,
     }
     caption = "".join(part for part, holds in parts.items() if holds)
-    return Figure(_throughput(data, certain=not doubts), f"{caption}.")
+    return Figure(_throughput(data), f"{caption}.")
 
 
-def _throughput(data: Curve, *, certain: bool) -> Chart:
+def _throughput(data: Curve) -> Chart:
     tips = [
         f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s" for step in data.steps
     ]
@@ -179,31 +165,20 @@ def _throughput(data: Curve, *, certain: bool) -> Chart:
     chart.legend("measured, 95 % interval", "c-dot", "dot")
     chart.legend("ideal", "c-ideal")
     if data.law:
-        pen, name = ("", "law") if certain else (" c-thin", "law, doubtful")
-        chart.legend(f"{name}: {data.law.name}", f"c-law{pen}")
+        chart.legend(f"law: {data.law.name}", "c-law")
         chart.legend("not tested", "c-shade", "area")
         chart.shade(data.last, data.end, "c-shade")
-        chart.line(data.law_between(data.first, data.last), f"c-law{pen}")
-        chart.line(data.law_between(data.last, data.end), f"c-beyond{pen}")
+        chart.line(data.law_between(data.first, data.last), "c-law")
+        chart.line(data.law_between(data.last, data.end), "c-beyond")
     # beyond the frame a line would lose its slope
     ends = (max(0.0, chart.x.low), min(data.end, chart.y.high / data.ideal(1.0)))
     chart.line([(level, data.ideal(level)) for level in ends], "c-ideal")
-    _limits(chart, data)
     if data.peak:
         chart.legend("peak", "c-wanted")
         chart.upright(data.peak, "c-wanted", f"throughput is highest with {data.peak:.0f} workers")
     for step, tip in zip(data.steps, tips, strict=True):
         _point(chart, step, tip)
     return chart
-
-
-def _limits(chart: Chart, data: Curve) -> None:
-    """Upright lines at the numbers of cores and devices, each with its label."""
-    lines = zip(("c-limit", "c-limit-next"), LABEL_LINES, data.limits.items(), strict=False)
-    for css, below, (label, count) in lines:
-        chart.upright(count, css, f"{label}: more workers share them")
-        side = "end" if chart.x.part(count) > 0.7 else "start"
-        chart.note(count, chart.y.high, label, side, below, "c-limit-note")
 
 
 def _point(chart: Chart, step: Step, tip: str) -> None:
@@ -216,61 +191,6 @@ def _point(chart: Chart, step: Step, tip: str) -> None:
         chart.error(step.level, low, high, "c-error")
     css = "c-dot" if step.sound else "c-dot c-hollow"
     chart.dot(step.level, rate.per_s, css, tip)
-
-
-def efficiency(result: Evaluation) -> Figure | None:
-    """Efficiency with intervals, beside what the wanted ratio needs; None for less than two
-    steps.
-    """
-    data = curve_of(result)
-    scaled = result.growth.scaling
-    if data is None or min(len(data.steps), len(scaled)) < 2 or result.plan.compares:
-        return None
-    base, scale = data.steps[0].workers, result.plan.scale
-
-    def needed(workers: float) -> float:
-        """The efficiency where every doubling from the base on reaches the wanted ratio."""
-        return math.pow(scale / 2.0, math.log2(workers / base))
-
-    caption = (
-        f"Of what {plural(data.last, 'worker')} could do if nothing held them up, "
-        f"{percent(scaled[-1].efficiency.value)} was measured; "
-        f"a ratio of {scale:g} in every doubling needs {percent(needed(data.last), 0)}. "
-        "Bars are 95 % intervals and hold the uncertainty of the first step too."
-    )
-    tested = Curve(data.steps, None, None, data.last * 1.06)
-    return Figure(_efficiency(tested, scaled, needed), caption, NARROW_EFFICIENCY)
-
-
-def _efficiency(data: Curve, scaled: Sequence[Scaled], needed: Callable[[float], float]) -> Chart:
-    top = max(1.1, 1.02 * max(min(each.efficiency.high, 1.5) for each in scaled))
-    marks = svg.nice(0.0, top, 8)
-    shares = [percent(each.efficiency.value) for each in scaled]
-    parts = [
-        f"{plural(each.workers, 'worker')}: {share}"
-        for each, share in zip(scaled, shares, strict=True)
-    ]
-    chart = Chart(
-        "efficiency",
-        "Efficiency against the number of workers",
-        "; ".join(parts),
-        data.across(),
-        Axis("efficiency", 0.0, top, marks=marks, names=[f"{mark:.0%}" for mark in marks]),
-        WIDTH,
-        EFFICIENCY_HEIGHT,
-    )
-    chart.legend("measured, 95 % interval", "c-dot", "dot")
-    chart.legend("ideal", "c-ideal")
-    chart.legend("wanted", "c-wanted")
-    chart.across(1.0, "c-ideal")
-    wanted = [(level, needed(level)) for level in data.levels(data.first, data.end)]
-    chart.line(wanted, "c-wanted")
-    for each, share in zip(scaled, shares, strict=True):
-        part, at = each.efficiency, each.workers
-        if math.isfinite(part.high):
-            chart.error(at, part.low, part.high, "c-error")
-        chart.dot(at, part.value, "c-dot", f"{plural(at, 'worker')}: {share}")
-    return chart
 
 
 # A place that holds less of every step is joined with others of that kind.
@@ -395,8 +315,7 @@ def _panel(result: Evaluation, sample: MeasuredStep, rows: Sequence[Record]) -> 
     done = sum(len(times) - 1 for times in ends.values())
     course = rates(ends, first, last, max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
     rate, at, long = sample.throughput, sample.measurement, last - first
-    way = words.measuring(result.plan, at.repeat)
-    name = ", ".join(filter(None, (plural(at.workers, "worker"), way)))
+    name = f"{plural(at.workers, 'worker')}, {way(at.repeat)}"
     chart = Chart(
         f"course-{at.workers}-{at.repeat}",
         name,
@@ -406,7 +325,7 @@ def _panel(result: Evaluation, sample: MeasuredStep, rows: Sequence[Record]) -> 
         Axis("requests/s", 0.0, svg.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
         *PANEL_SIZE,
     )
-    nodes.shade(chart, sample, long, result.disturbed)
+    _shade(chart, sample, long, result.disturbed)
     _draw_course(chart, sample, course, long)
     return chart
 
@@ -424,3 +343,16 @@ def _draw_course(chart: Chart, sample: MeasuredStep, course: Sequence[float], lo
         chart.upright(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
     for at_s, depth in drift.dips:
         chart.dot(warm + at_s, rate.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
+
+
+def _shade(chart: Chart, sample: MeasuredStep, long: float, spells: Sequence[Interference]) -> None:
+    """Mark in a chart over the time of a measuring what disturbed it. long: its end in s."""
+    shown = False
+    for spell in spells:
+        low, high = spell.begin_s - sample.began_s, spell.end_s - sample.began_s
+        if low < long and high > 0.0:
+            low, high = max(0.0, low), min(long, high)
+            chart.bar(low, high, chart.y.high, "c-foreign", spell.sentence, chart.y.low)
+            shown = True
+    if shown:
+        chart.legend("disturbed", "c-foreign", "area")

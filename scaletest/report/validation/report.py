@@ -13,6 +13,7 @@ from scaletest.analysis.causes import Cause, Causes
 from scaletest.analysis.evaluation import BackgroundStep, Evaluation
 from scaletest.analysis.resources import clock_text
 from scaletest.analysis.steps import Step
+from scaletest.analysis.stopping import way
 from scaletest.model import Plan, VerdictKind
 from scaletest.render import contents
 from scaletest.render.contents import (
@@ -42,10 +43,10 @@ from scaletest.render.numbers import (
 from scaletest.render.svg import Chart
 from scaletest.render.text import clean, one_line
 from scaletest.report import failures
-from scaletest.report.validation import figures, nodes, resources, times, words
+from scaletest.report.validation import figures, resources, times, words
 from scaletest.report.validation.speedup import speedup_bars
 from scaletest.report.validation.steps import members, rows_of, sheet, table, whole_table
-from scaletest.report.words import KNEES, knee, warnings
+from scaletest.report.words import warnings
 from scaletest.validation.run_type import ValidationRun
 
 MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES, MOST_SPREAD = 3, 2, 3, 8
@@ -300,9 +301,7 @@ def _scaling(run: ValidationRun) -> list[Block | None]:
     result, throughput = run.result, figures.throughput(run)
     if throughput is None:
         return []
-    certain = result.growth.choice is not None and not words.doubts(result)
-    law = Text([_sentence(words.law(result), "Law: ")], "strong" if certain else "plain")
-    return [law, throughput, figures.efficiency(result)]
+    return [Text([_sentence(words.law(result), "Law: ")], "strong"), throughput]
 
 
 def _limits(result: Evaluation) -> list[Block | None]:
@@ -323,7 +322,6 @@ def _limits(result: Evaluation) -> list[Block | None]:
         _causes(causes, on_page=True, note=meaning),
         Text([words.note(causes)]),
         chart,
-        nodes.use(result),
     ]
 
 
@@ -336,7 +334,6 @@ def _resources(result: Evaluation) -> list[Block | None]:
         f" device: the part of the time in which it was busy. {note}".rstrip()
     )
     known = resources.table(result, note=meaning)
-    named = figures.time_spent(result) is not None
     disturbed = [
         {
             "from (UTC)": clock_text(spell.begin_s),
@@ -350,8 +347,6 @@ def _resources(result: Evaluation) -> list[Block | None]:
         return []
     return [
         known,
-        None if named else nodes.use(result),
-        nodes.disturbances(result),
         Table.of_rows(disturbed, {"from (UTC)", "to (UTC)", "node", "what"}, layout="wrapped"),
     ]
 
@@ -376,41 +371,28 @@ def _sharing(result: Evaluation) -> list[Block | None]:
 
 
 def _steps(result: Evaluation) -> list[Block | None]:
-    blocks: list[Block | None] = [whole_table(result)]
-    if len(result.steps) > 2 and not result.plan.compares:
-        knees = [
-            {"knee": KNEES[each.method], "workers": knee(each)} for each in result.growth.knees
-        ]
-        blocks += [
-            Text([_sentence(result.growth.serial.sentence, "In this run ")]),
-            Table.of_rows(
-                knees,
-                {"knee", "workers"},
-                title="Diminishing returns",
-                note="Three common definitions of the same idea; they may differ.",
-                layout="wrapped",
-            ),
-        ]
-    return blocks
+    knee = result.growth.knee
+    if knee is None or result.plan.compares:
+        return [whole_table(result)]
+    text = f"Knee, the point farthest above the chord of the curve (Kneedle): {knee} workers."
+    return [whole_table(result), Text([text])]
 
 
 def _times(run: ValidationRun) -> list[Block | None]:
     """How wait and run times spread."""
     result = run.result
-    boxes = [times.boxes(result, run.records, kind) for kind in ("run", "wait")]
-    charts = [chart for chart in boxes if chart]
-    if not charts:
+    if not any(step.run.count for step in result.steps):
         return []
     cells = []
     for step in result.steps:
         cells += [_percentiles(step, kind) for kind in ("run", "wait")]
     meaning = (
         "Wait: from the client's submission until a worker took the request. Run: the workload"
-        " itself. In brackets the 95 % interval; n/a: the step has fewer requests than the"
-        " percentile needs."
+        " itself. Run times that grow with the workers mean that they share something; long waits"
+        " mean that the workers were not ready to take. In brackets the 95 % interval; n/a: the"
+        " step has fewer requests than the percentile needs."
     )
     return [
-        Charts(charts, "two", note=times.BOX_NOTE),
         Table.of_rows(cells, {"time"}, layout="tight", note=meaning),
         times.histograms(result, run.records),
     ]
@@ -441,39 +423,15 @@ def _shares(run: ValidationRun) -> list[Block | None]:
     tables = members(steps[-1], run.records) if steps else []
     if not tables:
         return []
-    plan, measuring = run.result.plan, ""
-    if plan.repeats > 1 or plan.mirrored:
-        first = "the way up" if plan.mirrored else "the first repeat"
-        measuring = f"Workers and pods are those of {first}. "
     meaning = (
-        f"With {steps[-1].workers} workers. {measuring}Even shares are fair; one that lags"
-        " points at a slow device, node or pod."
+        f"With {steps[-1].workers} workers. Workers and pods are those of the way up. Even"
+        " shares are fair; one that lags points at a slow device, node or pod."
     )
-    fairness: list[Mapping[str, str]] = []
-    for step in run.result.steps:
-        fairness += [
-            {
-                "workers": str(step.workers),
-                "by": kind,
-                "most / least": significant(fair.ratio),
-                "Jain's index": f"{fair.jain:.3f}",
-            }
-            for kind, fair in step.fairness.items()
-        ]
-    explained = (
-        "Most / least: requests of the busiest over those of the idlest. Jain's index is 1 when all"
-        " did the same."
-    )
-    return [
-        Text([meaning], "soft"),
-        *tables,
-        Table.of_rows(fairness, {"by"}, note=explained),
-        times.histograms_of_nodes(steps[-1], run.records),
-    ]
+    return [Text([meaning], "soft"), *tables]
 
 
 def _background(result: Evaluation) -> Table:
-    rows = [_background_step(result.plan, step) for step in result.background]
+    rows = [_background_step(step) for step in result.background]
     meaning = (
         "What the load beside the validation did meanwhile. No verdict rests on it, but a change"
         " tells how much the two share."
@@ -481,11 +439,11 @@ def _background(result: Evaluation) -> Table:
     return Table.of_rows(rows, {"queue", "measuring"}, note=meaning)
 
 
-def _background_step(plan: Plan, row: BackgroundStep) -> dict[str, str]:
+def _background_step(row: BackgroundStep) -> dict[str, str]:
     return {
         "queue": row.name,
         "workers of the step": str(row.workers),
-        "measuring": words.measuring(plan, row.repeat) or "the only one",
+        "measuring": way(row.repeat),
         "requests/s": measured(row.throughput.per_s, row.throughput.half_width),
         "mean wait": seconds(row.wait.mean),
         "mean run": seconds(row.run.mean),

@@ -8,17 +8,13 @@ from operator import itemgetter
 from typing import Any
 
 from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.resources import Energy, Figures, NodeUse, StepResources
+from scaletest.analysis.resources import Figures, NodeUse, StepResources
 from scaletest.model.measurement import CONTAINER, CPU, DISK, NETWORK, PRESSURE
-from scaletest.model.record import Reply
 from scaletest.render.contents import Table
 from scaletest.render.numbers import NOTHING, percent, plural, quantity, significant
-from scaletest.validation.run_type import ValidationRun
 
 # Of more nodes and steps only the sums of each step are shown.
 MOST_ROWS = 40
-# A unit of work by the name of its figure.
-UNITS = {"frames": "frame", "samples": "sample", "bytes": "byte"}
 PRESSURES = {"CPU": "cpu_some", "memory": "memory_some", "I/O": "io_some"}
 
 
@@ -28,17 +24,16 @@ def table(result: Evaluation, **options: Any) -> Table:
     """
     steps = result.resources
     whole = sum(len(step.nodes) for step in steps) > MOST_ROWS
-    works = dict.fromkeys(chain.from_iterable(step.joules_per_unit for step in steps))
     several = any(len(step.nodes) > 1 for step in steps)
     rows = []
     for step in steps:
         uses = [_sum(step)] if whole else step.nodes
-        energies = _energies(step, [*works])
+        # it is of the whole step, so it stands in the row of its first node
+        energy = _text(step.joules_per_request, significant)
         for use in uses:
             node = {"node": use.node} if several else {}
-            rows.append({"workers": str(step.workers), **node, **_cells(use), **energies})
-            # they are of the whole step, so they stand in the row of its first node
-            energies = dict.fromkeys(energies, NOTHING)
+            rows.append({"workers": str(step.workers), **node, **_cells(use), "J/request": energy})
+            energy = NOTHING
     known = Table.of_rows(rows, blanks=("", NOTHING, "0.0"), **options)
     return known if len(known.titles) > 1 else Table((), ())
 
@@ -75,13 +70,6 @@ def _cells(use: NodeUse) -> dict[str, str]:
         "network": _largest(moved, lambda per_s: quantity(per_s, "B/s", 3)),
         "device": _devices(use),
     }
-
-
-def _energies(step: StepResources, works: Sequence[str]) -> dict[str, str]:
-    """Joules of a step's requests and of their units of work."""
-    joules = {"J/request": step.joules_per_request}
-    joules |= {f"J/{UNITS[name]}": step.joules_per_unit.get(name) for name in works}
-    return {title: _text(value, significant) for title, value in joules.items()}
 
 
 def _text(value: float | None, show: Callable[[float], str]) -> str:
@@ -129,21 +117,13 @@ def _devices(use: NodeUse) -> str:
 
 def note(result: Evaluation) -> str:
     """How the energy was measured; "" where none was."""
-    steps = result.resources
-    nodes = list(chain.from_iterable(step.nodes for step in steps))
-    energies: dict[tuple[str, str], Energy] = {}
-    for node in nodes:
-        energies |= {(node.node, name): energy for name, energy in node.energy.items()}
-    if not energies:
+    nodes = chain.from_iterable(step.nodes for step in result.resources)
+    devices = {(node.node, name) for node in nodes for name in node.energy}
+    if not devices:
         return ""
-    sources = ", ".join(filter(None, dict.fromkeys(step.energy_sources for step in steps)))
-    source = f" of {sources}" if sources else ""
-    idle = [energy.idle_w for energy in energies.values() if energy.idle_w is not None]
-    watts = quantity(sum(idle), "W", 3)
-    before = f" Before the first request they used {watts}, which is not taken off." if idle else ""
     return (
-        f"Energy is the difference of the counters{source}, divided by the requests of the same"
-        f" time; it is that of {plural(len(energies), 'device')}.{before}"
+        "Energy is the difference of the counters, divided by the requests of the same time; it is"
+        f" that of {plural(len(devices), 'device')}."
     )
 
 
@@ -184,29 +164,3 @@ def _course(values: Sequence[float | None], show: Callable[[float], str]) -> str
     if all(value is None for value in values):
         return ""
     return ", ".join(_text(value, show) for value in values)
-
-
-def limits_of(run: ValidationRun) -> dict[str, int]:
-    """Numbers of cores and of devices with requests, as in "2 cores"; more workers share them.
-
-    Cores are those of the samples, else those of the tester's machine where all requests ran there.
-    """
-    if run.result.plan.compares:
-        return {}
-    replies = [record.reply for record in chain.from_iterable(run.records.values())]
-    cores = _cores_of(run, replies)
-    devices = len({(reply.node, reply.device) for reply in replies if reply.device})
-    if cores and cores == devices:
-        return {f"{plural(cores, 'core')} and {plural(devices, 'device')}": cores}
-    counts = {plural(cores, "core"): cores, plural(devices, "device"): devices}
-    return {label: count for label, count in counts.items() if count}
-
-
-def _cores_of(run: ValidationRun, replies: Sequence[Reply]) -> int:
-    """Cores that the requests shared; 0 where nobody knows."""
-    sampled = max((round(step.cores or 0.0) for step in run.result.resources), default=0)
-    if sampled:
-        return sampled
-    host, cores = run.environment.get("host"), run.environment.get("cores")
-    ran_there = replies and all(reply.node == host for reply in replies)
-    return cores if ran_there and isinstance(cores, int) else 0

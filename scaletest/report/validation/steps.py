@@ -110,28 +110,26 @@ def whole_table(result: Evaluation) -> Table:
     """A row for each step, with the intervals of its ratios, for a page."""
     rows = [_whole_cells(result, row) for row in rows_of(result)]
     meaning = (
-        f"Throughput ± {words.interval(result.steps)}{words.measurings(result.plan)}; ratio: to the"
+        f"Throughput ± {words.interval(result.steps)}; ratio: to the"
         " step before, with the 90 % interval on which the verdict rests; other brackets are 95 %"
-        " intervals. Serial fraction: that of Karp and Flatt; one that stays is a part that runs"
-        " alone, one that rises is overhead that grows. Tester: the share of a request's time that"
-        " scaletest itself cost."
+        " intervals. Tester: the share of a request's time that scaletest itself cost."
     )
     return Table.of_rows(rows, {"ended"}, layout="steps", note=meaning)
 
 
 def _whole_cells(result: Evaluation, row: Row) -> dict[str, str]:
     step, scaled, ratio = row.step, row.scaled, row.step.ratio
-    serial = scaled.serial_fraction if scaled else None
     efficiency = NOTHING
     if scaled:
-        efficiency = words.share(scaled.efficiency) if serial else "100%"
+        # the first step is compared with itself
+        is_base = scaled.efficiency.low == scaled.efficiency.high
+        efficiency = "100%" if is_base else words.share(scaled.efficiency)
     return {
         "workers": str(step.workers),
         **_rates(result, step),
         "ratio": between(ratio.value, ratio.low, ratio.high) if ratio else "",
         "speed-up": row.speedup,
         "efficiency": efficiency,
-        "serial fraction": words.share(serial) if serial else "",
         "failed": str(step.failures),
         "tester": percent(step.overhead_share),
         "ended": words.stops(step),
@@ -216,7 +214,6 @@ COLUMNS: dict[str, Callable[[Row], Value]] = {
     "efficiency": at("scaled.efficiency.value"),
     "efficiency_low": at("scaled.efficiency.low"),
     "efficiency_high": at("scaled.efficiency.high"),
-    "serial_fraction": at("scaled.serial_fraction.value"),
     "wait_mean_s": at("step.wait.mean"),
     "wait_p50_s": at("step.wait.p50.value"),
     "wait_p95_s": at("step.wait.p95.value"),

@@ -10,11 +10,8 @@ from scaletest.analysis.doubling import Ratio
 from scaletest.analysis.estimate import Estimate, samples_needed
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
-from scaletest.analysis.law import LawInterval
 from scaletest.analysis.scaling import Peak
-from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
-from scaletest.analysis.stopping import way
-from scaletest.model import Plan
+from scaletest.analysis.steps import Step
 from scaletest.render.numbers import (
     NOTHING,
     between,
@@ -27,9 +24,8 @@ from scaletest.render.numbers import (
 
 # Less of a request is shown as 0 %.
 LEAST_KNOWN = 0.005
-# A law is doubtful where the interval of a coefficient is wider than this, or that of a ceiling
-# than this part of it, and where it lies farther than this part from a step's interval.
-WIDE, WIDE_CEILING, MISSED = 0.2, 0.5, 0.05
+# A law misses a step where it lies farther than this part from the step's interval.
+MISSED = 0.05
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
 
@@ -41,13 +37,6 @@ def wanted(result: Evaluation) -> str:
         numbers = ", ".join(map(str, plan.per_device))
         return f"{numbers} workers on each of {plural(plan.devices, 'device')}"
     return f"at least {plan.scale:g}x wanted per doubling up to {plural(plan.limit, 'worker')}"
-
-
-def measuring(plan: Plan, repeat: int) -> str:
-    """Which measuring of a step it is: a way or a repeat; "" where each step is measured once."""
-    if plan.mirrored:
-        return way(repeat)
-    return f"repeat {repeat + 1}" if plan.repeats > 1 else ""
 
 
 def workers_label(per_device: int) -> str:
@@ -64,10 +53,8 @@ def intervals(steps: Sequence[Step]) -> str:
 
 def interval(steps: Sequence[Step]) -> str:
     """Which interval the table shows."""
-    if any(step.mirrored and len(step.samples) > 1 for step in steps):
-        return "95 % interval of both ways"
     if steps and all(step.between for step in steps):
-        return f"95 % interval between {len(steps[0].samples)} repeats"
+        return f"95 % interval between {len(steps[0].samples) // 2} repeats"
     return "95 % interval within the run"
 
 
@@ -83,34 +70,14 @@ def law(result: Evaluation) -> str:
     if vague:
         return f"unknown, since the throughput is with {', '.join(vague)} workers"
     if growth.choice is None:
-        amdahl = growth.lacking.get("amdahl")
-        return f"too few steps to tell: {amdahl.remedy if amdahl else 'measure more steps'}"
+        remedy = growth.remedies.get("amdahl", "measure more steps")
+        return f"too few steps to tell: {remedy}"
     few = ""
     if growth.lacking:
-        few = f" (too few steps to be sure: {next(iter(growth.lacking.values())).remedy})"
+        few = f" (too few steps to be sure: {next(iter(growth.remedies.values()))})"
     place = " on each device" if result.plan.compares else ""
     missed = "".join(f"; {line}" for line in _missed(result))
     return f"{_law(growth)}{_peak(growth.peak, f'workers{place}')}{few}{missed}"
-
-
-def doubts(result: Evaluation) -> list[str]:
-    """Why the law is not certain; none where it is, or where there is no law."""
-    growth = result.growth
-    if growth.choice is None:
-        return []
-    reasons = ["too few steps"] if growth.lacking else []
-    if growth.interval and _is_wide(growth.interval):
-        reasons.append("its interval is wide")
-    return [*reasons, *_missed(result)]
-
-
-def _is_wide(known: LawInterval) -> bool:
-    """Whether the coefficients of a law are hardly known."""
-    parts = [part for part in (known.contention, known.coherency) if part]
-    ceiling = known.ceiling
-    return any(part.high - part.low > WIDE for part in parts) or bool(
-        ceiling and ceiling.high - ceiling.low > WIDE_CEILING * ceiling.value
-    )
 
 
 def _missed(result: Evaluation) -> list[str]:
@@ -234,18 +201,6 @@ def common_quantile(steps: Sequence[Step]) -> str:
 def needs(name: str) -> int:
     """How many requests a percentile needs."""
     return samples_needed(QUANTILES[name])
-
-
-def measurings(plan: Plan) -> str:
-    """What follows from how often steps are measured; "" where repeats give the interval."""
-    if plan.mirrored:
-        return (
-            " (each step is measured on the way up and again on the way down, so that an even"
-            " change of the machine cancels in every ratio)"
-        )
-    if plan.repeats >= REPEATS_FOR_INTERVAL:
-        return ""
-    return " (one between repeats needs --repeats 3)"
 
 
 def stops(step: Step) -> str:

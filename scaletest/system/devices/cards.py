@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scaletest.system import proc
-from scaletest.system.devices.metrics import AGAIN_S, DeviceNames, DeviceReading, Figures
+from scaletest.system.devices.readings import AGAIN_S, DeviceNames, Figures
 
-SYSFS, HWMON = "sysfs", "hwmon"
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE)
 
@@ -85,7 +84,7 @@ class CardSource:
         self._next_s = float("-inf")
         self._cards: list[Card] = []
 
-    def read(self) -> Mapping[str, DeviceReading]:
+    def read(self) -> Mapping[str, Figures]:
         """Looks for cards now and then."""
         now_s = self._clock()
         if now_s >= self._next_s:
@@ -107,19 +106,12 @@ class CardSource:
         ]
         self._cards = [card for card in cards if card is not None]
 
-    def _read(self, card: Card) -> DeviceReading:
-        """A card's figures, and where they come from."""
+    def _read(self, card: Card) -> Figures:
         if proc.text_of(card.status).strip() == "suspended":
             card.slept.clear()  # the next reading is the first one
-            return DeviceReading({"awake": 0.0}, [SYSFS])
-        device = self._device_figures(card)
-        sensors = dict(_numbers(card.sensors))
-        sources = [name for name, figures in ((SYSFS, device), (HWMON, sensors)) if figures]
-        return DeviceReading({**sensors, **device}, sources)
-
-    def _device_figures(self, card: Card) -> Figures:
+            return {"awake": 0.0}
         now_s = self._clock()
-        figures = dict(_numbers(card.numbers))
+        figures = {**dict(_numbers(card.sensors)), **dict(_numbers(card.numbers))}
         shares = figures.keys() & {"busy", "memory_busy"}
         figures.update({name: min(1.0, figures[name]) for name in shares})
         clocks = (_ratio(_number(clock.actual), _number(clock.highest)) for clock in card.clocks)

@@ -14,19 +14,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from scaletest.system.devices.metrics import (
+from scaletest.system.devices.readings import (
     AGAIN_S,
-    NO_LIMIT,
     DeviceNames,
-    DeviceReading,
     Figures,
     Tell,
 )
 
-NVML = "NVML"
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
 _NODES = ("nvidiactl", "dxg")
 _MILLI, _PERCENT = 1e-3, 1e-2
+# Reasons for a lower clock that are none of a limit: idle, a clock that somebody chose, a display.
+_NO_LIMIT = 0x1 | 0x2 | 0x100
 
 Read = Callable[[ModuleType, Any], Figures]
 
@@ -59,14 +58,13 @@ class NvmlSource:
         self._complete = False
         self._module: ModuleType | None = None
 
-    def read(self) -> Mapping[str, DeviceReading]:
+    def read(self) -> Mapping[str, Figures]:
         """Looks for devices now and then, unless all are there, and reads those that are."""
         now_s = self._clock()
         if not self._complete and now_s >= self._next_s:
             self._next_s = now_s + AGAIN_S
             self._find()
-        figures = {device.name: self._ask(device) for device in list(self._devices)}
-        return {name: DeviceReading(values, [NVML]) for name, values in figures.items() if values}
+        return {device.name: self._ask(device) for device in list(self._devices)}
 
     def _find(self) -> None:
         if not any((self._dev / name).exists() for name in _NODES):
@@ -166,7 +164,7 @@ def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
         reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
     except pynvml.NVMLError_FunctionNotFound:
         reasons = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-    return {"throttled": float(bool(reasons & ~NO_LIMIT))}
+    return {"throttled": float(bool(reasons & ~_NO_LIMIT))}
 
 
 def _figure(name: str, unit: float, ask: Callable[[ModuleType, Any], float]) -> Read:

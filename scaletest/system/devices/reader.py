@@ -7,14 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from scaletest.system.devices.cards import CardSource
-from scaletest.system.devices.metrics import (
-    DeviceNames,
-    DeviceReading,
-    ExporterSource,
-    Figures,
-    Tell,
-)
 from scaletest.system.devices.nvml import NvmlSource
+from scaletest.system.devices.readings import DeviceNames, Figures, Tell
 
 # A node's sample holds 64 resources in all.
 MOST_DEVICES = 32
@@ -26,52 +20,38 @@ class DeviceReader:
     def __init__(
         self,
         tell: Tell = lambda _key, _text: None,
-        url: str = "",
         paths: Callable[[], Mapping[str, str]] = dict,
         root: Path = Path("/"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """tell: hears of what is wrong, of each matter once: a key and a text. url: of an exporter
-        of device metrics.
+        """tell: hears of what is wrong, of each matter once: a key and a text.
 
         paths: PCI address -> path, as this worker's replies say it. root: of sys and dev.
         """
         self._tell = tell = _once(tell)
         names = DeviceNames(paths)
-        self._sources: list[CardSource | NvmlSource | ExporterSource] = [
+        self._sources: list[CardSource | NvmlSource] = [
             CardSource(names, root, clock),
             NvmlSource(names, tell, root / "dev", clock),
         ]
-        if url:
-            self._sources.append(ExporterSource(url, names, tell, clock))
         self._energy_j: dict[str, float] = {}
 
-    def read(self) -> tuple[dict[str, Figures], dict[str, str]]:
-        """Figures, and where they come from, by "device:NAME"; what cannot be read is absent.
-
-        Of what several sources know the first one counts.
-        """
+    def read(self) -> dict[str, Figures]:
+        """Figures by "device:NAME"; what cannot be read is absent."""
         figures: dict[str, Figures] = {}
-        sources: dict[str, list[str]] = {}
         for source in list(self._sources):
             try:
-                devices = source.read()
+                figures.update(source.read())
             except Exception as error:
                 self._sources.remove(source)
                 kind = type(source).__name__
                 self._tell(
                     kind, f"devices are not read any more ({kind}): {type(error).__name__}: {error}"
                 )
-                continue
-            for name, reading in devices.items():
-                _merge(figures.setdefault(name, {}), sources.setdefault(name, []), reading)
         names = [name for name in sorted(figures) if figures[name]][:MOST_DEVICES]
         for name in names:
             self._drop_reset(name, figures[name])
-        return (
-            {f"device:{name}": figures[name] for name in names},
-            {f"device:{name}": ", ".join(sources[name]) for name in names},
-        )
+        return {f"device:{name}": figures[name] for name in names}
 
     def _drop_reset(self, name: str, figures: Figures) -> None:
         """Energy that is less than before says nothing: its counter was reset."""
@@ -90,9 +70,3 @@ def _once(tell: Tell) -> Tell:
             tell(key, text)
 
     return first
-
-
-def _merge(figures: Figures, sources: list[str], reading: DeviceReading) -> None:
-    new = {name: figure for name, figure in reading.figures.items() if name not in figures}
-    figures.update(new)
-    sources += [source for source in reading.sources if new and source not in sources]

@@ -102,8 +102,6 @@ class Bench:
             str(workers),
         ]
         line += [
-            "--order",
-            "ascending",
             "--step-time",
             str(step_s),
             "--warmup",
@@ -216,8 +214,6 @@ def test_pods_with_a_limit_each_are_linear(real: ControlPlane, tmp_path: Path) -
         *(
             "--client",
             "svc/bench-scaletest-sleep-client",
-            "--order",
-            "ascending",
             "--step-time",
             "10",
         ),

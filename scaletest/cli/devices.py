@@ -1,0 +1,66 @@
+"""scaletest devices: the devices that workers would find on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import cloup
+
+from scaletest.cli import options as shared
+from scaletest.cli.headings import heading
+from scaletest.cli.output import Output
+from scaletest.model.errors import NoDevice
+from scaletest.model.presets import PRESETS
+from scaletest.model.workload import Device
+from workers.devices import DeviceChooser, DeviceOptions
+
+
+@cloup.command("devices")
+@heading("Devices")
+@shared.preset("List the devices of this vendor. [default: of all]")
+@click.option(
+    "--device-glob",
+    default="",
+    metavar="GLOB",
+    help="List the devices whose files match this pattern.",
+)
+@heading("Output")
+@shared.output()
+def command(preset: str, device_glob: str, output: Output) -> None:
+    """List devices that workers would find here: what they are, and who may use them.
+
+    \b
+    scaletest devices
+    scaletest devices --device-glob '/dev/dri/renderD*'
+    """
+    rows: list[dict[str, object]] = []
+    lines = []
+    for device in _find_devices(preset, device_glob):
+        group = Path(device.path).stat().st_gid
+        is_usable = os.access(device.path, os.R_OK | os.W_OK)
+        rows.append({**asdict(device), "group": group, "usable": is_usable})
+        name = " ".join(filter(None, (device.vendor, device.model))) or "unknown"
+        usable = "" if is_usable else ", not for this user"
+        lines.append(f"{device.path}  {device.id}  {name}, group {group}{usable}")
+    output.show(rows, lines)
+
+
+def _find_devices(preset: str, device_glob: str) -> list[Device]:
+    """Devices of one preset, of a pattern, or of all presets; NoDevice without any."""
+    if preset or device_glob:
+        return DeviceChooser(DeviceOptions(device_glob, preset=preset)).devices()
+    by_id: dict[str, Device] = {}
+    for name in PRESETS:
+        with contextlib.suppress(NoDevice):
+            chosen = DeviceChooser(DeviceOptions(preset=name)).devices()
+            by_id.update({device.id: device for device in chosen})
+    if not by_id:
+        raise NoDevice(
+            f"this machine has no device of {', '.join(PRESETS)}",
+            hint="for other device files: --device-glob PATTERN",
+        )
+    return list(by_id.values())

@@ -1,0 +1,94 @@
+"""Where the requests of a load ended, in tables of bounded size: pods come and go for days.
+
+A new row replaces the one that changed longest ago, whose count is added to "others". Failures are
+in groups (analysis/failures.py), which are bounded in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from scaletest.analysis.failures import FailureGroup, FailureTally
+from scaletest.model import Reply
+
+PLACES = 500
+FAILURES = 200
+
+
+def highest(numbers: Iterable[float | None]) -> float | None:
+    """Return the highest number that is known; None where none is."""
+    return max((number for number in numbers if number is not None), default=None)
+
+
+class RequestPlace(NamedTuple):
+    """Where a request ran, and by whom."""
+
+    node: str
+    pod: str
+    device: str
+    worker: str
+
+
+@dataclass(slots=True)
+class PlaceCount:
+    """Requests that ended at one place; run times of those that succeeded, in seconds."""
+
+    place: RequestPlace
+    succeeded: int = 0
+    failed: int = 0
+    run_total_s: float = 0.0
+    run_high_s: float | None = None
+
+    @property
+    def run_mean_s(self) -> float | None:
+        """Mean run time; None where none succeeded."""
+        return self.run_total_s / self.succeeded if self.succeeded else None
+
+
+class LoadTally:
+    """Both tables. Not safe for several threads at once."""
+
+    def __init__(self) -> None:
+        self._places: dict[RequestPlace, PlaceCount] = {}
+        self._failures = FailureTally(most=FAILURES)
+        self.other_succeeded = self.other_failed = 0
+
+    def succeeded(self, reply: Reply) -> None:
+        """Count a request that succeeded."""
+        counts = self._row(reply)
+        counts.succeeded += 1
+        counts.run_total_s += reply.run_s
+        counts.run_high_s = max(counts.run_high_s or 0.0, reply.run_s)
+
+    def failed(self, reply: Reply, now_s: float) -> None:
+        """Count a request that failed. now_s: seconds since the epoch."""
+        self._row(reply).failed += 1
+        self._failures.add(reply, now_s)
+
+    def places(self) -> tuple[PlaceCount, ...]:
+        """Counts by place, sorted by name."""
+        return tuple(replace(self._places[key]) for key in sorted(self._places))
+
+    def failures(self) -> tuple[FailureGroup, ...]:
+        """Groups of failures, the most frequent first."""
+        return self._failures.groups()
+
+    @property
+    def other_failures(self) -> int:
+        """Failures of groups too long ago to be listed."""
+        return self._failures.others
+
+    def _row(self, reply: Reply) -> PlaceCount:
+        key = RequestPlace(reply.node, reply.pod, reply.device, reply.worker)
+        counts = self._places.pop(key, None)
+        if counts is None:
+            counts = PlaceCount(key)
+            if len(self._places) >= PLACES:
+                # sorted by their last change, oldest first
+                oldest = self._places.pop(next(iter(self._places)))
+                self.other_succeeded += oldest.succeeded
+                self.other_failed += oldest.failed
+        self._places[key] = counts
+        return counts
