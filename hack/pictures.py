@@ -45,7 +45,7 @@ ENOUGH = 400
 WITH_DEVICES = "transcode"
 # Queue -> seconds of its requests, workers, load.
 QUEUES = {
-    "thumbnails": ("0.2", 3, ("--poisson", "9/s", "--seed", "7")),
+    "thumbnails": ("0.2", 3, ("--poisson", "9/s")),
     "transcode": ("1.1", 4, ("--parallel", "6")),
     "upload": ("0.5", 1, ("--rate", "1/s")),
 }
@@ -151,7 +151,7 @@ def draw_run(studio: Studio) -> None:
     """A validation that uses up the processors: while it is measured, its report, and the list."""
     for _ in range(ATTEMPTS):
         process, url = studio.start(
-            *("validate", "--limit", "8", "--scale", "1.8", "--tag", "laptop", "--ui"),
+            *("validate", "--limit", "8", "--scale", "1.8", "--ui"),
             *COUNT,
             announces="watch it at ",
         )
@@ -173,7 +173,7 @@ def draw_queues(studio: Studio) -> None:
     redis = ("--redis-url", studio.redis())
     pages = []
     for queue, (seconds, workers, load) in QUEUES.items():
-        studio.run("queue", "add", queue, *redis)
+        studio.run("queue", *redis, "add", queue)
         devices = _devices(studio.folder, workers) if queue == WITH_DEVICES else ()
         for _ in range(workers):
             studio.start("worker", "--queue", queue, *devices, *redis)

@@ -1,4 +1,4 @@
-"""The page of the Python API, made from docstrings and signatures, and the list of signatures.
+"""The page of the Python API, made from docstrings and signatures.
 
 A docstring has paragraphs, lines `parameter: meaning`, and the sections `Example:` and `Raises:`.
 """
@@ -254,17 +254,3 @@ def errors_section() -> Iterator[str]:
     assert tree is not None
     yield "Each with its exit code on the command line:\n"
     yield f"```\n{textwrap.dedent(tree[0]).rstrip()}\n```\n"
-
-
-def signatures() -> list[str]:
-    """All public names as they are used, one a line: what others' programs depend on."""
-    lines = ["__version__: str"]
-    for name in public_names():
-        public = getattr(scaletest, name)
-        if is_error(public):
-            bases = ", ".join(base.__name__ for base in public.__bases__)
-            lines.append(f"class {name}({bases})")
-        else:
-            shown = chain.from_iterable(each.signatures for each in documented(name, public))
-            lines += chain.from_iterable(text.splitlines() for text in shown)
-    return lines

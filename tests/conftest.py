@@ -25,6 +25,7 @@ from hack.weekly import PARTS
 from scaletest import broker
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
+from scaletest.model import Request
 from scaletest.model.errors import NoServer, ScaletestError
 from scaletest.system import proc
 from scaletest.system.children import python_module
@@ -369,6 +370,13 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
     gate = Gate(tmp_path / "gate")
     yield gate
     gate.open()
+
+
+def submit(client: Client, *arguments: str, limit_s: float = 0.0) -> str:
+    """A request on queue `q` with these arguments; its id."""
+    request = Request(client.new_id(), "q", arguments, limit_s)
+    client.submit_one(request)
+    return request.id
 
 
 def wait_for(client: Client, count: int, seconds: float = 240.0) -> dict[str, Any]:

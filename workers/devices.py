@@ -1,8 +1,8 @@
 """From a pattern to one device for this worker, what it is, and what to do when there is none.
 
 The pattern is matched for every request, since devices come and go. With leases a worker holds one
-slot of one device, so that workers of a node spread over its devices as the policy says, across
-pods that know nothing of each other. Without leases (one run by hand, a stock RQ worker, an index)
+slot of one device, so that workers of a node spread over its devices, across pods that know
+nothing of each other. Without leases (one run by hand, a stock RQ worker, an index)
 the index decides.
 
 A device is identified by PCI address, vendor and model, as far as the system knows: by sysfs and,
@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, NoDevice
-from scaletest.model.presets import POLICIES, Preset, preset
+from scaletest.model.presets import Preset, preset
 from scaletest.model.workload import Device
 from scaletest.system import proc
 
@@ -187,7 +186,6 @@ class DeviceOptions:
     device_glob: str = ""
     device_index: int | None = None
     preset: str = ""
-    device_policy: str = "balanced"
     per_device: int = 1
 
     def __post_init__(self) -> None:
@@ -197,7 +195,6 @@ class DeviceOptions:
             raise InvalidValue(
                 f"workers per device are {self.per_device}", hint="give a number from 1"
             )
-        checks.one_of(self.device_policy, POLICIES, "device policy")
         if self.preset:
             preset(self.preset)
 
@@ -325,11 +322,8 @@ class DeviceChooser:
         if self._leases is None:
             index = (self._options.device_index or 0) % len(devices)
             return self._usable(Chosen(devices[index], index))
-        claimed = self._leases.claim(
-            [device.id for device in devices],
-            self._options.per_device,
-            POLICIES[self._options.device_policy],
-        )
+        identities = [device.id for device in devices]
+        claimed = self._leases.claim(identities, self._options.per_device)
         if claimed is None:
             raise NoneFree(len(devices), self._options.per_device)
         index = next(at for at, device in enumerate(devices) if device.id == claimed.device)

@@ -94,14 +94,13 @@ class Leasing:
         devices: DeviceChooser,
         *,
         interval_s: float,
-        wait_s: float | None,
         retrying: Retrying,
         pause: Callable[[float], bool],
     ) -> None:
         """pause: waits so many seconds; whether to stop waiting for good."""
         self._worker = worker
         self._devices = devices
-        self._wait_s = WAIT_INTERVALS * interval_s if wait_s is None else wait_s
+        self._wait_s = WAIT_INTERVALS * interval_s
         self._look_s = min(LOOK_S, interval_s / 4)
         self._pause = pause
         self._leases = DeviceLeases(

@@ -82,7 +82,6 @@ class Settings:
                 device_glob=text("DEVICE_GLOB"),
                 device_index=int(number("DEVICE_INDEX", 0)) if text("DEVICE_INDEX") else None,
                 preset=text("PRESET"),
-                device_policy=text("DEVICE_POLICY") or "balanced",
                 per_device=int(number("PER_DEVICE", 1)),
             ),
             program=ProgramOptions(
@@ -104,8 +103,6 @@ class Serving:
     """How a worker serves its queue. Times in seconds.
 
     name: None for a new one. allow_function: prefixes of functions that may be executed.
-    device_wait_s: how long to wait for a free slot of a device; None for some heartbeats.
-    no_rq_commands: do not listen for commands of RQ's tools, which takes a connection.
     """
 
     queue: str
@@ -116,9 +113,7 @@ class Serving:
     heartbeat_s: float
     max_attempts: int
     grace_s: float
-    device_wait_s: float | None
     log_messages: bool
-    no_rq_commands: bool
 
     def __post_init__(self) -> None:
         if self.name:
@@ -126,7 +121,6 @@ class Serving:
         checks.seconds(self.heartbeat_s, "heartbeat", maximum=600.0, zero=False)
         checks.count(self.max_attempts, "max attempts", minimum=1)
         checks.seconds(self.grace_s, "grace")
-        checks.seconds(self.device_wait_s or 0.0, "device wait")
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,9 +105,7 @@ def rq_serving(environment: Mapping[str, str]) -> Serving:
         heartbeat_s=DEFAULT_INTERVAL_S,
         max_attempts=MAX_ATTEMPTS,
         grace_s=30.0,
-        device_wait_s=None,
         log_messages=False,
-        no_rq_commands=False,
     )
 
 
@@ -282,7 +280,6 @@ class Worker(SimpleWorker):
             self._runtime.node,
             self._runtime.devices,
             interval_s=self._serving.heartbeat_s,
-            wait_s=self._serving.device_wait_s,
             retrying=self._retrying,
             pause=lambda seconds: self._stopping.begun.wait(seconds) or self._stopping.requested,
         )
@@ -432,10 +429,9 @@ class Worker(SimpleWorker):
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
 
     def subscribe(self) -> None:
-        """Open RQ's channel for commands to workers, where they are wanted."""
+        """Open RQ's channel for commands to workers."""
         self._leaving.clear()
-        if not self._serving.no_rq_commands:
-            super().subscribe()  # type: ignore[no-untyped-call]
+        super().subscribe()  # type: ignore[no-untyped-call]
 
     def unsubscribe(self) -> None:
         """End the thread that reads RQ's commands; it closes its channel.

@@ -89,7 +89,7 @@ class Release:
     def declared(self) -> bool:
         """Check whether the queue is declared, so that requests can be submitted."""
         done = self._scaletest(
-            "queue", "list", "--format", "json", "--redis-url", self.redis_url("client")
+            "queue", "--redis-url", self.redis_url("client"), "list", "--format", "json"
         )
         return not done.returncode and any(
             queue["name"] == QUEUE for queue in json.loads(done.stdout)

@@ -176,8 +176,8 @@ THROTTLED_PART = 0.5
 # A limit binds where the container is throttled in the first part of its periods, and in no less
 # than before, minus the second part.
 BOUND_PERIODS, FEWER_PERIODS = 0.5, 0.1
-# With more requests than this part that do not report where their time went (older workers), the
-# others represent too few.
+# With more requests than this part that do not report where their time went, the others represent
+# too few.
 MOST_UNCOVERED = 0.5
 Seconds = Mapping[str, float]
 StepPair = tuple[Step, Step]

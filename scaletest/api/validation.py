@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from scaletest.api import notebook
 from scaletest.api.client import Argument
@@ -51,7 +51,6 @@ class ValidationOptions(TypedDict, total=False):
     device_glob: str
     preset: str
     per_device: Sequence[int]
-    device_policy: Literal["first", "balanced", "packed"]
     time_limit: Duration
     tolerate_failures: int
     repeats: int
@@ -73,7 +72,6 @@ class Plan:
     warmup: how long requests run before a step is measured.
     device_glob: device files; preset: intel, nvidia or amd.
     per_device: numbers of workers that share a device, to compare.
-    device_policy: which device a worker gets: first, balanced or packed.
     time_limit: after which a request is stopped; 0: never.
     tolerate_failures: failed requests that do not fail the run.
     repeats: how often every step is measured on the way up and on the way down.
@@ -133,7 +131,6 @@ def validate(
     no_causes: bool = False,
     run_dir: str | os.PathLike[str] = "",
     name: str = "",
-    tags: Sequence[str] = (),
     note: str = "",
     resume: str | os.PathLike[str] = "",
     on_progress: Callable[[RunProgress], object] | None = None,
@@ -151,7 +148,7 @@ def validate(
     pause_autoscalers: keep autoscalers of the Deployment from changing it meanwhile.
     no_causes: leave out where requests spend their time.
     run_dir: a new folder for the run; by default it gets its name among all runs.
-    name, tags, note: labels by which the run is found again.
+    name, note: labels by which the run is found again.
     resume: go on with this run, which was interrupted or killed, in place of a new one; named as
     for `load_run`. It has its plan and labels, and goes on where it was begun: give redis_url or
     deployment again.
@@ -198,7 +195,7 @@ def validate(
         deployment=target,
         no_causes=no_causes,
     )
-    labels = Labels(name, (tags,) if isinstance(tags, str) else tuple(tags), note)
+    labels = Labels(name, note)
 
     show = on_progress or notebook.cell_line()
 

@@ -68,7 +68,7 @@ def start(
         for benchmark in plan.benchmarks:
             executor.refuse(benchmark)
         if is_here(place):
-            _look_before(plan, place, progress)
+            _look_before(plan, progress)
         folder.make(empty=True)
         with folder.locked():
             folder.begin(plan, {**environment(sys.argv), **_where(plan, place)}, labels)
@@ -153,9 +153,8 @@ def is_here(place: BenchmarkPlace) -> bool:
     return not (place.queue or place.namespace)
 
 
-def _look_before(plan: BenchmarkPlan, place: BenchmarkPlace, progress: Progress) -> None:
+def _look_before(plan: BenchmarkPlan, progress: Progress) -> None:
     """Say which files benchmarks lay out here; UsageError when a tool is not installed."""
-    folder = str(place.scratch or tempfile.gettempdir())
     for benchmark in plan.benchmarks:
         try:
             require(benchmark)
@@ -164,7 +163,7 @@ def _look_before(plan: BenchmarkPlan, place: BenchmarkPlace, progress: Progress)
             raise UsageError(
                 f"{name} cannot run here: {error.message}", hint=error.remedy
             ) from None
-    files = [each.kind.files(each.spec, folder) for each in plan.benchmarks]
+    files = [each.kind.files(each.spec, tempfile.gettempdir()) for each in plan.benchmarks]
     for line in dict.fromkeys(filter(None, files)):
         progress.message(line)
 
@@ -246,11 +245,6 @@ def _executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Execut
             "--queue and --namespace exclude each other",
             "leave one of them out",
         ),
-        (
-            place.no_causes and (place.queue or place.namespace),
-            "--no-causes is for benchmarks that run here",
-            "start the workers of the queue with --no-causes",
-        ),
     )
     if place.namespace:
         yield _in_cluster(place.namespace, folder.name)
@@ -258,7 +252,7 @@ def _executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Execut
         with closing(QueueExecutor(connect(place.redis_url), place.queue)) as executor:
             yield executor
     else:
-        yield LocalExecutor(place.scratch, folder.logs, no_causes=place.no_causes)
+        yield LocalExecutor(folder.logs)
 
 
 def _in_cluster(namespace: str, run: str) -> Executor:
@@ -313,8 +307,8 @@ def _document(subject: str, changes: BenchmarkChanges) -> dict[str, Any]:
         template = {"template": {"spec": change}} if change else {}
         return dict(merged(document, {"spec": {**of_set, **template}}))
     document = dict(merged(document, {"spec": change}))
-    if not set(of_set) - {"paused"}:
-        return dict(merged(document, {"spec": of_set}))
+    if not of_set:
+        return document
     name = (document.get("metadata") or {}).get("name") or str(document.get("kind")).lower()
     template = {key: value for key, value in document.items() if key != "metadata"}
     return {
@@ -343,12 +337,7 @@ def _set_fields(changes: BenchmarkChanges) -> dict[str, Any]:
     """The fields of a set that the options change."""
     changed = {
         "repetitions": changes.repetitions,
-        "seed": changes.seed,
-        "warmUp": changes.warm_up,
-        "order": "random" if changes.random_order else None,
-        "onFailure": "stop" if changes.stop_on_failure else None,
         "thresholds": list(changes.thresholds) or None,
-        "paused": changes.paused or None,
     }
     return {name: value for name, value in changed.items() if value is not None}
 

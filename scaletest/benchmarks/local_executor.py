@@ -45,19 +45,12 @@ _AGENT = "agent"
 class LocalExecutor:
     """Runs benchmarks one after the other.
 
-    scratch: the parent of working folders. logs: the folder that keeps logs, or None. no_causes: do
-    not sample where the time of the parts goes.
+    logs: the folder that keeps logs, or None. no_causes: do not sample where the time of the parts
+    goes.
     """
 
-    def __init__(
-        self,
-        scratch: Path | None = None,
-        logs: Path | None = None,
-        *,
-        no_causes: bool = False,
-    ) -> None:
+    def __init__(self, logs: Path | None = None, *, no_causes: bool = False) -> None:
         self._sampler = None if no_causes else RequestSampler(LOOKS_SHARE)
-        self._scratch = scratch
         self._logs = logs
         self._namespaces = namespaces.available()
 
@@ -104,7 +97,7 @@ class LocalExecutor:
         run = _Run(benchmark, self._namespaces, self._logs, on_phase, self._sampler)
         try:
             with tempfile.TemporaryDirectory(
-                prefix="scaletest-", dir=self._scratch, ignore_cleanup_errors=True
+                prefix="scaletest-", ignore_cleanup_errors=True
             ) as folder:
                 ended = run.measure(Path(folder))
         except (BenchmarkFailed, UsageError, OSError) as error:
@@ -192,7 +185,7 @@ class _Run:
             f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
             f"and {folder.parent} has {free / 1e9:.3g} GB free",
             failure=Failure.REFUSED,
-            remedy="choose a smaller size, or another --scratch",
+            remedy="choose a smaller size, or another folder: TMPDIR=DIR",
         )
 
     def _network(self) -> namespaces.Network:

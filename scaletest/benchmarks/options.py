@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,12 +11,7 @@ class BenchmarkChanges:
 
     sets: tuple[str, ...]
     repetitions: int | None
-    random_order: bool
-    seed: int | None
-    warm_up: int | None
-    stop_on_failure: bool
     thresholds: tuple[str, ...]
-    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +21,3 @@ class BenchmarkPlace:
     queue: str
     namespace: str
     redis_url: str
-    scratch: Path | None
-    no_causes: bool

@@ -3,8 +3,7 @@
 The lease is a member of the device's own key, with a deadline on the Redis clock that the worker's
 heartbeat extends. The holder also keeps the deadline on its own monotonic clock, counted from
 before the call was sent, so that the lease always ends there first: a worker that was frozen or cut
-off knows without a round trip that it must claim again before it uses the device. Which device is
-best is not decided here.
+off knows without a round trip that it must claim again before it uses the device.
 """
 
 from __future__ import annotations
@@ -68,27 +67,20 @@ class DeviceLeases:
         """The slot held when the clock reads `now`."""
         return self._slot if now < self._until else None
 
-    def claim(self, devices: Sequence[str], per_device: int, preference: int = 0) -> Slot | None:
-        """Lease a free slot of one of these devices, or go on with the one held; None when none is
-        free.
-
-        preference: 0 the first device with a free slot, -1 the least used one, 1 the most used one.
-        Waits while Redis is away.
+    def claim(self, devices: Sequence[str], per_device: int) -> Slot | None:
+        """Lease a free slot of the least used of these devices, or go on with the one held; None
+        when none is free. Waits while Redis is away.
         """
         checks.count(per_device, "workers per device", minimum=1)
-        return (
-            self._retrying.run(lambda: self._claim(devices, per_device, preference))
-            if devices
-            else None
-        )
+        return self._retrying.run(lambda: self._claim(devices, per_device)) if devices else None
 
-    def _claim(self, devices: Sequence[str], per_device: int, preference: int) -> Slot | None:
+    def _claim(self, devices: Sequence[str], per_device: int) -> Slot | None:
         with self._lock:
             began = self._clock()
             place = script("claim")(
                 self._client,
                 [keys.device(self._node, device) for device in devices],
-                [self._owner, int(self._lease_s * 1e6), per_device, preference, self._interval_us],
+                [self._owner, int(self._lease_s * 1e6), per_device, self._interval_us],
             )
             if place is None:
                 self._slot = None

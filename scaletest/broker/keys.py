@@ -5,8 +5,6 @@ scaletest:queue:<q>:counters hash    submitted, rejected, the five outcomes, req
                                      undelivered
 scaletest:queue:<q>:ended    string  ended requests as 64-bit numbers: outcomes, wait and run times,
                                      slots (model/queue_counts.py)
-scaletest:queue:<q>:wait     hash    bucket -> count of wait times, from workers of earlier versions
-scaletest:queue:<q>:run      hash    bucket -> count of run times, from workers of earlier versions
 scaletest:queue:<q>:slots    hash    submissions in each of the last ten-second slots, and where the
                                      longest run was
 scaletest:queue:<q>:paused   string  present while the queue is paused
@@ -85,10 +83,6 @@ OWN_QUEUE = f"{OWN}queue:"
 counters = _named(OWN_QUEUE, ":counters")
 # Numbers that count ended requests (model/queue_counts.py).
 ended = _named(OWN_QUEUE, ":ended")
-# Histogram of wait times of requests that workers of earlier versions ended.
-wait = _named(OWN_QUEUE, ":wait")
-# Histogram of run times of requests that workers of earlier versions ended.
-run = _named(OWN_QUEUE, ":run")
 # Ring of ten-second slots.
 slots = _named(OWN_QUEUE, ":slots")
 # String that is present while the queue is paused.
@@ -147,5 +141,5 @@ def agents(rendezvous: str, part: str) -> str:
 
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
-    own = (counters, ended, wait, run, slots, paused, taking, leases, workers, suspects, samples)
+    own = (counters, ended, slots, paused, taking, leases, workers, suspects, samples)
     return [key(queue) for key in (*own, samplers, failures, reaps)]

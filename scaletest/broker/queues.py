@@ -170,8 +170,6 @@ class Queues:
                     keys.workers(name),
                     keys.paused(name),
                     keys.counters(name),
-                    keys.wait(name),
-                    keys.run(name),
                     keys.ended(name),
                     keys.suspects(name),
                 ],
@@ -332,8 +330,6 @@ def _state(name: str, row: list[Any]) -> QueueState:
         paused,
         oldest,
         counts,
-        waits,
-        runs,
         suspects,
         row_ended,
     ) = row
@@ -351,8 +347,8 @@ def _state(name: str, row: list[Any]) -> QueueState:
         counters=queue_counts.added(
             {text_of(key): int(value) for key, value in pairs(counts)}, past.outcomes
         ),
-        wait_s=_quantiles(waits, past.wait),
-        run_s=_quantiles(runs, past.run),
+        wait_s=_quantiles(past.wait),
+        run_s=_quantiles(past.run),
         suspects=tuple(sorted(text_of(name) for name in suspects)),
     )
 
@@ -371,8 +367,7 @@ def shown_us(redis: Redis) -> int:
     return int(seconds) * 1_000_000 + int(micros) - int(standstill or 0)
 
 
-def _quantiles(flat: list[bytes], ended_since: dict[int, int]) -> dict[str, float]:
-    counts = queue_counts.added({int(key): int(value) for key, value in pairs(flat)}, ended_since)
+def _quantiles(counts: dict[int, int]) -> dict[str, float]:
     values = {"p50": histogram.quantile(counts, 0.5), "p95": histogram.quantile(counts, 0.95)}
     return {name: value for name, value in values.items() if value is not None}
 

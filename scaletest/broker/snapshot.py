@@ -7,7 +7,6 @@ pages, a moment apart, and says so.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +20,6 @@ from scaletest.broker.queues import DeclaredQueue, QueueEntry, living, pairs, sh
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts
 from scaletest.model.errors import InvalidValue
-from scaletest.model.histogram import LAST_BUCKET
 
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
@@ -70,15 +68,9 @@ class WorkerState(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSnapshot(DeclaredQueue):
-    """A declared queue at `at_s`, Redis server time in seconds.
-
-    early_wait, early_run: requests that workers of earlier versions ended, by bucket of
-    model/histogram.py. ended: the others.
-    """
+    """A declared queue at `at_s`, Redis server time in seconds."""
 
     at_s: float
-    early_wait: dict[int, int]
-    early_run: dict[int, int]
     ended: queue_counts.EndedCounts
     slots: tuple[queue_counts.TimeSlot, ...]
     workers: tuple[WorkerState, ...]
@@ -90,12 +82,12 @@ class QueueSnapshot(DeclaredQueue):
     @property
     def wait(self) -> dict[int, int]:
         """Requests that ended, by bucket of their wait."""
-        return queue_counts.added(self.early_wait, self.ended.wait)
+        return self.ended.wait
 
     @property
     def run(self) -> dict[int, int]:
         """Requests that ended, by bucket of their run time."""
-        return queue_counts.added(self.early_run, self.ended.run)
+        return self.ended.run
 
     @property
     def abandoned(self) -> int:
@@ -180,8 +172,6 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         paused,
         oldest,
         counters,
-        wait,
-        run,
         ring,
         workers,
         suspects,
@@ -203,8 +193,6 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         counters=queue_counts.added(
             {key.decode(): _count(value) for key, value in pairs(counters)}, past.outcomes
         ),
-        early_wait=_numbers(wait),
-        early_run=_numbers(run),
         ended=past,
         slots=queue_counts.unpack(dict(pairs(ring)), past.slots),
         workers=_workers(workers, set(suspects)),
@@ -252,15 +240,6 @@ def _running(answer: bytes) -> tuple[str, float | None]:
     request, _, rest = answer.partition(b":")
     started = rest.rpartition(b":")[2]
     return text_of(request), int(started) / 1e6 if started.isdigit() else None
-
-
-def _numbers(text: bytes) -> dict[int, int]:
-    flat: list[int] = json.loads(b"[%b]" % text)
-    if not set(map(type, flat)) <= {int}:
-        raise ValueError("a histogram contains something other than integers")
-    if flat and (min(flat) < 0 or max(flat) > MOST_COUNT or max(flat[::2]) > LAST_BUCKET):
-        raise ValueError("a histogram contains an impossible number")
-    return dict(pairs(flat))
 
 
 def _count(number: bytes) -> int:

@@ -34,25 +34,6 @@ from scaletest.model.labels import Labels
     metavar="N",
     help="Measure each permutation N times.",
 )
-@click.option(
-    "--random-order", is_flag=True, help="Measure the permutations in blocks of random order."
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Use this seed for the random order and for samples.",
-)
-@click.option(
-    "--warm-up",
-    type=click.IntRange(0, 1000),
-    metavar="N",
-    help="Run N benchmarks first whose results do not count.",
-)
-@heading("Run")
-@click.option(
-    "--stop-on-failure", is_flag=True, help="Start no further benchmark once one has failed."
-)
 @heading("Verdict")
 @click.option(
     "--threshold",
@@ -65,9 +46,6 @@ from scaletest.model.labels import Labels
     ),
 )
 @heading("Run")
-@click.option(
-    "--paused", is_flag=True, help="Store the plan and start nothing; --resume starts it."
-)
 @click.option(
     "--resume",
     metavar="RUN",
@@ -83,17 +61,6 @@ from scaletest.model.labels import Labels
 )
 @shared.namespace("Let the operator of a Kubernetes cluster measure in this namespace.")
 @shared.redis_url()
-@heading("Run")
-@click.option(
-    "--scratch",
-    type=click.Path(file_okay=False, writable=True, path_type=Path),
-    metavar="DIR",
-    help="Write working folders and test files below this folder.",
-)
-@heading("Accuracy")
-@click.option(
-    "--no-causes", is_flag=True, help="Do not sample where the time of local benchmarks goes."
-)
 @heading("Run")
 @click.option(
     "--run-dir",
@@ -120,7 +87,7 @@ def run(
 
     \b
     scaletest bench run IPerf --set streams=2 --set mtu=9000 --set duration=5
-    scaletest bench run sweep.yaml --repetitions 5 --random-order
+    scaletest bench run sweep.yaml --repetitions 5
     scaletest bench run --resume LAST
 
     Here, two nodes are two network namespaces of this machine, joined by a veth pair, which are
@@ -150,14 +117,8 @@ def run(
 
 @cloup.command(hidden=True)
 @click.argument("document")
-@click.option(
-    "--scratch",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write working folders and test files below this folder.",
-)
 @click.option("--no-causes", is_flag=True, help="Do not sample where the benchmark's time goes.")
-def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
+def execute(document: str, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
     this.
     """
@@ -166,7 +127,7 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     from scaletest.model import wire
 
     benchmark = read(wire.load(document, "the document"))
-    executor = LocalExecutor(scratch, no_causes=no_causes)
+    executor = LocalExecutor(no_causes=no_causes)
     executor.refuse(benchmark)
     ended = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
     echo(frame(ended))

@@ -18,7 +18,6 @@ from scaletest.cli.output import Output, echo, live_rows, show_messages, warn_wi
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
-from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import masked, short
 from scaletest.render.numbers import seconds
 from scaletest.report import words
@@ -79,25 +78,6 @@ REDIS_TIMEOUT_S = 5.0
     help="Submit requests at this mean rate, at random times (open load).",
 )
 @click.option(
-    "--seed",
-    type=int,
-    metavar="N",
-    help="Use this seed for --poisson; the same seed gives the same times.",
-)
-@click.option(
-    "--steps",
-    metavar="RATE:TIME,...",
-    help=(
-        "Submit requests at this rate for this time, then at the next rate, as in"
-        " 10/s:60s,20/s:60s (open load)."
-    ),
-)
-@click.option(
-    "--schedule",
-    metavar="FILE",
-    help="Submit requests at the times in this file, in seconds, one a line (open load).",
-)
-@click.option(
     "--batch",
     type=int,
     metavar="N",
@@ -139,12 +119,6 @@ REDIS_TIMEOUT_S = 5.0
         " option may be repeated."
     ),
 )
-@click.option(
-    "--ui-url",
-    default="",
-    metavar="URL",
-    help="Link from the page to the queue's page of the `scaletest ui` at this address.",
-)
 @heading("Output")
 @click.option(
     "--keep-records",
@@ -166,15 +140,14 @@ def command(
     prefix: str,
     token: str,
     allow_host: tuple[str, ...],
-    ui_url: str,
     keep_records: int,
     output: Output,
 ) -> int:
-    """Keep requests in flight, or follow a schedule, and show what comes back.
+    """Keep requests in flight, or submit them at a rate, and show what comes back.
 
     \b
     scaletest client --queue sleep --parallel 4 -- 0.5    # http://127.0.0.1:9996/
-    scaletest client --queue sleep --steps 10/s:60s,20/s:60s -- 0.1
+    scaletest client --queue sleep --rate 10/s -- 0.1
     scaletest client --queue sleep --batch 1000 --listen none -- 0
 
     ARG... are added to the workload's own arguments; for sleep it is the number of seconds.
@@ -189,8 +162,6 @@ def command(
         show_messages()
     checks.seconds(grace_s, "grace")
     checks.count(keep_records, "keep records", maximum=1_000_000)
-    if ui_url and not ui_url.startswith(("http://", "https://")):
-        raise InvalidValue(f"--ui-url is {ui_url!r}", hint="write it as in http://127.0.0.1:9995")
     starts = load.pace()
     with connect(redis_url) as redis:
         Queues(redis).require(load.queue)
@@ -217,7 +188,6 @@ def command(
                 prefix=prefix,
                 hosts=allow_host,
                 samples=_samples(stack, redis_url, load.queue),
-                ui_url=ui_url,
             )
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)

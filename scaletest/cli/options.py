@@ -14,7 +14,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast, get_type_hints
+from typing import Protocol, TypeVar, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -72,7 +72,7 @@ class Quantity(click.ParamType[float]):
 # 500 without a unit may be meant in milliseconds.
 DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=60.0)
 RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
-# For what was a minute once, without a unit.
+# For rates that people count per second or per minute.
 RATE_WITH_UNIT = Quantity("rate with its unit", PER_SECOND, "2/s or 120/min")
 
 
@@ -113,14 +113,16 @@ OPTIONS_OF: dict[Callable[..., object], Callable[..., object]] = {}
 
 def filled(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
     """Call with the parameters of a command that it names, of which a group takes its own. KeyError
-    when one is lacking.
+    when one is lacking that has no default.
     """
     values: dict[str, object] = {}
     types = get_type_hints(make)
-    for name in signature(make).parameters:
-        is_group = is_dataclass(types[name]) and types[name] is not Output
+    for name, parameter in signature(make).parameters.items():
         option = name if name in parameters else name.removesuffix("_s")
-        values[name] = filled(types[name], parameters) if is_group else parameters[option]
+        if is_dataclass(types[name]) and types[name] is not Output:
+            values[name] = filled(types[name], parameters)
+        elif option in parameters or parameter.default is parameter.empty:
+            values[name] = parameters[option]
     return make(**values)
 
 
@@ -165,50 +167,6 @@ def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F],
     )
 
 
-def deprecated(instead: str) -> Callable[[click.Context, click.Parameter, Returned], Returned]:
-    """A callback of an option that works in this version only. instead: what to write."""
-
-    def warn(_context: click.Context, option: click.Parameter, value: Returned) -> Returned:
-        if value:
-            names = "/".join(option.opts)
-            echo(f"warning: {names} is deprecated; write {instead}", err=True)
-        return value
-
-    return warn
-
-
-def renamed(*names: str, to: str, instead: str) -> Decorator:
-    """An option as version 0.1 spelled it, whose value counts as typed for the parameter `to`,
-    unless that is typed itself. instead: what to write.
-    """
-
-    class OldSpelling(click.Option):
-        """The option; it is eager, so that it is consumed before the other."""
-
-        def consume_value(
-            self, ctx: click.Context, opts: Mapping[str, Any]
-        ) -> tuple[Any, ParameterSource]:
-            """The value, which goes to the other option too."""
-            value, source = super().consume_value(ctx, opts)
-            if source is ParameterSource.COMMANDLINE:
-                cast(dict[str, Any], opts).setdefault(to, value)
-            return value, source
-
-    return click.option(
-        *names,
-        cls=OldSpelling,
-        hidden=True,
-        is_eager=True,
-        expose_value=False,
-        allow_from_autoenv=False,
-        callback=deprecated(instead),
-    )
-
-
-# Of commands that write a report.
-old_type = renamed("-t", "--type", to="form", instead="--format")
-
-
 def namespace(text: str) -> Callable[[F], F]:
     """-n/--namespace, with this help."""
     return click.option("-n", "--namespace", default="", metavar="NAME", help=text)
@@ -242,15 +200,8 @@ def preset(text: str) -> Callable[[F], F]:
     )
 
 
-# What --output once was, and the form of today.
-OLD_FORMS = {"table": "text", "json": "json", "yaml": "yaml"}
-
-
-def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callable[[F], F]:
-    """-o/--output and --format, as one parameter `output`: an Output. The first form is the usual.
-
-    bare_forms: whether the form itself was given as --output in version 0.1.
-    """
+def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
+    """-o/--output and --format, as one parameter `output`: an Output. The first form is usual."""
     forms = forms or ("text", "json", "yaml")
 
     def note_form(context: click.Context, _option: click.Parameter, form: str | None) -> None:
@@ -261,8 +212,6 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
 
     def choose(context: click.Context, option: click.Parameter, file: str) -> Output:
         form, name = context.meta["form"], option.opts[0]
-        if bare_forms and file in OLD_FORMS:
-            return _old_output(name, file, form)
         if file in forms and not Path(file).exists():
             raise UsageError(
                 f"{name} {file} names a form, not a file",
@@ -289,20 +238,12 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
             *(["-o"] if letter else []),
             "--output",
             default="-",
-            envvar="SCALETEST_OUTPUT" if bare_forms else None,
             callback=choose,
             metavar="FILE",
             help="Write the result to this file. [default: standard output]",
         )(function)
 
     return decorate
-
-
-def _old_output(option: str, file: str, form: str | None) -> Output:
-    """What --output meant in version 0.1: a form on standard output."""
-    named = OLD_FORMS[file]
-    echo(f"warning: {option} {file} is deprecated; write --format {named}", err=True)
-    return Output(Path("-"), form or named)
 
 
 def _form_of(file: str, forms: Sequence[str], usual: str) -> str:
@@ -319,11 +260,11 @@ def _form_of(file: str, forms: Sequence[str], usual: str) -> str:
     return form
 
 
-def report_output(*, letter: bool = True, bare_forms: bool = True) -> Decorator:
+def report_output(*, letter: bool = True) -> Decorator:
     """-o/--output and --format of a command that writes a report."""
     first = ("text", "json", "yaml")
     others = [name for name in formats.names() if name not in first]
-    options = output(*first, *others, letter=letter, bare_forms=bare_forms)
+    options = output(*first, *others, letter=letter)
     return group(heading("Output"), options)
 
 
@@ -341,7 +282,7 @@ def _check_place(file: str, option: str) -> None:
         raise UsageError(f"{path} cannot be written: {reason}", hint=f"give another {option} FILE")
 
 
-# What to call a new run: the fields of its Labels.
+# What to call a new run: of its Labels, the one that is known before it is measured.
 labels = group(
     heading("Run"),
     click.option(
@@ -350,31 +291,15 @@ labels = group(
         metavar="NAME",
         help="Call the run by this name, by which other commands find it.",
     ),
-    click.option(
-        "--tag",
-        "tags",
-        multiple=True,
-        metavar="TAG",
-        help=("Give the run this tag, by which `runs list` finds it; the option may be repeated."),
-    ),
-    click.option(
-        "--note",
-        default="",
-        metavar="TEXT",
-        help="Store this note with the run; its reports show it.",
-    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a run is watched. progress: auto, plain, json or none. ui: whether a page is served, at
-    ui_listen.
-    """
+    """How a run is watched. progress: auto, plain, json or none. ui: whether a page is served."""
 
     progress: str
     ui: bool
-    ui_listen: str
 
 
 # What a long command shows of its progress, for `progress_views.shown`.
@@ -395,12 +320,13 @@ progress = group(
 # The fields of WatchOptions.
 watch = group(
     progress,
-    click.option("--ui", is_flag=True, help="Show the run in a browser while it is measured."),
     click.option(
-        "--ui-listen",
-        default="127.0.0.1:0",
-        metavar="ADDR:PORT",
-        help="Serve the page of --ui at this address. [default: a free port of this machine]",
+        "--ui",
+        is_flag=True,
+        help=(
+            "Show the run in a browser while it is measured, at a free port of this machine;"
+            " `scaletest ui --listen` shows it at another address."
+        ),
     ),
 )
 

@@ -45,8 +45,8 @@ def write(text: str, path: Path) -> None:
     write_bytes(text.encode(errors="replace"), path)
 
 
-def write_bytes(content: bytes, path: Path, option: str = "-o FILE") -> None:
-    """Write a file; "-" is standard output. option: that gave its name."""
+def write_bytes(content: bytes, path: Path) -> None:
+    """Write a file; "-" is standard output."""
     if str(path) == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -55,7 +55,7 @@ def write_bytes(content: bytes, path: Path, option: str = "-o FILE") -> None:
         path.write_bytes(content)
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be written: {error.strerror or error}", hint=f"give another {option}"
+            f"{path} cannot be written: {error.strerror or error}", hint="give another -o FILE"
         ) from error
     echo(f"{path} written{TO_LOOK.get(path.suffix, '')}", err=True)
 

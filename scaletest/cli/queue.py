@@ -11,9 +11,10 @@ import cloup
 
 from scaletest.analysis.failures import FailureGroup
 from scaletest.broker import Client, Queues, connect
+from scaletest.broker.connection import Redis
 from scaletest.broker.failures import failure_groups
 from scaletest.broker.failures import failures as last_failures
-from scaletest.broker.jobs import stored, wait_for
+from scaletest.broker.jobs import stored
 from scaletest.broker.queues import QueueState
 from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
@@ -30,17 +31,28 @@ MOST_GROUPS = 5
 
 
 @cloup.group("queue")
-def command() -> None:
+@shared.redis_url()
+@click.pass_context
+def command(context: click.Context, redis_url: str) -> None:
     """Declare, look at, fill and empty queues.
+
+    \b
+    scaletest queue list
+    scaletest queue --redis-url redis://127.0.0.1:6379/1 list
 
     A queue must be declared before requests can be submitted to it, so that a typing error never
     makes one.
     """
+    context.obj = redis_url
+
+
+def _connect() -> Redis:
+    """Return the Redis that the group's option names."""
+    return connect(click.get_current_context().obj)
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@shared.redis_url()
 @click.option(
     "--maximum",
     type=int,
@@ -50,29 +62,28 @@ def command() -> None:
     help="Refuse a request when N wait already; 0 means no limit.",
 )
 @click.option("--note", default="", help="Describe the workload of the queue in these words.")
-def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None:
+def add(names: tuple[str, ...], maximum: int, note: str) -> None:
     """Declare queues, or change their maximum and note.
 
     \b
     scaletest queue add sleep
     scaletest queue add media --maximum 1000 --note "transcodes of H.264"
     """
-    queues = Queues(connect(redis_url))
+    queues = Queues(_connect())
     for name in names:
         echo(f"{name}: {'declared' if queues.add(name, maximum, note) else 'changed'}")
 
 
 @command.command("list")
-@shared.redis_url()
 @shared.output()
-def list_queues(redis_url: str, output: Output) -> None:
+def list_queues(output: Output) -> None:
     """List the declared queues.
 
     \b
     scaletest queue list
     scaletest queue list --format json
     """
-    states, errors = Queues(connect(redis_url)).states()
+    states, errors = Queues(_connect()).states()
     for error in errors:
         echo(f"warning: {error.message}; {error.hint}", err=True)
     if not states and not output.is_data:
@@ -90,15 +101,14 @@ def list_queues(redis_url: str, output: Output) -> None:
 
 @command.command()
 @click.argument("name")
-@shared.redis_url()
 @shared.output()
-def show(name: str, redis_url: str, output: Output) -> None:
+def show(name: str, output: Output) -> None:
     """Show one queue: what waits and runs, its workers, counters, times and last failures.
 
     \b
     scaletest queue show sleep
     """
-    redis = connect(redis_url)
+    redis = _connect()
     queues = Queues(redis)
     state = queues.state(name)
     names = queues.worker_names(name)
@@ -144,9 +154,8 @@ def _lines(state: QueueState, names: Sequence[str]) -> Iterator[str]:
 
 @command.command()
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@shared.redis_url()
 @shared.output()
-def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
+def check(names: tuple[str, ...], output: Output) -> int:
     """Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3
     when they do not.
 
@@ -154,7 +163,7 @@ def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
     scaletest queue check
     scaletest queue check sleep media --format json
     """
-    queues = Queues(connect(redis_url))
+    queues = Queues(_connect())
     faults = {name: queues.check(name) for name in names or queues.names()}
     output.show(
         {name: {"ok": not wrong, "wrong": wrong} for name, wrong in faults.items()},
@@ -165,15 +174,14 @@ def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
 
 @command.command()
 @click.argument("name")
-@shared.redis_url()
 @shared.yes
-def purge(name: str, redis_url: str, yes: bool) -> None:
+def purge(name: str, yes: bool) -> None:
     """Drop every waiting request of a queue; running ones finish.
 
     \b
     scaletest queue purge sleep
     """
-    queues = Queues(connect(redis_url))
+    queues = Queues(_connect())
     state = queues.state(name)
     if shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes):
         echo(f"{name}: {queues.purge(name)} requests dropped")
@@ -183,9 +191,8 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
 
 @command.command()
 @click.argument("name")
-@shared.redis_url()
 @shared.yes
-def remove(name: str, redis_url: str, yes: bool) -> None:
+def remove(name: str, yes: bool) -> None:
     """Forget a queue, its waiting requests, counters and entries in RQ.
 
     \b
@@ -193,7 +200,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 
     Also removes what somebody else wrote into the list of queues, by the name that a warning shows.
     """
-    queues = Queues(connect(redis_url))
+    queues = Queues(_connect())
     if foreign := queues.foreign(name):
         if shared.confirmed(f"Remove {name}, which is no queue?", yes):
             queues.remove_foreign(foreign)
@@ -212,34 +219,31 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 
 @command.command()
 @click.argument("name")
-@shared.redis_url()
-def pause(name: str, redis_url: str) -> None:
+def pause(name: str) -> None:
     """Stop workers from taking requests; running ones finish.
 
     \b
     scaletest queue pause sleep
     """
-    Queues(connect(redis_url)).pause(name)
+    Queues(_connect()).pause(name)
     echo(f"{name}: paused")
 
 
 @command.command()
 @click.argument("name")
-@shared.redis_url()
-def resume(name: str, redis_url: str) -> None:
+def resume(name: str) -> None:
     """Let workers take requests again.
 
     \b
     scaletest queue resume sleep
     """
-    was_paused = Queues(connect(redis_url)).resume(name)
+    was_paused = Queues(_connect()).resume(name)
     echo(f"{name}: {'resumed' if was_paused else 'was not paused'}")
 
 
 @command.command()
 @click.argument("name")
 @heading("Target")
-@shared.redis_url()
 @heading("Requests")
 @shared.duration(
     "--time-limit",
@@ -254,14 +258,6 @@ def resume(name: str, redis_url: str) -> None:
         "Print the id of the request and do not wait; `scaletest queue result` prints its reply."
     ),
 )
-@click.option(
-    "--keep",
-    is_flag=True,
-    help="Run the request even when this command has ended, and keep its result.",
-)
-@shared.duration(
-    "--result-ttl", default="500s", help="Keep the result this long, with --no-wait or --keep."
-)
 @shared.duration(
     "--timeout", default="0s", help="Wait at most this long for the reply; 0 waits for ever."
 )
@@ -269,11 +265,8 @@ def resume(name: str, redis_url: str) -> None:
 @shared.grouped
 def submit(
     name: str,
-    redis_url: str,
     time_limit_s: float,
     no_wait: bool,
-    keep: bool,
-    result_ttl_s: float,
     timeout_s: float,
     arguments: tuple[str, ...],
 ) -> int:
@@ -285,33 +278,27 @@ def submit(
     scaletest queue submit sleep --no-wait -- 30
     """
     checks.seconds(timeout_s, "timeout")
-    keep_s = checks.count(round(result_ttl_s), "result ttl", minimum=1)
-    redis = connect(redis_url)
+    redis = _connect()
     with Client(redis, patience_s=10.0) as client:
         request = Request(client.new_id(), name, arguments, time_limit_s)
-        is_kept = no_wait or keep
-        client.submit_one(request, reply=not is_kept, result_ttl_s=keep_s)
+        client.submit_one(request, reply=not no_wait)
         if no_wait:
             echo(request.id)
             return 0
         warn_without_worker(name, Queues(redis).worker_names(name))
-        if is_kept:
-            echo(f"request {request.id}", err=True)
-            return _show_reply(wait_for(redis, request.id, timeout_s or math.inf))
         return _show_reply(client.wait_for(request, timeout_s or math.inf))
 
 
 @command.command()
 @click.argument("request_id")
-@shared.redis_url()
-def result(request_id: str, redis_url: str) -> int:
+def result(request_id: str) -> int:
     """Print the reply to a request that was submitted with --no-wait. Exit code 6 while there is
     none.
 
     \b
     scaletest queue result "$(scaletest queue submit sleep --no-wait -- 0.1)"
     """
-    return _show_reply(stored(connect(redis_url), checks.request_id(request_id)))
+    return _show_reply(stored(_connect(), checks.request_id(request_id)))
 
 
 def _show_reply(reply: Reply) -> int:

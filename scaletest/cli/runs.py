@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 import click
@@ -14,10 +14,9 @@ from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
-from scaletest.model.labels import Labels
 from scaletest.render.contents import Table, aligned
 from scaletest.runs import registry
-from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, chosen
+from scaletest.runs.listing import VERDICTS, RunFilter, chosen
 from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import TYPES, ListedRun
 
@@ -44,35 +43,18 @@ def command() -> None:
     help="List only runs with this verdict; the option may be repeated.",
 )
 @click.option(
-    "--tag",
-    "tags",
-    multiple=True,
-    metavar="TAG",
-    help="List only runs with this tag; the option may be repeated.",
-)
-@click.option(
     "--name",
     "pattern",
     default="",
     metavar="PATTERN",
     help=("List only runs whose name contains this text, or fits this pattern, as in 'nightly-*'."),
 )
-@click.option(
-    "--sort",
-    "order",
-    type=click.Choice(list(SORTS)),
-    default="began",
-    show_default=True,
-    help="Sort the runs by this; the newest, the worst or the longest stands last.",
-)
 @heading("Output")
 @options.output()
 def list_runs(
     run_type: str | None,
     verdicts: tuple[str, ...],
-    tags: tuple[str, ...],
     pattern: str,
-    order: str,
     output: Output,
 ) -> None:
     """List the runs of this user, the oldest first.
@@ -80,11 +62,11 @@ def list_runs(
     \b
     scaletest runs list
     scaletest runs list --type validation --verdict fail
-    scaletest runs list --tag nightly --sort verdict -o runs.json
+    scaletest runs list --name 'nightly-*' -o runs.json
     """
     root = default_root(os.environ)
     stored_runs = list(map(registry.listed, runs(root)))
-    shown = chosen(stored_runs, RunFilter(run_type or "", verdicts, tags, pattern), order)
+    shown = chosen(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
     if shown or output.is_data:
         output.show(list(map(asdict, shown)), aligned(_table(shown)))
     elif stored_runs:
@@ -116,58 +98,30 @@ def show(run: str, output: Output) -> None:
     )
 
 
-@command.command("name")
+@command.command()
 @stored.run_argument()
-@click.argument("new", metavar="NEW")
-def rename(run: str, new: str) -> None:
-    """Call a run NEW: commands find it by that name, too. "" takes its name away.
+@click.option(
+    "--name", metavar="NAME", help="Call the run by this name too; '' takes its name away."
+)
+@click.option(
+    "--note", metavar="TEXT", help="Show this note in reports of the run; '' takes it away."
+)
+def label(run: str, name: str | None, note: str | None) -> None:
+    """Name a run, so that commands find it, and write a note about it.
 
     \b
-    scaletest runs name LAST before-the-fix
-    scaletest runs name LAST ""
+    scaletest runs label LAST --name before-the-fix
+    scaletest runs label LAST --note "with the new driver"
 
     The name of its folder stays.
     """
+    changes = {"name": name, "note": note and note.strip()}
+    given = {key: text for key, text in changes.items() if text is not None}
+    if not given:
+        raise UsageError("there is no label", hint="give --name NAME or --note TEXT")
     folder = stored.find(run)
-    folder.relabel(lambda labels: replace(labels, name=new))
-    echo(f"{folder.name}: called {new}" if new else f"{folder.name}: has no other name now")
-
-
-@command.command()
-@stored.run_argument()
-@click.argument("tags", nargs=-1, required=True, metavar="TAG...")
-@click.option("--remove", is_flag=True, help="Take these tags away instead.")
-def tag(run: str, tags: tuple[str, ...], remove: bool) -> None:
-    """Give a run tags, by which runs list finds it.
-
-    \b
-    scaletest runs tag LAST nightly node-a
-    scaletest runs tag LAST node-a --remove
-    """
-
-    def change(labels: Labels) -> Labels:
-        others = tuple(tag for tag in labels.tags if tag not in tags)
-        return replace(labels, tags=others if remove else others + tuple(dict.fromkeys(tags)))
-
-    folder = stored.find(run)
-    labels = folder.relabel(change)
-    echo(f"{folder.name}: tags {', '.join(labels.tags) or 'none'}")
-
-
-@command.command()
-@stored.run_argument()
-@click.argument("text", metavar="TEXT")
-def note(run: str, text: str) -> None:
-    """Write a note about a run, which its reports show.
-
-    It takes the place of an earlier one, and "" takes it away.
-
-    \b
-    scaletest runs note LAST "with the new driver"
-    """
-    folder = stored.find(run)
-    folder.relabel(lambda labels: replace(labels, note=text.strip()))
-    echo(f"{folder.name}: {'noted' if text else 'has no note now'}")
+    labels = folder.relabel(lambda labels: replace(labels, **given))
+    echo(f"{folder.name}: {labels.called or 'no other name'}{', with a note' * bool(labels.note)}")
 
 
 @command.command()
@@ -196,28 +150,24 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
 
 
 def _table(shown: Sequence[ListedRun]) -> Table:
-    """Without the columns of names and tags where no run has any."""
-    labels: dict[str, Callable[[ListedRun], str]] = {}
-    if any(run.name for run in shown):
-        labels["name"] = lambda run: run.name or "-"
-    if any(run.tags for run in shown):
-        labels["tags"] = lambda run: ",".join(run.tags) or "-"
-    titles = ["run", "when", "kind", "verdict", "steps", "seconds", *labels, "workload"]
-    rows = [_cells(run, labels.values()) for run in shown]
-    return Table(titles, rows, texts=range(len(titles)))
-
-
-def _cells(run: ListedRun, labels: Iterable[Callable[[ListedRun], str]]) -> list[str]:
-    return [
-        run.run,
-        run.when,
-        run.kind or "-",
-        run.judged,
-        ",".join(map(str, run.steps or ())) or "-",
-        "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
-        *(text(run) for text in labels),
-        run.subject,
+    """Without the column of names where no run has one."""
+    has_names = any(run.name for run in shown)
+    names = ["name"] if has_names else []
+    titles = ["run", "when", "kind", "verdict", "steps", "seconds", *names, "workload"]
+    rows = [
+        [
+            run.run,
+            run.when,
+            run.kind or "-",
+            run.judged,
+            ",".join(map(str, run.steps or ())) or "-",
+            "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
+            *([run.name or "-"] if has_names else []),
+            run.subject,
+        ]
+        for run in shown
     ]
+    return Table(titles, rows, texts=range(len(titles)))
 
 
 def _text(setting: object) -> str:

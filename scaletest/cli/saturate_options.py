@@ -23,7 +23,7 @@ from scaletest.model.json_schema import Form, Schema, described
 
 NAME = "saturation-plan-file"
 # What says where the file is, who reads it, or how something is shown is no setting of a run.
-_NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui", "ui_listen")
+_NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui")
 
 
 def schema(command: click.Command) -> Schema:

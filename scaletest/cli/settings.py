@@ -61,24 +61,23 @@ def default_map(context: click.Context) -> dict[str, Any]:
 def _by_parameter(
     command: click.Command, values: object, path: Path, route: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Return the settings of a command by its parameters' names, and those of a group by its
-    commands' names, as click's default_map has them. route: the keys that lead to the values.
+    """Return the settings of a command by its parameters' names, and those of a group's commands by
+    their names, as click's default_map has them. route: the keys that lead to the values.
     """
     section = _section(values, path, route)
     defaults: dict[str, Any] = {}
-    if isinstance(command, click.Group):
-        for name, below in section.items():
-            child = command.get_command(click.Context(command), name)
-            if child is None:
-                raise _unknown(path, (*route, name), command.commands)
-            defaults[name] = _by_parameter(child, below, path, (*route, name))
-        return defaults
     options = {key_of(each): each for each in command.params if isinstance(each, click.Option)}
+    commands = command.commands if isinstance(command, click.Group) else {}
     for name, value in section.items():
-        if name not in options:
-            raise _unknown(path, (*route, name), options)
-        is_single = options[name].multiple and not isinstance(value, list)
-        defaults[str(options[name].name)] = [value] if is_single else value
+        if isinstance(command, click.Group) and name in commands:
+            child = command.get_command(click.Context(command), name)
+            assert child is not None
+            defaults[name] = _by_parameter(child, value, path, (*route, name))
+        elif name in options:
+            is_single = options[name].multiple and not isinstance(value, list)
+            defaults[str(options[name].name)] = [value] if is_single else value
+        else:
+            raise _unknown(path, (*route, name), [*options, *commands])
     return defaults
 
 

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Mapping
 from itertools import chain
-from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
@@ -35,14 +34,6 @@ def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> shared
 def find(name: str) -> RunFolder:
     """The run of that name; UsageError when there is none."""
     return places.find(name, os.environ)
-
-
-def spared(folder: RunFolder, *targets: Path | None) -> None:
-    """UsageError when what shall be written would take the place of what the run consists of."""
-    own = {(folder.path / name).resolve() for name in folder.layout.files}
-    for target in targets:
-        if target is not None and target.resolve() in own:
-            raise UsageError(f"{target} is a file of the run itself", hint="give another FILE")
 
 
 def show(report: Report) -> None:

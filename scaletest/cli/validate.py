@@ -16,7 +16,6 @@ from scaletest.cli.headings import heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.presets import POLICIES
 from scaletest.validation.options import ValidationPlace
 
 
@@ -164,16 +163,6 @@ from scaletest.validation.options import ValidationPlace
         " compared, with all devices full, and the best is named."
     ),
 )
-@click.option(
-    "--device-policy",
-    type=click.Choice(POLICIES),
-    default="balanced",
-    show_default=True,
-    help=(
-        "With --per-device, take the first device with a free slot (first), the least"
-        " used (balanced) or the most used (packed)."
-    ),
-)
 @heading("Accuracy")
 @click.option(
     "--no-causes",
@@ -202,14 +191,6 @@ from scaletest.validation.options import ValidationPlace
     default="",
     metavar="PLAN",
     help="Take settings from this YAML file, or from standard input (-).",
-)
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    envvar="SCALETEST_VALIDATE_SET",
-    metavar="KEY=VALUE",
-    help=("Set one key of the plan, whatever the plan file says; the option may be repeated."),
 )
 @heading("Verdict")
 @click.option(
@@ -245,7 +226,7 @@ def command(
     scaletest validate --limit 4 --workload thumbs.py:Thumbs -- --width 640
     scaletest validate --local --device-glob '/dev/dri/renderD*' -- \\
       vainfo --display drm --device FILENAME
-    scaletest validate --local -f plan.yaml --set limit=16 \\
+    scaletest validate --local -f plan.yaml --limit 16 \\
       --threshold 'efficiency(8)>=0.8'
     scaletest validate -n scaletest --deployment scaletest-sleep-worker \\
       --client svc/scaletest-sleep-client --seconds 2s --limit 16

@@ -103,7 +103,7 @@ def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple
     yield "wanted", f"{aim}, {plan.tolerate_failures} failures tolerated"
     if plan.per_device:
         numbers = ", ".join(map(str, plan.per_device))
-        shared_by = f"shared by {numbers} workers each, policy {plan.device_policy}"
+        shared_by = f"shared by {numbers} workers each"
         yield "devices", f"{plan.devices}, {shared_by}"
     yield from (("", text) for text in plan.thresholds)
     for estimate in expected:

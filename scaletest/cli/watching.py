@@ -35,8 +35,8 @@ END_S = 2.0
 class RunPage:
     """The page of the runs of one command; its address is taken at once. redis_url: "" for none."""
 
-    def __init__(self, listen: str, redis_url: str) -> None:
-        self._socket = bind(listen)
+    def __init__(self, redis_url: str) -> None:
+        self._socket = bind("127.0.0.1:0")
         self._redis_url = redis_url
         self._guard: Guard | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -117,7 +117,7 @@ def watched(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
         with shown(watch.progress, redis_url=redis_url) as progress:
             yield progress
         return
-    page = RunPage(watch.ui_listen, redis_url)
+    page = RunPage(redis_url)
 
     def begun(folder: RunFolder) -> str:
         line = page.begun(folder)

@@ -83,20 +83,6 @@ from workers.runtime import Serving, Settings
     help="Let K workers share one device.",
 )
 @click.option(
-    "--device-policy",
-    type=click.Choice(["first", "balanced", "packed"]),
-    default="balanced",
-    show_default=True,
-    help=(
-        "Take the first device with a free slot (first), the least used (balanced) or"
-        " the most used (packed)."
-    ),
-)
-@shared.duration(
-    "--device-wait",
-    help="Wait at most this long for a free slot of a device. [default: 4.5 heartbeats]",
-)
-@click.option(
     "--device-index",
     type=int,
     metavar="N",
@@ -151,11 +137,6 @@ from workers.runtime import Serving, Settings
     multiple=True,
     metavar="PREFIX",
     help=("Also execute RQ jobs whose functions lie below PREFIX; the option may be repeated."),
-)
-@click.option(
-    "--no-rq-commands",
-    is_flag=True,
-    help="Ignore commands of RQ's tools, which saves a connection to Redis.",
 )
 @heading("Program")
 @click.option(

@@ -19,8 +19,6 @@ MOST_BYTES = 1_000_000
 MOST_DEPTH = 100
 # Aliases multiply what a short text holds.
 MOST_VALUES = 1_000_000
-# Python does not write whole numbers of any length, and YAML's hexadecimal ones may be long.
-MOST_BITS = 1024
 
 
 class Quoted(str):
@@ -128,13 +126,9 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _walk(value: Any, depth: int = 0) -> Iterator[Any]:
-    """The value and all within it; RecursionError when it nests too deeply, or holds itself, and
-    ValueError when a number is too large.
-    """
+    """The value and all within it; RecursionError when it nests too deeply, or holds itself."""
     if depth > MOST_DEPTH:
         raise RecursionError
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise ValueError("it holds too large a number")
     if isinstance(value, str):
         # an escape can make half of a pair of surrogates, which raises a ValueError
         value.encode()

@@ -158,7 +158,7 @@ class BenchmarkPlan(Written):
 
     @property
     def workload(self) -> str:
-        """Short text of what is measured, as lists of runs have it since version 0.1."""
+        """Short text of what is measured, for lists of runs."""
         return f"{', '.join(self.kinds)}: {len(self.permutations)} x {self.repetitions}"
 
     @property

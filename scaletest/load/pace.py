@@ -10,17 +10,15 @@ import itertools
 import math
 import random
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.texts import PER_SECOND, SECONDS, in_base_units
+from scaletest.model.texts import PER_SECOND, in_base_units
 
 MAX_RATE = 100_000.0
 RATES = {"": 1.0, **PER_SECOND}
-MAX_STEP_S = 30 * 86400.0
-MAX_SCHEDULE = 10_000_000
 
 
 class RateChange(NamedTuple):
@@ -102,40 +100,6 @@ def exact_poisson(rate: float, length_s: float, chance: random.Random) -> Iterat
     return iter(sorted(chance.random() * length_s for _ in range(max(1, round(rate * length_s)))))
 
 
-def steps(stairs: Iterable[tuple[float, float]]) -> Iterator[float]:
-    """For each (rate, seconds): requests at this rate for this time; a rate of 0 is a pause."""
-    began = 0.0
-    for rate, length_s in stairs:
-        for number in itertools.count():
-            at = _quotient(number, rate)
-            if at >= length_s:
-                break
-            yield began + at
-        began += length_s
-
-
-def parse_steps(text: str) -> list[tuple[float, float]]:
-    """Read RATE:TIME,RATE:TIME,..., as in 10/s:60s,20/s:1m; bare numbers are per s, and s."""
-    stairs = []
-    for part in text.split(","):
-        rate_text, _, length_text = part.partition(":")
-        rate = in_base_units(rate_text, RATES)
-        length_s = in_base_units(length_text, {"": 1.0, **SECONDS})
-        if rate is None or length_s is None:
-            raise InvalidValue(
-                f"step {part.strip()[:40]!r} is not RATE:TIME",
-                hint="write them as in 10/s:60s,20/s:1m",
-            )
-        if rate:
-            _check_rate(rate, "rate of a step")
-        if not 0 < length_s <= MAX_STEP_S:
-            raise InvalidValue(
-                f"a step lasts {length_s} s", hint=f"give seconds above 0, up to {MAX_STEP_S:g}"
-            )
-        stairs.append((rate, length_s))
-    return stairs
-
-
 def parse_rate(text: str) -> float:
     """Requests a second, as in 20/s or 600/min; a bare number is per s, and 0 is a pause."""
     rate = in_base_units(text, RATES)
@@ -146,37 +110,6 @@ def parse_rate(text: str) -> float:
     if rate:
         _check_rate(rate, "rate")
     return rate
-
-
-def parse_schedule(lines: Iterable[str]) -> list[float]:
-    """Arrival times in seconds, one a line, never decreasing; skips empty lines and # comments."""
-    times: list[float] = []
-    for number, line in enumerate(lines, 1):
-        text = line.partition("#")[0].strip()
-        if not text:
-            continue
-        try:
-            at = float(text)
-        except ValueError:
-            at = math.nan
-        if not 0 <= at <= MAX_STEP_S:
-            raise InvalidValue(
-                f"line {number} of the schedule is {text[:40]!r}",
-                hint="write one time in seconds a line, from 0 on",
-            )
-        if times and at < times[-1]:
-            raise InvalidValue(
-                f"line {number} of the schedule is earlier than the one before",
-                hint="sort the times",
-            )
-        if len(times) >= MAX_SCHEDULE:
-            raise InvalidValue(
-                f"the schedule has more than {MAX_SCHEDULE} times", hint="cut it into several files"
-            )
-        times.append(at)
-    if not times:
-        raise InvalidValue("the schedule is empty", hint="write one time in seconds a line")
-    return times
 
 
 def _quotient(number: float, rate: float) -> float:

@@ -7,10 +7,9 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -18,8 +17,8 @@ from msgspec import Meta
 from scaletest.broker import Client
 from scaletest.load import pace
 from scaletest.load.loops import ClosedLoop, LoadLoop, OpenLoop
+from scaletest.load.pace import RatePace
 from scaletest.load.statistics import Gauges, LoadSnapshot, Statistics
-from scaletest.model.checks import cut
 from scaletest.model.declared import Arguments, Count, Seconds, check
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.system.wake import Wake
@@ -30,7 +29,7 @@ CLOSED_MAXIMUM = 512
 OPEN_MAXIMUM = 10_000
 LOOK_EVERY_S = 0.25
 _Requests = Annotated[int, Meta(ge=1, le=1_000_000)]
-PACES = ("rate", "poisson", "steps", "schedule")
+PACES = ("rate", "poisson")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +46,6 @@ class OfferedLoad:
     delay_s: Annotated[Seconds, Meta(title="delay")]
     rate: float | None
     poisson: float | None
-    seed: int | None
-    steps: str | None
-    schedule: str | None
     batch: Annotated[_Requests | None, Meta(title="batch")]
     duration_s: Annotated[Seconds, Meta(title="duration")]
     log_messages: bool
@@ -82,7 +78,7 @@ class OfferedLoad:
     @property
     def is_finite(self) -> bool:
         """Whether the load ends by itself."""
-        return bool(self.batch or self.steps or self.schedule or self.duration_s)
+        return bool(self.batch or self.duration_s)
 
     @property
     def maximum(self) -> int:
@@ -96,35 +92,19 @@ class OfferedLoad:
         return 1 if self.parallel is None else self.parallel
 
     def __str__(self) -> str:
-        if self.rate is not None or self.poisson is not None:
+        if self.is_open:
             return str(self.pace())
-        if self.steps is not None:
-            return f"steps {self.steps}"
-        if self.schedule is not None:
-            return f"schedule {cut(Path(self.schedule).name, 100)}"
         return "closed" if self.batch is None else f"batch of {self.batch}"
 
-    def pace(self) -> Iterator[float] | None:
+    def pace(self) -> RatePace | None:
         """Start times in seconds; None for load that follows none."""
         if self.rate is not None:
             return pace.constant(self.rate)
         if self.poisson is not None:
-            return pace.poisson(self.poisson, random.Random(self.seed))
-        if self.steps is not None:
-            return pace.steps(pace.parse_steps(self.steps))
-        if self.schedule is None:
-            return None
-        try:
-            with Path(self.schedule).open(encoding="utf-8-sig") as lines:
-                return iter(pace.parse_schedule(lines))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(
-                f"the schedule cannot be read: {error}", hint="give a text file, one time a line"
-            ) from error
+            return pace.poisson(self.poisson, random.Random())
+        return None
 
-    def begin(
-        self, client: Client, statistics: Statistics, starts: Iterator[float] | None
-    ) -> Steering:
+    def begin(self, client: Client, statistics: Statistics, starts: RatePace | None) -> Steering:
         """Begin the load. starts: its pace."""
         settings: dict[str, Any] = {
             "arguments": self.arguments,
@@ -184,7 +164,6 @@ class Steered(StrEnum):
 
     PARALLEL = "parallel"
     RATE = "rate"
-    NOTHING = ""
 
 
 class NotSteerable(UsageError):
@@ -215,8 +194,8 @@ class Steering:
         self.maximum = maximum
         self._ready = ready
         # of a load whose rate can be set
-        self._pace: pace.RatePace | None = None
-        if isinstance(loop, OpenLoop) and isinstance(loop.pace, pace.RatePace):
+        self._pace: RatePace | None = None
+        if isinstance(loop, OpenLoop) and isinstance(loop.pace, RatePace):
             self._pace = loop.pace
         self._resume_with = self.rate
         if self.steered is Steered.PARALLEL:
@@ -230,7 +209,7 @@ class Steering:
         """What can be changed."""
         if isinstance(self.loop, ClosedLoop):
             return Steered.PARALLEL
-        return Steered.RATE if self._pace else Steered.NOTHING
+        return Steered.RATE
 
     @property
     def load(self) -> str:

@@ -452,6 +452,9 @@ def explained(
         kinds = [_EXPECTED.get(kind, (kind, "")) for kind in wrong[1].split(" | ")]
         expected = " or ".join(words for words, _ in kinds)
         return InvalidValue(f"{shown}, not {expected}", hint=kinds[0][1])
+    if "max_length" in rule.limits:
+        limit = rule.limits["max_length"]
+        return InvalidValue(f"{where} too long: {len(value)}, limit {limit}", hint="shorten it")
     return InvalidValue(f"{shown}{' s' * rule.is_duration}", hint=_hint_of(rule, value))
 
 
@@ -470,8 +473,6 @@ def _hint_of(rule: Declared, value: Any) -> str:
         return str(rule.extra["hint"])
     if rule.choices:
         return suggestion(value, rule.choices)
-    if "max_length" in limits:
-        return f"give {limits['max_length']} at most"
     if "multiple_of" in limits and value % limits["multiple_of"]:
         return f"give a multiple of {limits['multiple_of']}"
     low, high = limits.get("gt", limits.get("ge", 0)), limits.get("lt", limits.get("le"))

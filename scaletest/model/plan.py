@@ -26,7 +26,7 @@ from scaletest.model.declared import (
 )
 from scaletest.model.errors import InvalidValue
 from scaletest.model.json_schema import Form, Schema, described
-from scaletest.model.presets import POLICIES, PRESETS
+from scaletest.model.presets import PRESETS
 
 MAX_WORKERS = 100_000
 
@@ -119,11 +119,6 @@ class Plan(Document):
         "compared, with all devices full, and the steps are then these numbers times the "
         "devices.",
     ] = ()
-    device_policy: Annotated[
-        str,
-        choice(POLICIES, "device policy"),
-        "which device a worker gets a slot of: first, balanced or packed.",
-    ] = "balanced"
     devices: Annotated[
         Count,
         key(""),

@@ -10,10 +10,6 @@ from dataclasses import dataclass
 
 from scaletest.model import checks
 
-# Which device a worker gets a slot of, the first with a free slot, the least used or the most used;
-# and the broker's number of that.
-POLICIES = {"first": 0, "balanced": -1, "packed": 1}
-
 
 @dataclass(frozen=True, slots=True)
 class Preset:

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from scaletest.model.histogram import LAST_BUCKET, middle
 from scaletest.model.record import Outcome
@@ -31,7 +31,6 @@ RING = 64
 # the slot that is being written, and the next one, are not complete
 LONGEST_WINDOW_S = float((RING - 2) * SLOT_S)
 
-_ENDED = struct.Struct("<dddddd")
 _ARRIVED = struct.Struct("<dd")
 # A double counts exactly up to here.
 _MOST = 2.0**53
@@ -69,8 +68,7 @@ def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tup
     """The slots of a ring, oldest first. Slots that cannot be read are left out.
 
     fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest
-    run was, and <i> ends as workers of earlier versions count them. ended: ends as `read` gives
-    them.
+    run was. ended: ends as `read` gives them.
     """
     arrived, places = _arrived(fields), _places(fields)
     # cheaper than naming the fields: there are thousands of slots
@@ -81,9 +79,6 @@ def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tup
         for slot in ended
     }
     known |= {number: TimeSlot(number, submitted) for number, submitted in arrived.items()}
-    for slot in _ends(fields):
-        before = known.get(slot.number)
-        known[slot.number] = _together(before, slot) if before else slot
     return tuple(known[number] for number in sorted(known))
 
 
@@ -113,57 +108,6 @@ def _places(fields: Mapping[bytes, bytes]) -> dict[int, str]:
                 continue
     return places
 
-
-def _ends(fields: Mapping[bytes, bytes]) -> Iterator[TimeSlot]:
-    """Ends as workers of earlier versions count them."""
-    for name, packed in fields.items():
-        if not name.startswith(b"a"):
-            try:
-                yield _ended(packed)
-            except (struct.error, ValueError):
-                continue
-
-
-def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
-    """One slot from two parts; the place of the longest run is that of its part."""
-    is_longer = second.max_run_s > first.max_run_s
-    return TimeSlot(
-        first.number,
-        first.submitted + second.submitted,
-        first.ended + second.ended,
-        first.run_sum_s + second.run_sum_s,
-        max(first.max_wait_s, second.max_wait_s),
-        max(first.max_run_s, second.max_run_s),
-        max(first.max_total_s, second.max_total_s),
-        second.place if is_longer or not first.place else first.place,
-    )
-
-
-def _sane(values: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the numbers; ValueError, also for NaN, unless the scripts may have written them."""
-    for value in values:
-        if not 0.0 <= value <= _MOST:
-            raise ValueError("a slot contains an impossible number")
-    return values
-
-
-def _ended(packed: bytes) -> TimeSlot:
-    number, ended, total_us, wait_us, run_us, longest_us = _sane(
-        _ENDED.unpack(packed[: _ENDED.size])
-    )
-    return TimeSlot(
-        int(number),
-        0,
-        int(ended),
-        total_us / 1e6,
-        wait_us / 1e6,
-        run_us / 1e6,
-        longest_us / 1e6,
-        packed[_ENDED.size :].decode("utf-8", "replace"),
-    )
-
-
-Key = TypeVar("Key")
 
 _OUTCOMES = {outcome.value: number for number, outcome in enumerate(Outcome)}
 _BYTES = 8
@@ -216,8 +160,8 @@ def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, 
     )
 
 
-def added(counts: Mapping[Key, int], more: Mapping[Key, int]) -> dict[Key, int]:
-    """The sum of two counts: earlier versions counted in a hash, this one counts in a row."""
+def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """The sum of two counts: those of a hash, and those of a row."""
     sums = Counter(counts)
     sums.update(more)
     return dict(sums)  # dataclasses.asdict makes no copy of a Counter

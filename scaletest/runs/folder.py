@@ -233,7 +233,7 @@ class RunFolder:
                 # the plan goes last: the rest of an interrupted deletion is still found, and can be
                 # deleted again
                 for name in (*layout.derived, *reversed(layout.files), *layout.locks, LABELS_LOCK):
-                    for path in (self.path / name, *self._fresh(name)):
+                    for path in (self.path / name, fresh_of(self.path / name)):
                         path.unlink(missing_ok=True)
                 shutil.rmtree(self.path / LOGS, ignore_errors=True)
             if any(self.path.iterdir()):
@@ -242,11 +242,6 @@ class RunFolder:
         except OSError as error:
             raise UsageError(f"run {self.name} cannot be deleted: {error.strerror}") from error
         return True
-
-    def _fresh(self, name: str) -> tuple[Path, Path]:
-        """Where the next version of a file is written, and where version 0.1 wrote it."""
-        path = self.path / name
-        return fresh_of(path), path.with_suffix(".new")
 
     def begin(
         self, plan: AnyPlan, environment: Mapping[str, Any], labels: Labels = UNLABELLED

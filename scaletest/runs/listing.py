@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
 
-from scaletest.model.labels import TAG
 from scaletest.model.verdict import VerdictKind
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.places import opened, places
@@ -33,12 +32,11 @@ SORTS: dict[str, Callable[[ListedRun], str | float]] = {
 class RunFilter:
     """Which runs are wanted; what is empty wants all.
 
-    verdicts: any of them. tags: all of them. name: a part of a name, or a pattern of a whole one.
+    verdicts: any of them. name: a part of a name, or a pattern of a whole one.
     """
 
     run_type: str = ""
     verdicts: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
     name: str = ""
 
 
@@ -51,15 +49,9 @@ def chosen(runs: Iterable[ListedRun], wanted: RunFilter, order: str) -> list[Lis
         for run in runs
         if wanted.run_type in ("", run.kind)
         and (not wanted.verdicts or (run.verdict or "none") in wanted.verdicts)
-        and set(wanted.tags) <= set(run.tags)
         and any(wanted.name in name or fits(name) for name in (run.run, run.name))
     ]
     return sorted(shown, key=SORTS[order])
-
-
-def tags_of(text: str) -> tuple[str, ...]:
-    """The tags among the words of a text; what is no tag is left out."""
-    return tuple(filter(TAG.fullmatch, text.replace(",", " ").split()))
 
 
 Signature = tuple[tuple[int, int, int], ...]

@@ -131,8 +131,8 @@ def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> C
 class ListedRun:
     """A run as lists show it; what cannot be read is None, and `problem` says why.
 
-    run: the name of its folder. name, tags, note: its labels. in_use: whether a process measures it
-    or goes on with it now. verdict: that it got when it was measured; as its report has it where it
+    run: the name of its folder. name, note: its labels. in_use: whether a process measures it or
+    goes on with it now. verdict: that it got when it was measured; as its report has it where it
     got none. curve: its main measure, step by step.
     """
 
@@ -140,7 +140,6 @@ class ListedRun:
     in_use: bool
     folder: str
     name: str
-    tags: list[str]
     note: str
     kind: str | None = None
     began: str | None = None
@@ -174,7 +173,7 @@ def listed(folder: RunFolder) -> ListedRun:
     name, path = (
         text.encode(errors="backslashreplace").decode() for text in (folder.name, str(folder.path))
     )
-    run = ListedRun(name, in_use, path, labels.name, list(labels.tags), labels.note)
+    run = ListedRun(name, in_use, path, labels.name, labels.note)
     running = str(VerdictKind.RUNNING) if in_use else None
     try:
         with folder.trouble("read"):

@@ -10,7 +10,7 @@ from flask import Flask, render_template, request
 from scaletest.pages.site import READ, page_of
 from scaletest.render.spark import spark
 from scaletest.render.text import Markup
-from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, RunIndex, chosen, tags_of
+from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, RunIndex, chosen
 from scaletest.runs.registry import TYPES, ListedRun, run_type
 from scaletest.ui.sources import of_application, sources
 
@@ -35,7 +35,7 @@ class RunQuery:
     def address(self, page: int) -> str:
         """The query of a page of the same list."""
         wanted = self.wanted
-        pairs = [("type", wanted.run_type), ("name", wanted.name), ("tag", " ".join(wanted.tags))]
+        pairs = [("type", wanted.run_type), ("name", wanted.name)]
         pairs += [("verdict", verdict) for verdict in wanted.verdicts]
         pairs += [("sort", self.order), ("page", str(page))]
         return "?" + urlencode([pair for pair in pairs if pair[1]])
@@ -87,7 +87,6 @@ def _query() -> RunQuery:
         RunFilter(
             wanted_type if wanted_type in TYPES else "",
             tuple(verdict for verdict in VERDICTS if verdict in arguments.getlist("verdict")),
-            tags_of(arguments.get("tag", "")),
             arguments.get("name", "").strip(),
         ),
         order if order in SORTS else "began",

@@ -145,7 +145,7 @@ class LocalBackend:
         }
         line += chain.from_iterable(setting for setting in settings.items() if setting[1])
         if plan and self._share:
-            line += ["--per-device", str(self._share), "--device-policy", plan.device_policy]
+            line += ["--per-device", str(self._share)]
         elif settings["--device-glob"] or settings["--preset"]:
             line += ["--device-index", str(index)]
         if work.command:

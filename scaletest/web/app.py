@@ -25,11 +25,10 @@ def make_app(
     prefix: str = "",
     hosts: Collection[str] = (),
     samples: api.SamplesAfter | None = None,
-    ui_url: str = "",
 ) -> Flask:
     """The application for one load; the options are those of `make_site`.
 
-    samples: returns samples of the queue's nodes. ui_url: of `scaletest ui`, "" when nobody knows.
+    samples: returns samples of the queue's nodes.
     """
     routes = chain(legacy_api.ROUTES, api.ROUTES, page.ROUTES)
     app = make_site(
@@ -42,7 +41,6 @@ def make_app(
         counts=counts,
         changing=CHANGING,
     )
-    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, UI_URL=ui_url.rstrip("/"))
-    app.jinja_env.globals.update(queue_page=page.queue_page)
+    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples)
     app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
     return app

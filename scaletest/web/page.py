@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
-from urllib.parse import quote
 
-from flask import Response, current_app, make_response, render_template
+from flask import Response, make_response, render_template
 
 from scaletest.load import LoadSnapshot
 from scaletest.load.pace import MAX_RATE
@@ -42,8 +41,8 @@ class Control(NamedTuple):
     buttons: Sequence[Button]
 
 
-def control(snapshot: LoadSnapshot, steered: Steered) -> Control | None:
-    """How the load can be changed; None where it follows a schedule."""
+def control(snapshot: LoadSnapshot, steered: Steered) -> Control:
+    """How the load can be changed."""
     if steered is Steered.PARALLEL:
         now, most = snapshot.parallel, snapshot.maximum
         return Control(
@@ -60,9 +59,7 @@ def control(snapshot: LoadSnapshot, steered: Steered) -> Control | None:
                 Button("twice", str(min(most, now * 2)), "× 2", "Twice as many"),  # noqa: RUF001
             ],
         )
-    if snapshot.rate is None:
-        return None
-    rate = snapshot.rate
+    rate = snapshot.rate or 0.0
 
     def part(factor: float) -> str:
         return f"{min(MAX_RATE, rate * factor):.6g}"
@@ -105,14 +102,6 @@ def report() -> Response:
     response = make_response(load.page(steering().snapshot()))
     response.headers["Content-Security-Policy"] = html.SERVED_POLICY
     return response
-
-
-def queue_page() -> str:
-    """Where the page of all queues shows this one; "" when nobody said where that is."""
-    url: str = current_app.config["UI_URL"]
-    if url:
-        url += f"/queues/{quote(steering().statistics.queue, safe='')}"
-    return url
 
 
 def _render(template: str) -> Response:

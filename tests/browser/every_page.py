@@ -91,7 +91,7 @@ def _raising(error: Exception) -> Callable[[], NoReturn]:
 
 
 def _client(stack: ExitStack) -> str:
-    client = stack.enter_context(closing(Site(ui_url="http://127.0.0.1:1")))
+    client = stack.enter_context(closing(Site()))
     client.steering.set_parallel(8)
     eventually(lambda: len(client.statistics.snapshot().points) > 2)
     eventually(lambda: client.statistics.snapshot().failed > 2)

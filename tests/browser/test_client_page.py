@@ -86,10 +86,6 @@ def inner(browser: Browser, selector: str, property_name: str = "innerHTML") -> 
     return str(browser.execute_script(script, selector))
 
 
-def inner_text(element: Any) -> str:
-    return str(element.get_attribute("textContent"))
-
-
 def whole(text: str) -> int:
     """The number, without the spaces between its thousands."""
     return int("".join(character for character in text if character.isdigit()))
@@ -216,32 +212,6 @@ def test_the_rate_of_an_open_load_is_steered(paced: Site, browse: Open) -> None:
     (refused,) = browser.get_log("browser")  # Chromium tells of each status of 400 and above
     assert "400" in refused["message"]
     check_quiet(browser, paced)
-
-
-def test_the_rate_is_steered_without_javascript(paced: Site, browse: Open) -> None:
-    browser = browse(script=False)
-    browser.get(paced.url)
-    field = browser.find_element(By.ID, "wanted")
-    field.clear()
-    field.send_keys("300/min", Keys.ENTER)
-    eventually(lambda: paced.steering.rate == 5)
-    button(browser, "pause").click()
-    eventually(lambda: paced.steering.rate == 0)
-    button(browser, "pause").click()
-    eventually(lambda: paced.steering.rate == 5)
-    check_quiet(browser, paced)
-
-
-def test_a_schedule_says_why_it_cannot_be_changed(browse: Open) -> None:
-    site = Site(pace.steps([(20, 1), (1, 60)]))
-    browser = browse()
-    browser.get(site.url)
-    assert browser.find_elements(By.CSS_SELECTOR, ".steer button") == [
-        browser.find_element(By.CSS_SELECTOR, "[data-reset] button")
-    ]
-    assert "the load cannot be changed" in inner(browser, ".steer", "innerText")
-    check_quiet(browser, site)
-    site.close()
 
 
 def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open) -> None:

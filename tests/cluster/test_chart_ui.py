@@ -154,15 +154,6 @@ def test_pods_are_placed_as_the_values_say(helm: str) -> None:
     assert {key: spec[key] for key in place} == place
 
 
-def test_values_of_an_older_chart_lack_nothing(helm: str) -> None:
-    # given values as --reuse-values takes them from a chart that knew no pages and not their user
-    rows = rendered(
-        helm, "redis.users.ui=null", token=None, archive=None, ingress=None, resources=None
-    )
-    environment = {row["name"]: row for row in pod(rows)["containers"][0]["env"]}
-    assert environment["SCALETEST_REDIS_URL"]["value"].startswith("redis://exporter:")
-
-
 def test_the_chart_names_the_probes_that_the_pages_answer(helm: str) -> None:
     container = pod(rendered(helm))["containers"][0]
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}

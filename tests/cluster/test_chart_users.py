@@ -41,15 +41,15 @@ def test_a_release_works_with_its_own_users(
     urls: dict[str, str], redis: redis_py.Redis, tmp_path: Path
 ) -> None:
     # given a queue that a worker's pod declares, a worker, an exporter and the pages
-    assert call("queue", "add", "sleep", "--redis-url", urls["worker"]).returncode == 0
-    assert call("queue", "add", "sleep", "--redis-url", urls["client"]).returncode == 0
+    assert call("queue", "--redis-url", urls["worker"], "add", "sleep").returncode == 0
+    assert call("queue", "--redis-url", urls["client"], "add", "sleep").returncode == 0
     worker = subprocess.Popen(program("worker", "--queue", "sleep", "--redis-url", urls["worker"]))
     exporter = subprocess.Popen(
         program("exporter", "--listen", "127.0.0.1:0", "--redis-url", urls["exporter"])
     )
     pages = make_app(Sources(tmp_path, urls["ui"])).test_client()
     try:
-        probe = ["queue", "show", "sleep", "--format", "json", "--redis-url", urls["worker"]]
+        probe = ["queue", "--redis-url", urls["worker"], "show", "sleep", "--format", "json"]
         eventually(
             lambda: "worker_names" in (text := call(*probe).stdout) and '"workers": 1' in text
         )

@@ -21,8 +21,7 @@ import pytest
 
 import scaletest
 from scaletest.broker import Client, Queues
-from scaletest.model import Request
-from tests.conftest import eventually, missing, need, wait_for
+from tests.conftest import eventually, missing, need, submit, wait_for
 
 # What wants an image that no other test uses, or one from scratch.
 built_weekly = pytest.mark.weekly(part="images")
@@ -183,12 +182,6 @@ def redis_image() -> str:
     image = re.search(r'repository: (\S+)\n.*\n  tag: "(\S+)"', values)
     assert image
     return ":".join(image.groups())
-
-
-def submit(client: Client, *arguments: str) -> str:
-    request = Request(client.new_id(), "q", arguments, 60.0)
-    client.submit_one(request)
-    return request.id
 
 
 def ask(client: Client, *arguments: str) -> Any:

@@ -18,7 +18,6 @@ from tests.cluster.conftest import CHART, Helm, needs_own, restricted
 from tests.conftest import eventually
 
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
-PREVIOUS = Path(__file__).parent / "chart-previous"
 # Only as a claim is an NFS volume restricted; the example says so.
 OUTSIDE_RESTRICTED = {"intel-media"}
 
@@ -44,10 +43,9 @@ def test_examples_install_without_a_warning(helm: Helm, namespace: str, example:
         assert command.make_context(name, arguments_left).params["namespace"] == namespace
 
 
-@pytest.mark.parametrize("before", [PREVIOUS, CHART], ids=["previous", "same"])
 @pytest.mark.parametrize("options", [[], ["--reuse-values"]], ids=["", "reuse"])
 def test_an_upgrade_keeps_the_passwords(
-    helm: Helm, plane: ControlPlane, namespace: str, before: Path, options: list[str]
+    helm: Helm, plane: ControlPlane, namespace: str, options: list[str]
 ) -> None:
     def passwords() -> dict[str, str]:
         secret = json.loads(
@@ -56,10 +54,9 @@ def test_an_upgrade_keeps_the_passwords(
         # beside them it holds their generation, which starts pods again when passwords change
         return {name: value for name, value in secret["data"].items() if name != "generation"}
 
-    # given a release of this or the previous version, which had no user for the pages
-    helm("install", "bench", str(before), "-n", namespace, "--set", "queues.first.note=x")
+    helm("install", "bench", str(CHART), "-n", namespace, "--set", "queues.first.note=x")
     old = passwords()
-    assert len(old) == (6 if before == PREVIOUS else 7)
+    assert len(old) == 7
     volumes = plane.kubectl(
         "-n", namespace, "get", "statefulset", "-o", "jsonpath={.items[*].metadata.uid}"
     )
@@ -67,13 +64,11 @@ def test_an_upgrade_keeps_the_passwords(
     done = helm(
         "upgrade", "bench", str(CHART), "-n", namespace, "--set", "queues.more.note=x", *options
     )
-    # expect silence, the same users, the same StatefulSet, and what was said before only with
+    # expect silence, the same users, the same StatefulSet, and the values given before only with
     # --reuse-values
     assert done.stderr == ""
     new = passwords()
-    assert {name: new[name] for name in old if name != "users.acl"} == {
-        name: password for name, password in old.items() if name != "users.acl"
-    }
+    assert new == old
     assert (
         plane.kubectl(
             "-n", namespace, "get", "statefulset", "-o", "jsonpath={.items[*].metadata.uid}"
@@ -85,10 +80,7 @@ def test_an_upgrade_keeps_the_passwords(
     assert ("deployment.apps/bench-scaletest-first-worker" in names) is bool(options)
     # when it is taken back
     assert helm("rollback", "bench", "1", "-n", namespace).stderr == ""
-    # expect the old users; the password of the new one stays, and is that of a further upgrade
-    after = passwords()
-    assert {name: after[name] for name in old} == old
-    assert after == {**new, "users.acl": old["users.acl"]}
+    assert passwords() == old
 
 
 def test_an_uninstall_leaves_only_volumes(helm: Helm, plane: ControlPlane, namespace: str) -> None:
@@ -150,8 +142,8 @@ def test_two_releases_share_the_definitions_of_benchmarks(
         ]
         return {annotations["meta.helm.sh/release-name"] for annotations in marks}
 
-    # given a release whose values knew no operator, upgraded to one with it
-    helm("install", "one", str(PREVIOUS), "-n", namespace)
+    # given a release without an operator, upgraded to one with it
+    helm("install", "one", str(CHART), "-n", namespace)
     wanted = ["--set", "operator.enabled=true"]
     assert (
         helm("upgrade", "one", str(CHART), "-n", namespace, "--reuse-values", *wanted).stderr == ""

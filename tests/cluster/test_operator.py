@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -21,7 +20,6 @@ import yaml
 
 from hack.kubernetes import CommandFailed, ControlPlane
 from scaletest.kinds.document_schemas import definitions
-from tests.cluster.charts import ROOT
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 
@@ -136,7 +134,7 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
     assert len(operator.measured()) == 1
 
 
-def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
+def test_the_rights_of_the_chart_suffice(
     plane: ControlPlane, operator: Operator, main_helm: Helm, tmp_path: Path
 ) -> None:
     # given an operator with the account of the chart, whose own pod nobody runs
@@ -151,24 +149,7 @@ def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
         "operator.enabled=true,operator.crds=false",
     )
     operator.kubeconfig = kubeconfig_of(plane, operator.namespace, ACCOUNT, tmp_path)
-    # expect what the page says
-    page = (ROOT / "docs" / "how-to" / "operator.md").read_text("utf-8").split("## Rights")[1]
-    rows = re.findall(r"^\| ([\w.]*) ?\| ([\w/, ]+) \| ([\w, ]+) \| .* \|$", page, re.MULTILINE)[1:]
-    documented = {
-        (group, resource, verb)
-        for group, resources, verbs in rows
-        for resource in resources.split(", ")
-        for verb in verbs.split(", ")
-    }
-    rules = operator.get("role", ACCOUNT)["rules"]
-    assert documented == {
-        (group, resource, verb)
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-    # and when it works with no other rights: a set measured and deleted
+    # expect them to be enough for a set that is measured and deleted
     operator.start()
     spec = {"template": {"kind": "IPerf", "spec": {"duration": 5}}, "repetitions": 2}
     operator.apply("BenchmarkSet", "plain", spec)
@@ -263,17 +244,6 @@ def test_a_second_operator_disturbs_nothing(
     status = operator.status("benchmarkset", "both")
     assert (status["phase"], status["succeeded"], status["failed"]) == ("Completed", 4, 0)
     eventually(lambda: not operator.get("jobs,pods,services")["items"])
-
-
-def test_a_paused_set_starts_nothing_until_it_is_resumed(operator: Operator) -> None:
-    spec = {"paused": True, "template": {"kind": "IPerf", "spec": {"duration": 5}}}
-    operator.apply("BenchmarkSet", "later", spec)
-    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Paused")
-    assert not operator.get("iperfs")["items"]
-    operator.kubectl(
-        "patch", "benchmarkset", "later", "--type=merge", "-p", '{"spec":{"paused":false}}'
-    )
-    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Completed")
 
 
 def test_a_benchmark_that_cannot_run_fails_with_the_reason_and_blocks_no_other(
@@ -384,13 +354,6 @@ def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
         )
     )
     assert operator.status("benchmarkset", "fixed")["count"] == 1
-
-
-def test_an_empty_product_is_refused(operator: Operator) -> None:
-    spec = {"template": {"kind": "IPerf", "spec": {}}, "permutations": {"product": {"streams": []}}}
-    operator.apply("BenchmarkSet", "empty", spec)
-    eventually(lambda: operator.status("benchmarkset", "empty").get("phase") == "Failed")
-    assert "no values" in operator.status("benchmarkset", "empty")["conditions"][0]["message"]
 
 
 def test_benchmarks_that_share_no_node_run_side_by_side(operator: Operator) -> None:

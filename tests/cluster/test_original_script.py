@@ -1,5 +1,4 @@
-"""The calls of the original's validate-scaling.sh on a release of the chart, and an upgrade of
-0.1.0 while requests run.
+"""The calls of the original's validate-scaling.sh on a release of the chart.
 
 The script knows the workers' pods by a prefix alone, and takes each answer of the client as a line.
 """
@@ -18,10 +17,9 @@ import pytest
 from hack.kubernetes import ControlPlane, tool
 from scaletest.broker import Queues
 from tests.cluster.conftest import CHART, Agent, Helm, needs_own
-from tests.conftest import eventually, program
+from tests.conftest import eventually
 
 pytestmark = needs_own
-PREVIOUS = Path(__file__).parent / "chart-previous"
 RELEASE, LOAD = "bench-scaletest-sleep", "load"
 SECONDS = 0.25
 Shell = Callable[[str], str]
@@ -99,47 +97,3 @@ def test_the_calls_of_the_originals_script_measure_one_two_and_four_workers(
     assert "Node | Success replies:" in shell('curl -sSf "$URL/nodes"')
     assert asked("parallel?type=plain&value=0") == "0"
     scaled(1)
-
-
-def test_an_upgrade_from_0_1_0_loses_no_request_and_leaves_no_old_object(
-    plane: ControlPlane, namespace: str, main_helm: Helm, agent: Agent, url: str, redis: Any
-) -> None:
-    def names(kinds: str) -> list[str]:
-        return plane.kubectl("-n", namespace, "get", kinds, "-o", "name").split()
-
-    # given the workers of 0.1.0, busy
-    queues = Queues(redis)
-    main_helm(
-        "install", "bench", str(PREVIOUS), "-n", namespace, "--set", "queues.sleep.replicas=2"
-    )
-    assert f"deployment.apps/{RELEASE}" in names("deployments")
-    eventually(lambda: len(queues.worker_names("sleep")) == 2)
-    old = set(queues.worker_names("sleep"))
-    line = program("client", "--redis-url", url, "--queue", "sleep", "--batch", "60")
-    client = subprocess.Popen(
-        [*line, "--format", "json", "--listen", "127.0.0.1:0", "--", "0.3"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    eventually(lambda: queues.state("sleep").running == 2)
-    # when the release is upgraded, which also renames them
-    main_helm("upgrade", "bench", str(CHART), "-n", namespace, "--reuse-values")
-    out, _ = client.communicate(timeout=280)
-    # expect every request answered once, the last ones by new workers
-    statistics = json.loads(out)
-    assert client.returncode == 0
-    assert (statistics["succeeded"], statistics["failed"]) == (60, 0)
-    eventually(lambda: len(queues.worker_names("sleep")) == 2)
-    assert not old & set(queues.worker_names("sleep"))
-    # and nothing of the old Deployment
-    assert f"deployment.apps/{RELEASE}-worker" in names("deployments")
-    mine = f"{RELEASE}-"
-
-    def orphans() -> list[str]:
-        owned = [name.split("/")[1] for name in names("deployments,replicasets,pods,pdb")]
-        known = (f"{mine}worker", f"{mine}client")
-        return [
-            name for name in owned if f"{name}-".startswith(mine) and not name.startswith(known)
-        ]
-
-    eventually(lambda: not orphans())

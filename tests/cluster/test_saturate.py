@@ -103,42 +103,6 @@ def test_the_address_and_the_workload_of_a_service_are_read(cluster: Cluster) ->
         Service(cluster, "svc/model:81")
 
 
-def test_an_active_autoscaler_is_refused_or_held_and_restored(
-    plane: ControlPlane, cluster: Cluster
-) -> None:
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
-    hpa = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "model", "namespace": cluster.namespace},
-        "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9},
-    }
-    plane.apply([hpa])
-    done = call("saturate", "--service", "svc/model", "-n", cluster.namespace, env=dict(os.environ))
-    assert done.returncode == 2 and "HorizontalPodAutoscaler model" in done.stderr
-    assert "--pause-autoscalers" in done.stderr
-
-    def limits() -> tuple[int, int]:
-        row = json.loads(
-            plane.kubectl("-n", cluster.namespace, "get", "hpa", "model", "-o", "json")
-        )["spec"]
-        return row["minReplicas"], row["maxReplicas"]
-
-    deployment = Deployment(cluster, "model")
-    autoscalers = Autoscalers(cluster, "model")
-    autoscalers.hold(2, Changes(cluster, deployment))
-    assert limits() == (2, 2)
-    # when that run was killed, a later one holds it elsewhere, and puts back what it had before
-    autoscalers, changes = Autoscalers(cluster, "model"), Changes(cluster, deployment)
-    autoscalers.hold(4, changes)
-    assert limits() == (4, 4)
-    assert changes.put_back() == {"HorizontalPodAutoscaler model": ""}
-    assert limits() == (1, 9)
-    autoscalers.hold(2, changes)
-    plane.kubectl("-n", cluster.namespace, "delete", "hpa", "model")
-    assert changes.put_back() == {"HorizontalPodAutoscaler model": ""}
-
-
 def test_a_deployment_is_tuned_and_restored(plane: ControlPlane, cluster: Cluster) -> None:
     def container() -> dict[str, Any]:
         row = json.loads(

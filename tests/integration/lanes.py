@@ -1,5 +1,5 @@
-"""Lanes of workers that are registered, as those of worker processes are, and a clock of Redis that
-can be set.
+"""Lanes of workers that are registered, as those of worker processes are, a clock of Redis that can
+be set, and requests of clients that are gone.
 """
 
 from __future__ import annotations
@@ -28,6 +28,28 @@ def done(taken: Any, outcome: Outcome = Outcome.SUCCEEDED) -> Done:
         {"id": taken.id, "outcome": outcome.value, "exit_code": 0, "wait_s": 0, "run_s": 0}
     )
     return Done(taken, outcome.value, 1, 1, reply, False)
+
+
+def abandon(redis: Any, *ids: str, client: str = "dead") -> None:
+    """Submit requests of a client that was never heard of, an hour ago."""
+    hour_ago_us = int((redis.time()[0] - 3600) * 1e6)
+    pipe = redis.pipeline(transaction=False)
+    for name in ids:
+        fields = {
+            "data": "{}",
+            "reply_to": client,
+            "enqueued_us": hour_ago_us,
+            "client_ttl_us": 60_000_000,
+        }
+        pipe.hset(keys.rq_job(name), mapping=fields)
+        pipe.rpush(keys.rq_queue("q"), name)
+        pipe.hincrby(keys.counters("q"), "submitted", 1)
+    pipe.execute()
+
+
+def waiting(redis: Any) -> list[str]:
+    """Ids of what waits in queue `q`, from the front."""
+    return [name.decode() for name in redis.lrange(keys.rq_queue("q"), 0, -1)]
 
 
 def set_clock(redis: Any, seconds: float) -> None:

@@ -34,7 +34,6 @@ def running(*arguments: str) -> Iterator[str]:
         cwd=ROOT,
     )
     try:
-        assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}/"
     finally:
         process.kill()

@@ -8,16 +8,16 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import rq
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.heartbeat import MOST_PIECES, PIECE, Watcher
 from scaletest.model import Request
-from tests.conftest import eventually, program
+from tests.conftest import eventually
+from tests.integration.conftest import Export
+from tests.integration.lanes import abandon, waiting
 
 # A client that submits five requests and then only lives, with a shorter deadline than clients
 # have.
@@ -33,51 +33,9 @@ time.sleep(3600)
 """
 
 
-@pytest.fixture
-def exporter(url: str) -> Iterator[str]:
-    """The address of an exporter that looks often and wants what is wanted now."""
-    line = program(
-        "exporter",
-        "--redis-url",
-        url,
-        "--listen",
-        "127.0.0.1:0",
-        "--heartbeat",
-        "0.2",
-        "--window",
-        "1",
-    )
-    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    yield process.stderr.readline().split()[-1]
-    process.terminate()
-    process.communicate(timeout=60)
-
-
 def desired_workers(exporter: str) -> int:
     with urllib.request.urlopen(f"{exporter}/api/v1/queues/q", timeout=60) as answer:
         return int(json.loads(answer.read())["desired_workers"])
-
-
-def abandon(redis: Any, *ids: str, client: str = "dead") -> None:
-    """Submit requests of a client that was never heard of, an hour ago."""
-    hour_ago_us = int((redis.time()[0] - 3600) * 1e6)
-    pipe = redis.pipeline(transaction=False)
-    for name in ids:
-        fields = {
-            "data": "{}",
-            "reply_to": client,
-            "enqueued_us": hour_ago_us,
-            "client_ttl_us": 60_000_000,
-        }
-        pipe.hset(keys.rq_job(name), mapping=fields)
-        pipe.rpush(keys.rq_queue("q"), name)
-        pipe.hincrby(keys.counters("q"), "submitted", 1)
-    pipe.execute()
-
-
-def ids_of(redis: Any) -> list[str]:
-    return [name.decode() for name in redis.lrange(keys.rq_queue("q"), 0, -1)]
 
 
 def ended_as_client_gone(queues: Queues) -> int:
@@ -85,22 +43,22 @@ def ended_as_client_gone(queues: Queues) -> int:
 
 
 def test_requests_of_a_killed_client_are_dropped_without_any_worker(
-    url: str, redis: Any, client: Client, queues: Queues, exporter: str
+    url: str, redis: Any, client: Client, queues: Queues, export: Export
 ) -> None:
-    # given no worker, requests of a client that lives, a job of stock RQ, and requests of a client
-    # that is killed
+    # given no worker, an exporter that looks often and wants what is wanted now, requests of a
+    # client that lives, a job of stock RQ, and requests of a client that is killed
+    exporter = export(url, "--heartbeat", "0.2", "--window", "1")
     living = [client.new_id() for _ in range(2)]
     client.submit([Request(name, "q") for name in living])
     foreign = rq.Queue("q", connection=redis).enqueue("os.getcwd").id
     with subprocess.Popen(
         [sys.executable, "-c", CLIENT, url], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "submitted\n"
         process.kill()
     # expect its requests to end in the books, and workers to be wanted for the others alone
     eventually(lambda: ended_as_client_gone(queues) == 5)
-    assert ids_of(redis) == [*living, foreign]
+    assert waiting(redis) == [*living, foreign]
     # the job of stock RQ counts as submitted when it is taken
     assert queues.state("q").balance == -1
     assert not redis.keys("rq:job:dead-*")
@@ -118,7 +76,7 @@ def test_each_tick_checks_a_bounded_part_and_continues_after_the_last(
     assert ended_as_client_gone(queues) == 0
     watcher.tick()
     assert ended_as_client_gone(queues) == 1
-    assert len(ids_of(redis)) == PIECE * MOST_PIECES
+    assert len(waiting(redis)) == PIECE * MOST_PIECES
     # and then from the front again
     abandon(redis, "dead-2")
     redis.lmove(keys.rq_queue("q"), keys.rq_queue("q"), "RIGHT", "LEFT")
@@ -151,23 +109,7 @@ def test_abandoned_requests_in_the_middle_are_replaced_by_the_last_request(
 
     eventually(dropped)
     # expect that nothing else is lost, and that only the last hundred changed their places
-    left = ids_of(redis)
+    left = waiting(redis)
     assert left[: len(front)] == front
     assert sorted(left[len(front) : len(front) + 100]) == sorted(back[-100:])
     assert left[len(front) + 100 :] == back[:-100]
-
-
-@pytest.mark.parametrize("by", ["worker", "watcher"])
-def test_a_lost_request_that_somebody_requeued_counts_again(
-    by: str, redis: Any, queues: Queues, url: str, start: Any
-) -> None:
-    # given a request that failed as lost, put back from RQ's failed registry, whose client is gone
-    abandon(redis, "request")
-    redis.hincrby(keys.counters("q"), "failed", 1)
-    redis.hset(keys.rq_job("request"), "booked", "1")
-    if by == "watcher":
-        Watcher(connect(url), 60.0, 3).tick()
-    else:
-        start("--", "true")
-    eventually(lambda: ended_as_client_gone(queues) == 1)
-    assert queues.state("q").balance == 0

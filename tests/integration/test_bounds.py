@@ -4,6 +4,7 @@ commands, never in time.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import Retrying
-from scaletest.broker.fast_lane import FastLane, NothingTaken, Taken
+from scaletest.broker.fast_lane import FastLane, NothingTaken
 from scaletest.broker.heartbeat import REAP_BATCH, Heartbeat, Watcher, reap
 from scaletest.broker.queues import PURGE_BATCH, REMOVE_BATCH
 from scaletest.broker.scripts import Script
@@ -259,12 +260,11 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
 def test_very_many_queues_are_read_in_pages(
     redis: Any, queues: Queues, pages: list[list[Any]]
 ) -> None:
-    # given many queues, a few with all the buckets that there can be
+    # given many queues, a few with counts in all the buckets that there can be
     for number in range(150):
         queues.add(f"q-{number}")
-        buckets = LAST_BUCKET + 1 if number % 50 == 0 else 20
-        redis.hset(keys.wait(f"q-{number}"), mapping=dict.fromkeys(range(buckets), 5))
-        redis.hset(keys.run(f"q-{number}"), mapping=dict.fromkeys(range(buckets), 7))
+        numbers = struct.pack(">qq", 5, 7) * (LAST_BUCKET + 1 if number % 50 == 0 else 20)
+        redis.set(keys.ended(f"q-{number}"), bytes(8000) + numbers)
     # when they are read
     state = snapshot(redis)
     # expect all of them, and no call that reads very much
@@ -272,30 +272,11 @@ def test_very_many_queues_are_read_in_pages(
         ["q", *[f"q-{number}" for number in range(150)]]
     )
     assert all(sum(queue.run.values()) == 7 * len(queue.wait) for queue in state.queues)
-    assert (
-        max(
-            sum(row[7].count(b",") + row[8].count(b",") for row in answer[2:]) / 2
-            for answer in pages
-        )
-        <= 3000
-    )
+    assert max(sum(len(row[-1] or b"") for row in answer[2:]) for answer in pages) <= 500_000
     # and a snapshot that says how many instants it is of
     assert state.pages == len(pages) > 2
     assert [queue.at_s for queue in state.queues] == sorted(queue.at_s for queue in state.queues)
     assert min(queue.at_s for queue in state.queues) == state.at_s
-
-
-def test_few_queues_are_read_at_one_instant(
-    redis: Any, queues: Queues, pages: list[list[Any]]
-) -> None:
-    for number in range(10):
-        queues.add(f"q-{number}")
-    state = snapshot(redis)
-    assert (state.pages, len(pages), {queue.at_s for queue in state.queues}) == (1, 1, {state.at_s})
-
-
-def test_a_snapshot_without_queues_is_empty(redis: Any) -> None:
-    assert (snapshot(redis).queues, snapshot(redis).pages) == ((), 1)
 
 
 def test_books_balance_in_every_page(
@@ -338,32 +319,10 @@ def test_a_queue_that_is_removed_between_two_pages_is_left_out(
     assert ([queue.name for queue in state.queues], state.unreadable) == (["q"], ())
 
 
-def test_a_queue_of_very_many_workers_is_read_in_pages(
-    redis: Any, queues: Queues, calls: list[tuple[str, int]]
-) -> None:
-    # given more workers than a call reads, one of them suspect and one dead
-    pipe = redis.pipeline()
-    for number in range(1000):
-        pipe.zadd(keys.workers("q"), {f"w-{number}": 9e15})
-        pipe.hset(
-            keys.rq_worker(f"w-{number}"),
-            mapping={"state": "busy", "answer": "r:1:2000000", "pod": f"p-{number}"},
-        )
-    pipe.zadd(keys.workers("q"), {"dead": 1})
-    pipe.sadd(keys.suspects("q"), "w-7")
-    pipe.execute()
-    # expect all that live, as a small queue shows them
-    workers = {worker.name: worker for worker in snapshot(redis).queues[0].workers}
-    assert sorted(workers) == sorted(f"w-{number}" for number in range(1000))
-    assert {name for name, worker in workers.items() if worker.suspect} == {"w-7"}
-    assert (workers["w-5"].pod, workers["w-5"].started_s, workers["w-5"].busy) == ("p-5", 2.0, True)
-    assert most(calls, "metrics") < 100
-
-
 def test_a_hash_of_far_too_many_fields_is_not_read(
     redis: Any, queues: Queues, calls: list[tuple[str, int]]
 ) -> None:
-    redis.hset(keys.wait("q"), mapping=dict.fromkeys(range(3000), 1))
+    redis.hset(keys.counters("q"), mapping=dict.fromkeys(range(3000), 1))
     state = snapshot(redis)
     assert [name for name, why in state.unreadable if "3000 fields" in why] == ["q"]
 
@@ -373,7 +332,6 @@ def test_a_large_job_of_stock_rq_is_taken_without_reading_it(redis: Any, queues:
     redis.rpush("rq:queue:q", "large")
     lane = lane_of(redis)
     taken = lane.cycle(None)
-    assert isinstance(taken, Taken)
     assert (taken.id, taken.data) == ("large", b"")
     assert redis.info("memory")["used_memory_lua"] < 30_000_000
     lane.close()

@@ -88,4 +88,4 @@ def test_a_saturation_of_a_local_service_says_that_the_machine_was_busy(tmp_path
         )
     assert f"warning: {BUSY}" in done.stderr
     assert json.loads(done.stdout)["warnings"][0].startswith(BUSY)
-    assert BUSY in call("report", str(tmp_path / "run"), "-t", "text").stdout
+    assert BUSY in call("report", str(tmp_path / "run"), "--format", "text").stdout

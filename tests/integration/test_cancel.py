@@ -21,6 +21,7 @@ from scaletest.broker.fast_lane import Done, FastLane, Taken
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.scripts import Script, script
 from scaletest.model import Request
+from tests.integration.lanes import waiting
 
 T = TypeVar("T")
 LIST = "rq:queue:q"
@@ -38,10 +39,6 @@ class Between:
         answer = call()
         self._disturb()
         return answer
-
-
-def waiting(redis: Any) -> list[str]:
-    return [name.decode() for name in redis.lrange(LIST, 0, -1)]
 
 
 def fill(redis: Any, ids: list[str]) -> None:

@@ -10,11 +10,6 @@ from scaletest.model import Record
 from tests.conftest import call
 
 
-def test_worker_once_takes_the_option() -> None:
-    done = call("worker", "--once", "--no-causes", "--", "true")
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize(("options", "sampled"), [((), True), (("--no-causes",), False)])
 def test_records_of_a_local_validation_carry_activities(
     tmp_path: Path, options: tuple[str, ...], sampled: bool

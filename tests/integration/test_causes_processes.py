@@ -34,7 +34,6 @@ os.read(os.pipe()[0], 1)
     with subprocess.Popen(
         python(code), stdout=subprocess.PIPE, start_new_session=True, text=True
     ) as process:
-        assert process.stdout is not None
         child, thread, end = process.stdout.readline().split()
         tree = Tree(process.pid, Blocking())
         try:
@@ -62,7 +61,6 @@ print("ready", flush=True)
 os.read(os.pipe()[0], 1)
 """
     with running(*python(code)) as process:
-        assert process.stdin is not None and process.stdout is not None
         tree = Tree(process.pid, Blocking())
         tree.look()
         process.stdin.write(b"x")

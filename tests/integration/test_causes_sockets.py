@@ -111,7 +111,6 @@ def test_a_service_that_calls_no_other_waits_for_its_clients() -> None:
         socket.create_server(("127.0.0.1", 0)) as other,
         running(sys.executable, "-c", SERVICE) as process,
     ):
-        assert process.stdout is not None
         port = int(process.stdout.readline())
         blocking = Blocking(Sockets(served=port))
         handle = blocking.open(process.pid, process.pid)

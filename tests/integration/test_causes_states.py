@@ -48,7 +48,6 @@ def test_a_record_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
     with subprocess.Popen(
         python(f"{holder}; print(1, flush=True); time.sleep({LONG_S})", path), stdout=-1
     ) as other:
-        assert other.stdout is not None
         other.stdout.readline()
         activity = sampled(wake, *python(holder, path))
     assert longest(activity) is State.FILE_LOCK
@@ -102,10 +101,6 @@ def test_a_semaphore_in_shared_memory_is_named(wake: Wake, tmp_path: Path) -> No
     assert result.activity is not None
     assert longest(result.activity) is State.LOCK
     assert objects(result.activity, State.LOCK) == {injected.object}
-
-
-def test_a_sleeping_command_is_seen_as_sleep(wake: Wake) -> None:
-    assert longest(sampled(wake, "sleep", "1")) is State.SLEEP
 
 
 def test_a_command_beside_others_waits_for_a_cpu(wake: Wake) -> None:

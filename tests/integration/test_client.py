@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
-import random
 import re
 import signal
 import socket
@@ -20,7 +18,6 @@ from typing import Any
 import pytest
 
 from scaletest.broker import EmbeddedServer, Queues, connect
-from scaletest.load import pace
 from tests.conftest import call, call_here, eventually, need, program
 
 
@@ -199,19 +196,6 @@ def test_malformed_http_requests_are_refused_and_counted(serve: Start) -> None:
     assert stats["generation"] == 0
 
 
-def test_silent_connections_block_no_other_request(serve: Start) -> None:
-    service = serve("--parallel", "0")
-    host, port = service.address.rsplit(":", 1)
-    silent = [socket.create_connection((host, int(port)), timeout=120) for _ in range(250)]
-    try:
-        for peer in silent[::2]:
-            peer.sendall(b"GET /stats HTTP/1.1\r\nHost:")
-        assert service.get("/fails?type=plain") == "0\n"
-    finally:
-        for peer in silent:
-            peer.close()
-
-
 def test_the_http_calls_of_a_validation_script_are_answered(
     serve: Start, start: Any, redis: Any
 ) -> None:
@@ -267,38 +251,10 @@ def test_a_batch_ends_with_a_summary_when_all_requests_are_answered(start: Any, 
     assert "20 failed and 0 successful" in failed.stdout
 
 
-def test_a_rate_is_changed_paused_and_resumed_while_requests_run(serve: Start, start: Any) -> None:
-    start()
-    service = serve("--rate", "20", "--", "0")
-    eventually(lambda: service.stats()["succeeded"] > 5)
-    assert service.get("/rate?type=plain&value=6000/min") == "100.000000\n"
-    eventually(lambda: service.stats()["succeeded"] > 60)
-    service.get("/rate?value=0")
-    eventually(lambda: service.stats()["in_flight"] == 0)
-    records = [json.loads(line) for line in service.get("/api/v1/records").splitlines()]
-    # nothing more comes, and none came twice
-    assert service.stats()["succeeded"] == len(records) == len({row["id"] for row in records})
-    assert service.stats()["resume_with"] == 100
-    service.get("/rate?value=50/s")
-    eventually(lambda: service.stats()["succeeded"] > len(records) + 20)
-    service.process.send_signal(signal.SIGTERM)
-    assert service.process.wait(60) == 0
-
-
-# How many arrivals of that seed fall into the second.
-POISSON = sum(1 for _ in itertools.takewhile(lambda at: at < 1, pace.poisson(50, random.Random(1))))
-
-
-@pytest.mark.parametrize(
-    ("options", "count"),
-    [
-        (("--steps", "40:0.5,0:0.2,80:0.5"), 60),
-        (("--rate", "50", "--duration", "1"), 50),
-        (("--poisson", "50", "--seed", "1", "--duration", "1"), POISSON),
-    ],
-)
+# of Poisson arrivals: three standard deviations
+@pytest.mark.parametrize(("option", "spread"), [("--rate", 0), ("--poisson", 22)])
 def test_open_load_submits_at_the_requested_rate(
-    start: Any, url: str, options: tuple[str, ...], count: int
+    start: Any, url: str, option: str, spread: int
 ) -> None:
     start()
     line = (
@@ -311,7 +267,10 @@ def test_open_load_submits_at_the_requested_rate(
         "none",
         "--format",
         "json",
-        *options,
+        option,
+        "50",
+        "--duration",
+        "1",
         "--",
         "0",
     )
@@ -320,22 +279,8 @@ def test_open_load_submits_at_the_requested_rate(
     summary = json.loads(done.stdout)
     # what this process was too late to submit before the end was due all the same
     late = re.search(r"(\d+) requests were due and never submitted", done.stderr)
-    assert (summary["succeeded"] + int(late.group(1) if late else 0), summary["failed"]) == (
-        count,
-        0,
-    )
-
-
-def test_a_schedule_file_sets_the_load_over_time(start: Any, url: str, tmp_path: Path) -> None:
-    start()
-    schedule = tmp_path / "arrivals.txt"
-    schedule.write_text("# seconds\n0\n0\n0.1\n0.25\n")
-    line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none", "--format", "json")
-    done = call(*line, "--schedule", str(schedule), "--", "0")
-    assert (done.returncode, json.loads(done.stdout)["succeeded"]) == (0, 4)
-    schedule.write_text("1\n0\n")
-    wrong = call_here(*line, "--schedule", str(schedule))
-    assert (wrong.returncode, "line 2" in wrong.stderr) == (2, True)
+    due = summary["succeeded"] + int(late.group(1) if late else 0)
+    assert abs(due - 50) <= spread and summary["failed"] == 0
 
 
 @pytest.mark.parametrize(
@@ -351,7 +296,6 @@ def test_a_schedule_file_sets_the_load_over_time(start: Any, url: str, tmp_path:
         (("--listen", "127.0.0.1:99999"), "not an address"),
         (("--listen", "192.0.2.1:9996"), "cannot listen"),
         (("--prefix", "a b", "--listen", "127.0.0.1:0"), "the prefix is"),
-        (("--schedule", "/nonexistent"), "cannot be read"),
     ],
 )
 def test_wrong_options_of_the_client_are_refused_at_once(

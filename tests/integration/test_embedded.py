@@ -36,8 +36,6 @@ def test_the_embedded_server_ends_when_its_parent_is_killed() -> None:
         text=True,
         start_new_session=True,
     )
-    assert parent.stdin
-    assert parent.stdout
     directory = parent.stdout.readline().strip()
     assert processes_with(directory)
     os.kill(parent.pid, signal.SIGKILL)

@@ -4,12 +4,9 @@ scrapers at once.
 
 from __future__ import annotations
 
-import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,33 +14,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
+from scaletest.broker import Client, Queues, connect, embedded
 from scaletest.model import Request
-from tests.conftest import call, call_here, eventually, program, wait_for
-
-Start = Callable[..., str]
-
-
-@pytest.fixture
-def export() -> Iterator[Start]:
-    """`export(url, ...)` starts an exporter; its URL."""
-    started: list[subprocess.Popen[str]] = []
-
-    def run(url: str, *arguments: str) -> str:
-        command = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0", *arguments)
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        started.append(process)
-        assert process.stderr is not None
-        # a warning that Redis is away may come first
-        line = next(line for line in process.stderr if " on http://" in line)
-        return line.split()[-1]
-
-    yield run
-    for process in started:
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
-        assert "Traceback" not in errors
+from tests.conftest import call, call_here, eventually, wait_for
+from tests.integration.conftest import Export
 
 
 def get(url: str) -> tuple[int, str]:
@@ -63,7 +37,7 @@ def scrape(base: str) -> dict[tuple[str, ...], float]:
 
 
 def test_metrics_agree_with_a_queue_under_load(
-    client: Client, url: str, start: Any, export: Start
+    client: Client, url: str, start: Any, export: Export
 ) -> None:
     # given a worker, fifty requests done, and ten that wait
     base = export(url, "--intel-names")
@@ -92,7 +66,7 @@ def test_metrics_agree_with_a_queue_under_load(
 
 
 def test_the_exporter_puts_back_the_request_of_the_last_killed_worker(
-    client: Client, url: str, start: Any, export: Start
+    client: Client, url: str, start: Any, export: Export
 ) -> None:
     export(url, "--heartbeat", "0.2")
     worker = start("--heartbeat", "0.2", "--", "sleep", "60")
@@ -105,7 +79,7 @@ def test_the_exporter_puts_back_the_request_of_the_last_killed_worker(
     assert queues.state("q").balance == 0
 
 
-def test_the_exporter_declares_a_queue_that_redis_forgot(url: str, export: Start) -> None:
+def test_the_exporter_declares_a_queue_that_redis_forgot(url: str, export: Export) -> None:
     # given an exporter that answers for a queue without workers, of which there is nothing yet
     redis = connect(url)
     queues = Queues(redis)
@@ -144,7 +118,7 @@ def test_a_wrong_declaration_is_an_error_at_once(url: str, wrong: tuple[str, ...
 
 @pytest.mark.usefixtures("server")
 def test_the_exporter_reports_a_missing_redis_and_counters_continue_afterwards(
-    tmp_path: Path, export: Start
+    tmp_path: Path, export: Export
 ) -> None:
     # given an exporter that was started before Redis was there
     path = tmp_path / "data"
@@ -207,41 +181,13 @@ def test_the_exporter_reports_a_missing_redis_and_counters_continue_afterwards(
         server.wait()
 
 
-def test_slow_peers_and_large_bodies_block_no_other_request(url: str, export: Start) -> None:
-    base = export(url)
-    host, port = base.removeprefix("http://").split(":")
-    peers = [socket.create_connection((host, int(port)), timeout=60) for _ in range(250)]
-    try:
-        for peer in peers:
-            peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: ")
-        assert get(base + "/healthz")[0] == 200
-        assert scrape(base)["scaletest_up",] == 1
-        peers[-1].close()
-        peers[-1] = socket.create_connection((host, int(port)), timeout=60)
-        peers[-1].sendall(
-            b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n"
-        )
-        assert peers[-1].recv(1000).startswith(b"HTTP/1.1 413")
-    finally:
-        for peer in peers:
-            peer.close()
-
-
-def test_wrong_options_end_the_exporter_with_exit_code_2(url: str, server: EmbeddedServer) -> None:
+def test_wrong_options_end_the_exporter_with_exit_code_2(url: str, export: Export) -> None:
     bad_urls = (("--redis-url", "redis://h/x"), ("--redis-url", "redis://h/0?nonsense=1"))
     for arguments in (("--listen", "x"), ("--window", "9999"), ("--utilisation", "0"), *bad_urls):
         result = call_here("exporter", *arguments)
         assert result.returncode == 2, arguments
         assert "Traceback" not in result.stderr
-    base = subprocess.Popen(
-        program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0"),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert base.stderr is not None
-    taken = base.stderr.readline().split()[-1].removeprefix("http://")
+    taken = export(url).removeprefix("http://")
     result = call("exporter", "--redis-url", url, "--listen", taken)
-    base.terminate()
-    base.communicate(timeout=60)
     assert result.returncode == 2
     assert "cannot listen" in result.stderr

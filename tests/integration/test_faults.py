@@ -20,7 +20,7 @@ from redis.exceptions import ResponseError
 
 from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
-from scaletest.broker.connection import Retrying, masked, transient
+from scaletest.broker.connection import Retrying, transient
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
 from scaletest.model.errors import Unreachable
@@ -236,11 +236,6 @@ def test_retries_wait_longer_each_time_and_end_when_patience_is_over() -> None:
         retrying.run(fail)
     assert waits[:4] == [0.05, 0.1, 0.2, 0.4]
     assert max(waits) == 2.0
-
-
-def test_passwords_are_masked_whatever_characters_they_have() -> None:
-    assert masked("redis://user:p@ss/w:rd@host:1/0") == "redis://user:***@host:1/0"
-    assert masked("redis://host/0") == "redis://host/0"
 
 
 # -- other ways to a server

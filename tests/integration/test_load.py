@@ -45,20 +45,6 @@ def served(url: str, queues: Queues) -> Iterator[dict[str, Any]]:
     thread.join()
 
 
-def test_the_load_keeps_n_requests_in_flight_and_n_may_change(
-    client: Client, queues: Queues
-) -> None:
-    # given nobody who serves
-    loop = ClosedLoop(client, "q", lambda _: None)
-    for wanted in (3, 10):
-        loop.set_parallel(wanted)
-        eventually(lambda wanted=wanted: queues.state("q").waiting == wanted)
-    loop.close()
-    # expect what waited to be taken back at the end
-    state = queues.state("q")
-    assert (state.waiting, state.balance) == (0, 0)
-
-
 def test_records_carry_their_step_and_the_total_is_kept(
     client: Client, served: dict[str, Any]
 ) -> None:
@@ -124,12 +110,3 @@ def test_the_load_slows_down_when_all_requests_fail(
     # expect each failure to make the next request wait longer, up to a limit
     assert waits[:4] == [0.05, 0.1, 0.2, 0.4]
     assert max(waits) == 2.0
-
-
-def test_an_undeclared_queue_ends_the_load_with_the_reason(client: Client) -> None:
-    loop = ClosedLoop(client, "typo", lambda _: None)
-    loop.set_parallel(1)
-    eventually(lambda: loop._failure)
-    with pytest.raises(Exception, match="not declared"):
-        loop.set_parallel(2)
-    loop.close()

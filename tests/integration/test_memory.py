@@ -51,7 +51,7 @@ def test_a_command_warns_when_few_connections_to_redis_are_left(evicting: Embedd
     redis.config_set("maxmemory-policy", "noeviction")
     redis.config_set("maxclients", 12)
     clients: list[Any] = [connect(evicting.url) for _ in range(9)]
-    done = call("queue", "list", "--redis-url", evicting.url)
+    done = call("queue", "--redis-url", evicting.url, "list")
     assert done.returncode == 0
     assert "of at most 12 connections" in done.stderr and "raise maxclients" in done.stderr
     for client in clients:
@@ -64,7 +64,7 @@ def test_a_user_without_the_right_to_read_the_memory_gets_no_warning(
     rules = ["reset", "on", ">pw", "~*", "&*", "+@all", "-info", "+info|server"]
     connect(evicting.url).execute_command("ACL", "SETUSER", "narrow", *rules)
     done = call_here(
-        "queue", "list", "--redis-url", evicting.url.replace("unix://", "unix://narrow:pw@")
+        "queue", "--redis-url", evicting.url.replace("unix://", "unix://narrow:pw@"), "list"
     )
     assert done.returncode == 0 and done.stderr == ""
 
@@ -88,7 +88,7 @@ def test_a_full_redis_refuses_submissions_and_loses_no_request(
                     broker, "Client", lambda redis, patience_s: Client(redis, patience_s=0.2)
                 )
                 refused = call_here(
-                    "queue", "submit", "q", "--no-wait", "--redis-url", server.url, "--", "0"
+                    "queue", "--redis-url", server.url, "submit", "q", "--no-wait", "--", "0"
                 )
             # expect an error that says why, and what to do
             assert refused.returncode == 7
@@ -114,12 +114,12 @@ def test_a_full_redis_is_reported_and_its_queues_can_be_purged() -> None:
             assert client.submit([_request(client) for _ in range(20)]) == 20
             redis.config_set("maxmemory", 1)
             # when something is to be written
-            refused = call_here("queue", "add", "other", "--redis-url", server.url)
+            refused = call_here("queue", "--redis-url", server.url, "add", "other")
             # expect the same error, and a purge that works
             assert refused.returncode == 7
             assert refused.stderr.startswith("error: Redis takes no more: its memory is full\n")
             assert "queue purge" in refused.stderr and "start it again" not in refused.stderr
-            done = call_here("queue", "purge", "q", "--yes", "--redis-url", server.url)
+            done = call_here("queue", "--redis-url", server.url, "purge", "q", "--yes")
             assert done.stdout == "q: 20 requests dropped\n"
             redis.config_set("maxmemory", 0)
 

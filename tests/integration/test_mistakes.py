@@ -123,18 +123,18 @@ TYPED = [
         "see: scaletest report --help",
     ),
     Typed(
-        "queue list --redis-url redis://CLOSED",
+        "queue --redis-url redis://CLOSED list",
         7,
         "error: Redis at redis://CLOSED cannot be reached: ",
         "start it, or correct --redis-url (SCALETEST_REDIS_URL)",
     ),
     Typed(
-        "queue list --redis-url localhost:6379",
+        "queue --redis-url localhost:6379 list",
         2,
         "error: the Redis URL 'localhost:6379' cannot be read: ",
         "use redis://HOST:PORT/DB",
     ),
-    Typed("queue submit slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
+    Typed("queue --redis-url REDIS submit slep", 2, UNDECLARED, "did you mean sleep? If not, "),
     Typed("worker --queue slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
     Typed("worker --queue sleep -- nosuchprogram", 2, NO_PROGRAM, "install it, or give its path"),
     Typed(
@@ -257,7 +257,7 @@ def test_a_run_of_benchmarks_that_is_not_complete_names_itself(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    result = call_here("bench", "run", "Fio", "--paused")
+    result = call_here("bench", "run", "Fio", "--set", "paused=true")
     (run,) = (tmp_path / "scaletest" / "runs").iterdir()
     assert result.returncode == 4
     assert "fio lays out 1.07 GB of test files in " in result.stderr

@@ -18,8 +18,8 @@ from rq.exceptions import InvalidJobOperation
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
-from scaletest.model import Outcome, Reason, Request
-from tests.conftest import Gate, eventually, program, wait_for
+from scaletest.model import Outcome, Reason
+from tests.conftest import Gate, eventually, program, submit, wait_for
 from workers.runtime import Runtime
 from workers.worker import Worker, rq_serving
 from workers.workloads.base import Result
@@ -28,12 +28,6 @@ RQ = str(Path(sys.executable).parent / "rq")
 # A worker that must stay alive for another beats so: without a processor for two seconds it is not
 # dead yet.
 STEADY = ("--heartbeat", "2")
-
-
-def submit(client: Client, *arguments: str) -> str:
-    request = Request(client.new_id(), "q", arguments, 0.0)
-    client.submit_one(request)
-    return request.id
 
 
 def shown_worker(redis: Any) -> Any:
@@ -171,17 +165,14 @@ def test_what_rq_shows_of_a_killed_worker_goes_with_it(
     assert execution_keys(redis) == []
 
 
-@pytest.mark.parametrize(("options", "connections"), [((), 3), (("--no-rq-commands",), 2)])
-def test_a_worker_holds_few_connections(
-    client: Client, start: Any, redis: Any, options: tuple[str, ...], connections: int
-) -> None:
+def test_a_worker_holds_few_connections(client: Client, start: Any, redis: Any) -> None:
     def serve() -> None:
         request = submit(client)
         assert wait_for(client, 1)[request].ok
 
     def worker() -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = start(
-            "--heartbeat", "2", "--device-glob", "/dev/null", *options, "--", "true"
+            "--heartbeat", "2", "--device-glob", "/dev/null", "--", "true"
         )
         serve()
         return process
@@ -193,9 +184,7 @@ def test_a_worker_holds_few_connections(
     others = {row["id"] for row in redis.client_list()}
     # when a worker has served a request and waits for the next
     worker()
-    eventually(
-        lambda: len([row for row in redis.client_list() if row["id"] not in others]) == connections
-    )
+    eventually(lambda: len([row for row in redis.client_list() if row["id"] not in others]) == 3)
 
 
 @pytest.mark.parametrize("prefix", ["lab", "{media}"])
@@ -211,19 +200,19 @@ def test_all_keys_begin_with_the_prefix_of_rq(redis: Any, url: str, prefix: str)
         return result.stdout
 
     # when a request of each lane is served, one waits, and RQ's tools look at them
-    run(*program("queue", "add", "q", *server))
+    run(*program("queue", *server, "add", "q"))
     worker = subprocess.Popen(
         program("worker", "--queue", "q", "--heartbeat", "0.4", *server), env=environment
     )
     try:
-        assert "succeeded" in run(*program("queue", "submit", *server, "q", "--", "1"))
-        assert "succeeded" in run(*program("queue", "submit", "--keep", *server, "q", "--", "0"))
+        assert "succeeded" in run(*program("queue", *server, "submit", "q", "--", "1"))
+        run(*program("queue", *server, "submit", "--no-wait", "q", "--", "0"))
         assert "1 workers" in run(RQ, "info", "-u", url)
     finally:
         worker.terminate()
         assert worker.wait(60) == 0
-    run(*program("queue", "submit", "--no-wait", "--keep", *server, "q", "--", "0"))
-    assert "succeeded" in run(*program("queue", "show", *server, "q"))
+    run(*program("queue", *server, "submit", "--no-wait", "q", "--", "0"))
+    assert "succeeded" in run(*program("queue", *server, "show", "q"))
     # expect no key elsewhere, and all keys of the queue in one slot where the prefix is a hash tag
     keys = [key for key in redis.keys("*") if key != b"rq:queue:other"]
     assert keys
@@ -231,4 +220,4 @@ def test_all_keys_begin_with_the_prefix_of_rq(redis: Any, url: str, prefix: str)
     assert any(key.startswith(f"{prefix}:scaletest:".encode()) for key in keys)
     if prefix.startswith("{"):
         assert len({key_slot(key) for key in keys}) == 1
-    run(*program("queue", "remove", "--yes", *server, "q"))
+    run(*program("queue", *server, "remove", "--yes", "q"))

@@ -12,7 +12,6 @@ from typing import Any
 
 from scaletest.analysis.desired_workers import Targets
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.connection import CONNECTIONS_A_WORKER
 from scaletest.broker.samples import SampleReader, latest
 from scaletest.cluster.service import Direct
 from scaletest.exporter.view import ViewReader
@@ -82,20 +81,6 @@ def test_a_worker_without_work_stops_sampling_and_leaves_at_once(
     assert worker.wait(60) == 0
     queues.remove("q")
     assert not redis.exists(keys.samples("q"), keys.samplers("q"))
-
-
-def test_sampling_uses_the_connection_of_the_worker(redis: Any, start: Start) -> None:
-    others = {row["id"] for row in redis.client_list()}
-    # given a worker that samples
-    start()
-    eventually(lambda: redis.exists(keys.samples("q")))
-    # expect it to have as many as any worker, once RQ has said what it says at the begin
-    eventually(
-        lambda: (
-            len([row for row in redis.client_list() if row["id"] not in others])
-            == CONNECTIONS_A_WORKER
-        )
-    )
 
 
 def test_stock_rq_starts_our_worker_with_its_sampler(

@@ -62,9 +62,9 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
         (folder.path / "records.jsonl").read_text().splitlines()
     )
     for form in ("text", "html", "md", "csv", "json", "junit"):
-        assert "saturat" in shown("report", "LAST", "-t", form), form
-    assert "<script" not in shown("report", "LAST", "-t", "html")
-    judged = json.loads(shown("report", "LAST", "-t", "json"))
+        assert "saturat" in shown("report", "LAST", "--format", form), form
+    assert "<script" not in shown("report", "LAST", "--format", "html")
+    judged = json.loads(shown("report", "LAST", "--format", "json"))
     assert judged["saturation_per_s"] == result["saturation_per_s"]
     assert judged["verdict"] == result["verdict"]
     assert "closed load on http" in shown("runs", "list")

@@ -57,7 +57,7 @@ def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Pat
     assert result["verdict"]["kind"] == "INVALID" and [
         step["phase"] for step in result["steps"]
     ] == ["warm"]
-    again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
+    again = json.loads(call("report", str(tmp_path / "run"), "--format", "json").stdout)
     assert again["verdict"] == result["verdict"] and again["steps"][0]["requests"] > 0
 
 
@@ -113,7 +113,7 @@ def test_measured_steps_are_kept_when_redis_ends_during_a_run(tmp_path: Path) ->
         and "Redis of the agents went away" in result["verdict"]["reason"]
     )
     assert {step["phase"] for step in result["steps"]} == {"warm"}
-    again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
+    again = json.loads(call("report", str(tmp_path / "run"), "--format", "json").stdout)
     assert again["verdict"] == result["verdict"]
 
 

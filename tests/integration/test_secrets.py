@@ -54,7 +54,7 @@ def test_workloads_get_no_password_of_the_redis_url(
         texts = [path.read_text() for path in run.rglob("*") if path.is_file()]
         assert any("password=***" in text for text in texts)
         for form in ("html", "md", "csv", "junit", "json", "text"):
-            texts.append(call_here("report", "LAST", "-t", form, env=environment).stdout)
+            texts.append(call_here("report", "LAST", "--format", form, env=environment).stdout)
         texts += [
             call_here("runs", "show", "LAST", env=environment).stdout,
             done.stdout,

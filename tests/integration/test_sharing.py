@@ -128,7 +128,7 @@ def test_numbers_of_workers_per_device_are_compared_on_the_way_up_and_down(
             if (row["step"], row["repeat"]) == (workers, repeat)
         ]
         assert len({(row["device"], row["device_info"]["slot"]) for row in own}) == workers
-    page = call("report", str(tmp_path / "run"), "-t", "html").stdout
+    page = call("report", str(tmp_path / "run"), "--format", "html").stdout
     assert all(
         f"<h3>{workers} workers, {way}</h3>" in page
         for workers in (2, 4)
@@ -163,11 +163,6 @@ def test_a_single_number_per_device_is_an_ordinary_run_with_that_sharing(
         2,
         True,
     )
-
-
-def test_a_comparison_of_sharing_needs_a_device(tmp_path: Path) -> None:
-    done = call("validate", "--local", "--per-device", "1,2", "--device-glob", f"{tmp_path}/none*")
-    assert (done.returncode, "no device matches" in done.stderr) == (2, True), done.stderr
 
 
 def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from redis.client import PubSub
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
-from scaletest.model import Request
 from tests.conftest import (
     Gate,
     children_of,
@@ -31,6 +30,7 @@ from tests.conftest import (
     need,
     processes_with,
     program,
+    submit,
     wait_for,
 )
 from workers.worker import Worker, rq_serving
@@ -121,12 +121,6 @@ def usual_client(url: str) -> Iterator[Client]:
     """A client of the server that tests share."""
     with Client(connect(url)) as client:
         yield client
-
-
-def submit(client: Client, *arguments: str) -> str:
-    request = Request(client.new_id(), "q", arguments)
-    client.submit_one(request)
-    return request.id
 
 
 def blocks(redis: Any) -> bool:

@@ -188,11 +188,6 @@ def test_a_worker_without_a_terminal_writes_a_line_an_event(
     assert "run time" not in last  # of so few there is no median
 
 
-def test_a_worker_that_never_served_has_nothing_to_sum_up(queues: Queues, url: str) -> None:
-    done = call("worker", "--queue", "typo", "--redis-url", url)
-    assert (done.returncode, "ended" in done.stderr) == (2, False)
-
-
 def test_a_client_shows_what_comes_back(
     terminal: Open, start: Any, queues: Queues, url: str, tmp_path: Path
 ) -> None:

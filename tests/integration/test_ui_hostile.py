@@ -104,7 +104,7 @@ def bytes_of(text: str | bytes) -> bytes:
 def of_another_type(hostile: Hostile) -> list[Command]:
     """A key of ours as any type."""
     name = hostile.choice(["q", "run", "r-1", "w"])
-    of_name = (keys.counters, keys.ended, keys.wait, keys.slots, keys.paused, keys.leases)
+    of_name = (keys.counters, keys.ended, keys.slots, keys.paused, keys.leases)
     more = (keys.workers, keys.suspects, keys.samples, keys.failures, keys.progress)
     named = [key(name) for key in (*of_name, *more, keys.rq_queue, keys.rq_job, keys.rq_worker)]
     single = [keys.QUEUES, keys.CLIENTS, keys.STANDSTILL, keys.RUNS_IN_PROGRESS]
@@ -141,11 +141,7 @@ def counts(hostile: Hostile) -> list[Command]:
     ended = [b"\x7f" * 16_000, struct.pack(">q", -1) * 2000, b"\x00" * 20_000]
     slots = [struct.pack("<dd", 1.8e8, 5), struct.pack("<dd", float("nan"), 5), "180000000\nn\np"]
     place, slot = hostile.choice(["a1", "at2", "5"]), hostile.choice([*slots, hostile.text()])
-    histograms = [
-        ("HSET", key("q"), hostile.text("700"), hostile.text("5")) for key in (keys.wait, keys.run)
-    ]
     return [
-        *histograms,
         ("HSET", keys.counters("q"), hostile.text("failed"), hostile.text()),
         ("SET", keys.ended("q"), hostile.choice([*ended, hostile.text()])),
         ("HSET", keys.slots("q"), place, slot),

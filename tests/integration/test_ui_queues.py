@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.broker import Client, Queues, connect
 from scaletest.model import Request
 from tests.conftest import eventually, wait_for
 from tests.integration.test_ui_runs import Site, page
 
 Start = Callable[..., Any]
-SLOW_PEERS = 100
 
 
 @pytest.fixture
@@ -64,30 +62,6 @@ def test_failures_are_shown_when_their_client_has_the_replies(
     )
     # expect equal failures in one row
     assert re.search(r"no device at 0x\d+ 5 ", shown)
-
-
-def test_pages_answer_while_redis_is_away(site: Site) -> None:
-    with EmbeddedServer(tcp=True) as server:
-        url = server.url
-    base = site.ui("--redis-url", url, log="ui")
-    for path in ("/", "/queues/q"):
-        assert "Redis cannot be read" in page(base + path)
-    assert "run" in text_of(page(f"{base}/runs"))
-
-
-def test_slow_peers_keep_nobody_waiting(url: str, queues: Queues, site: Site) -> None:
-    # given peers that have begun a request and send no more, and others that read no answer
-    base = site.ui("--redis-url", url, log="ui")
-    host, _, port = base.removeprefix("http://").partition(":")
-    peers = [socket.create_connection((host, int(port))) for _ in range(SLOW_PEERS)]
-    for number, peer in enumerate(peers):
-        lines = ["GET / HTTP/1.1", "Host: localhost", *([""] * 2 if number % 2 else ["X: "])]
-        peer.sendall("\r\n".join(lines).encode())
-    # expect the page, in less time than the peers have
-    html = page(base)
-    assert "q" in text_of(html.partition("queues-title")[2])
-    for peer in peers:
-        peer.close()
 
 
 def test_the_pages_change_nothing_in_redis(

@@ -157,13 +157,6 @@ def test_a_run_with_a_redis_is_shown_by_a_ui_elsewhere(
         assert f"/runs/{run}" in page(f"{here}/live/{run}")
 
 
-def test_an_address_that_is_taken_ends_the_command_before_it_measures(site: Site) -> None:
-    taken = site.ui(log="ui").removeprefix("http://")
-    command = site.start(*VALIDATE, "--ui", "--ui-listen", taken, log="run")
-    assert command.wait() == 2 and "cannot listen on" in site.log("run")
-    assert not (site.path / "data").exists()
-
-
 def first_address(url: str) -> str:
     """Where a page leads."""
     with urllib.request.urlopen(url, timeout=60) as response:
@@ -188,7 +181,7 @@ def test_the_report_of_a_run_fills_up_on_its_page(site: Site, command: str) -> N
             shown = ["What it can take", "What succeeded"]
         else:
             need("fio")
-            line = ["bench", "run", "Fio", "--repetitions", "300", "--scratch", str(site.path)]
+            line = ["bench", "run", "Fio", "--repetitions", "300"]
             line += ["--set", "size=64m", "--set", "runtime=1s"]
             shown = ["read bandwidth"]
         run, report = site.path / "run", site.path / "report.html"

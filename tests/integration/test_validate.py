@@ -160,23 +160,13 @@ def test_an_interrupt_on_the_way_down_is_invalid_with_the_table_so_far(tmp_path:
     assert (1, 1) not in measured(run)
     # and every form of report tells it
     for form in ("text", "html", "md", "json", "junit"):
-        assert "INVALID" in call("report", str(run), "-t", form).stdout
-    assert len(call("report", str(run), "-t", "csv").stdout.splitlines()) == 4
+        assert "INVALID" in call("report", str(run), "--format", form).stdout
+    assert len(call("report", str(run), "--format", "csv").stdout.splitlines()) == 4
     # when it is resumed, expect nothing to be left of the step that was cut short
     resumed = call("validate", "--local", "--resume", str(run), "--format", "json")
     check_whole(resumed.returncode, json.loads(resumed.stdout))
     assert measured(run) == WAYS
     assert "ended early" not in (run / "steps.jsonl").read_text()
-
-
-def test_a_command_alone_runs_on_this_machine(tmp_path: Path) -> None:
-    words = ("--limit", "1", "--step-time", "0.5", "--run-dir", str(tmp_path / "run"))
-    done = call("validate", *words, "--progress", "json", "--", "true")
-    assert done.returncode in (0, 4), done.stderr
-    # for programs every line is an event
-    assert json.loads(done.stderr.splitlines()[0])["event"] == "start"
-    assert all(json.loads(line)["event"] for line in done.stderr.splitlines())
-    assert done.stdout
 
 
 def test_a_load_beside_a_run_has_a_row_for_both_ways_of_every_step(tmp_path: Path) -> None:
@@ -187,7 +177,9 @@ def test_a_load_beside_a_run_has_a_row_for_both_ways_of_every_step(tmp_path: Pat
     rows = {(row["workers"], row["repeat"]): row for row in result["background"]}
     assert sorted(rows) == [(1, 0), (1, 1), (2, 0), (2, 1)]
     assert all(row["completions"] > 0 for row in rows.values()), rows
-    page = call("report", str(tmp_path / "run"), "-t", "html").stdout.partition("Other queues")[2]
+    page = call("report", str(tmp_path / "run"), "--format", "html").stdout.partition(
+        "Other queues"
+    )[2]
     assert [page.count(f">{way}</td>") for way in ("way up", "way down")] == [2, 2]
 
 

@@ -23,7 +23,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.model import Outcome, Reason, Request
-from tests.conftest import Gate, call, daemon_line, eventually, processes_with, wait_for
+from tests.conftest import Gate, call, eventually, processes_with, submit, wait_for
 from workers.worker import Worker, rq_serving
 
 RQ = str(Path(sys.executable).parent / "rq")
@@ -31,12 +31,6 @@ ROOT = Path(__file__).parents[2]
 # A worker that must stay alive for another one beats so: one that gets no processor for two seconds
 # is no dead one.
 STEADY = ("--heartbeat", "2")
-
-
-def submit(client: Client, *arguments: str, limit_s: float = 0.0) -> str:
-    request = Request(client.new_id(), "q", arguments, limit_s)
-    client.submit_one(request)
-    return request.id
 
 
 def ask(client: Client, *arguments: str, limit_s: float = 0.0) -> Any:
@@ -82,38 +76,9 @@ def test_every_failure_is_a_reply_and_the_worker_continues(
     assert len(Queues(redis).worker_names("q")) == 1
 
 
-def test_what_a_program_leaves_as_a_daemon_ends_with_its_request(
-    client: Client, start: Any, tmp_path: Path
-) -> None:
-    mark = tmp_path / "pid"
-    worker = start("--ignore-arguments", "--", "sh", "-c", daemon_line(mark))
-    request = Request(client.new_id(), "q")
-    client.submit_one(request)
-    assert wait_for(client, 1)[request.id].ok
-    assert not Path("/proc", mark.read_text().strip()).exists()
-    assert worker.poll() is None
-
-
-def test_a_worker_on_an_undeclared_queue_exits_2_and_lists_the_declared(
-    url: str, queues: Queues
-) -> None:
-    result = call("worker", "--queue", "typo", "--redis-url", url)
-    assert result.returncode == 2
-    assert "declared: q" in result.stderr
-    assert "scaletest queue add typo" in result.stderr
-
-
-def test_burst_exits_when_the_queue_is_empty(client: Client, start: Any, queues: Queues) -> None:
-    for _ in range(3):
-        submit(client, "0")
-    assert start("--burst", wait=False).wait(60) == 0
-    assert len(wait_for(client, 3)) == 3
-    assert queues.worker_names("q") == []
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_worker_drains_on_a_signal(
-    client: Client, start: Any, queues: Queues, gate: Gate, number: int
+    client: Client, start: Any, queues: Queues, redis: Any, gate: Gate, number: int
 ) -> None:
     # given one running and one waiting request
     worker = start("--", *gate.command)
@@ -124,6 +89,7 @@ def test_a_worker_drains_on_a_signal(
     gate.open()
     # expect the running one finished, the other untouched, and a clean end
     assert worker.wait(60) == 0
+    assert not redis.smembers("rq:workers")
     assert wait_for(client, 1)[running].ok
     assert queues.state("q").waiting == 1
     assert queues.state("q").balance == 0
@@ -174,14 +140,7 @@ def test_a_worker_whose_device_fails_does_not_fail_the_whole_queue(
     assert sum(reply.worker == "broken" for reply in replies.values()) < 66
     state = queues.state("q")
     assert state.suspects == ("broken",)
-    assert "suspect" in call("queue", "show", "q", "--redis-url", connect_url(queues)).stdout
-
-
-def test_an_idle_worker_stops_at_once(start: Any, queues: Queues, redis: Any) -> None:
-    worker = start()
-    worker.send_signal(signal.SIGTERM)
-    assert worker.wait(60) == 0
-    assert not redis.smembers("rq:workers")
+    assert "suspect" in call("queue", "--redis-url", connect_url(queues), "show", "q").stdout
 
 
 def test_after_the_grace_period_the_request_goes_back_to_the_front(
@@ -223,30 +182,6 @@ def test_the_request_of_a_killed_worker_runs_again(
     assert (reply.outcome, reply.attempts) == (Outcome.SUCCEEDED, 2)
     state = queues.state("q")
     assert (state.counters["requeued"], state.balance) == (1, 0)
-
-
-def test_a_request_that_kills_its_workers_fails_as_lost(
-    client: Client, start: Any, queues: Queues
-) -> None:
-    name = submit(client)
-    kill_parent = "import os; os.kill(os.getppid(), 9); import time; time.sleep(20)"
-    for _ in range(2):
-        line = (
-            "--heartbeat",
-            "0.4",
-            "--max-attempts",
-            "2",
-            "--",
-            sys.executable,
-            "-c",
-            kill_parent,
-        )
-        assert start(*line, wait=False).wait(60) == -9
-    start("--heartbeat", "0.4", "--max-attempts", "2", "--", "true")
-    reply = wait_for(client, 1)[name]
-    assert (reply.outcome, reply.reason, reply.attempts) == (Outcome.FAILED, Reason.LOST, 2)
-    assert reply.error.count("-") >= 2  # the names of both workers
-    assert queues.state("q").balance == 0
 
 
 def test_a_frozen_worker_delivers_only_what_nobody_took_again(
@@ -304,7 +239,7 @@ def test_a_stock_worker_runs_our_requests(
     state = queues.state("q")
     assert (state.counters["succeeded"], state.balance) == (2, 0)
     assert not redis.exists(f"rq:job:{name}")
-    shown = call("queue", "result", no_wait.id, "--redis-url", url)
+    shown = call("queue", "--redis-url", url, "result", no_wait.id)
     assert shown.returncode == 0
     assert json.loads(shown.stdout)["outcome"] == "succeeded"
 
@@ -426,21 +361,6 @@ def test_books_balance_when_a_stock_job_is_put_back(
     assert start("--burst", "--allow-function", "tests", cwd=ROOT, wait=False).wait(60) == 0
     state = queues.state("q")
     assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (1, 1, 0)
-
-
-def test_a_job_of_a_hundred_megabytes_is_refused_before_a_worker_reads_it(
-    client: Client, start: Any, redis: Any, queues: Queues
-) -> None:
-    request = Request(client.new_id(), "q", ("0",))
-    client.submit_one(request)
-    redis.hset(f"rq:job:{request.id}", "data", b"x" * 100_000_000)
-    good = submit(client, "0")
-    assert start("--burst", wait=False).wait(60) == 0
-    replies = wait_for(client, 2)
-    assert replies[good].ok
-    assert replies[request.id].reason is Reason.POISON
-    assert "100000000 bytes" in replies[request.id].error
-    assert queues.state("q").balance == 0
 
 
 @pytest.mark.parametrize(

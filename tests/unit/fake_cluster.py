@@ -190,6 +190,16 @@ def asked(cluster: FakeCluster, name: str = "one", kind: str = "IPerf", **spec: 
     cluster.put(where, body)
 
 
+def cluster_with(
+    name: str = "one", kind: str = "IPerf", *, ready: bool = True, **spec: Any
+) -> FakeCluster:
+    """A cluster in which this benchmark is asked for. ready: whether its pods get ready."""
+    cluster = FakeCluster()
+    cluster.ready = ready
+    asked(cluster, name, kind, **spec)
+    return cluster
+
+
 def settings(cluster: FakeCluster) -> ReconcileSettings:
     return ReconcileSettings("image", lambda: cluster.now, lambda *_: None)
 
@@ -221,6 +231,20 @@ def look_at_set(
     return state
 
 
+def until_set_ended(
+    cluster: FakeCluster, reconcile_settings: ReconcileSettings | None = None
+) -> Mapping[str, Any]:
+    """Look at the set and at its benchmarks until it has ended; its status."""
+    for _ in range(2000):
+        state = look_at_set(cluster, reconcile_settings)
+        if "finishedAt" in state:
+            return state
+        for plural, name in list(cluster.objects):
+            if plural == "iperfs" and not benchmark_reconciler.ended(cluster.objects[plural, name]):
+                look(cluster, name)
+    raise AssertionError(state)
+
+
 def until_ended(cluster: FakeCluster, name: str = "one") -> Mapping[str, Any]:
     for _ in range(20):
         state = look(cluster, name)
@@ -230,8 +254,7 @@ def until_ended(cluster: FakeCluster, name: str = "one") -> Mapping[str, Any]:
 
 
 def requests_of_a_whole_run() -> int:
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     until_ended(cluster)
     return cluster.requests
 

@@ -1,4 +1,6 @@
-"""A client of no Redis: what is submitted is answered by the test, or by itself."""
+"""A clock that only the test moves, and a client of no Redis: what is submitted is answered by the
+test, or by itself.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from scaletest.broker import Finished
 from scaletest.model import Outcome, Reply, Request
+
+
+class Clock:
+    """A monotonic clock that the test moves, or sleeping."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
 
 
 class FakeClient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,15 @@ AT_S = 1_800_000_000.0
 HOSTILE = '"><script>document.title="owned"</script><img src=x onerror=document.title="owned">'
 
 
+def ended_counts(wait: dict[int, int], run: dict[int, int]) -> EndedCounts:
+    """Requests that ended with these wait and run times, by bucket."""
+    numbers = [0] * (2 * max(*wait, *run) + 2)
+    for place, counts in enumerate((wait, run)):
+        for bucket, count in counts.items():
+            numbers[2 * bucket + place] = count
+    return EndedCounts(buckets=struct.pack(f">{len(numbers)}q", *numbers))
+
+
 def queue(name: str = "media", **fields: Any) -> QueueSnapshot:
     """A queue at rest."""
     values: dict[str, Any] = {
@@ -33,8 +43,6 @@ def queue(name: str = "media", **fields: Any) -> QueueSnapshot:
         "paused": False,
         "oldest_waiting_s": None,
         "counters": {},
-        "early_wait": {},
-        "early_run": {},
         "ended": EndedCounts(),
         "slots": (),
         "workers": (),
@@ -68,8 +76,10 @@ def busy_queue(name: str = "media", **fields: Any) -> QueueSnapshot:
         "running": 4,
         "oldest_waiting_s": 4.2,
         "counters": {"submitted": 640, "succeeded": 600, "failed": 20, "timed_out": 4},
-        "early_wait": {500 + number: 1 + number % 7 for number in range(60)},
-        "early_run": {700 + number: 1 + number % 5 for number in range(60)},
+        "ended": ended_counts(
+            {500 + number: 1 + number % 7 for number in range(60)},
+            {700 + number: 1 + number % 5 for number in range(60)},
+        ),
         "slots": slots,
         "workers": workers,
     }

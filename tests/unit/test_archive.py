@@ -34,7 +34,7 @@ def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -
         limit=max(cycles), seconds=cycles[1], queue="q", repeats=measuring.get("repeats", 1)
     )
     folder = ValidationFolder.create(path)
-    folder.begin(plan, environment(["scaletest", "validate"]), Labels(tags=("example",)))
+    folder.begin(plan, environment(["scaletest", "validate"]), Labels(note="example"))
     measurements, records = measured(cycles, **measuring)
     for measurement in measurements:
         folder.add(measurement, records[measurement.key])
@@ -118,7 +118,7 @@ def test_a_run_in_use_is_not_deleted(tmp_path: Path) -> None:
         assert folder.in_use
         with pytest.raises(UsageError, match="in use"):
             RunFolder(folder.path).remove()
-    assert len(folder.load().measurements) == 2
+    assert len(folder.load().measurements) == 4
     assert folder.remove()
     assert not folder.path.exists()
 

@@ -14,8 +14,6 @@ from scaletest.model.saturation import Attempt, from_json, to_json
 SAMPLES = st.builds(
     Attempt,
     st.integers(0, 1 << 40),
-    st.integers(1, 100),
-    st.booleans(),
     *[st.floats(0, 1e6).map(lambda value: round(value, 6))] * 4,
     st.text(min_size=1, max_size=20),
     st.integers(0, 1 << 40),

@@ -14,22 +14,18 @@ from scaletest.cluster.objects import HPAS, SCALED_OBJECTS
 from scaletest.model.errors import UsageError, WaitTimeout
 from tests.unit.fake_api import Answer, page
 from tests.unit.fake_objects import TARGET, FakeObjects
+from tests.unit.fakes import Clock
 
 BUSY: Answer = (503, {}, {"message": "the API server is being replaced"})
 
 
-class Time:
-    """A clock that sleeping moves on; `before` is called before."""
+class Time(Clock):
+    """`before` is called when a sleep is over."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.before = list[object]
-
-    def __call__(self) -> float:
-        return self.now
+    before = list[object]
 
     def sleep(self, seconds: float) -> None:
-        self.now += seconds
+        super().sleep(seconds)
         self.before()
 
 

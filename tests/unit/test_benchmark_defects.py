@@ -13,15 +13,12 @@ import pytest
 
 from scaletest.analysis.estimate import summarise
 from scaletest.benchmarks import programs
-from scaletest.benchmarks.runner import counts, run
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds import benchmark, fio
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, PartAddress, ToolOutput
+from scaletest.kinds.kind import ExecutionSite, PartAddress, ToolOutput
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue
 from scaletest.render.numbers import quantity, quantity_measured
-from tests.unit.test_sweep import Scripted
 
 SAMPLES = Path(__file__).parent / "samples" / "benchmarks"
 
@@ -57,50 +54,10 @@ def test_1_an_interval_has_the_unit_of_its_value() -> None:
     assert quantity_measured(5e9, float("inf"), "bit/s") == "5.000 Gbit/s"
 
 
-@pytest.mark.parametrize("count", [9, 10, 99, 100, 999, 1000])
-def test_2_names_are_padded_by_digits_not_by_logarithms(count: int) -> None:
-    plan, _ = plan_of(a_set(repetitions=count), list)
-    assert len({len(planned.name) for planned in plan.benchmarks}) == 1
-
-
-def test_3_an_empty_product_is_refused_where_it_would_never_finish() -> None:
-    with pytest.raises(InvalidValue, match="streams of product has no values"):
-        plan_of(a_set(permutations={"product": {"streams": [], "duration": [1]}}), list)
-
-
 def test_4_a_slow_link_has_decimals() -> None:
     iperf = benchmark.read({"kind": "IPerf", "spec": {"tool": "iperf", "duration": 2}})
     line = "[  1] 0.0000-2.1448 sec  14.1 KBytes  53.8 Kbits/sec\n"
     assert iperf.kind.parse(iperf.spec, ToolOutput(line)).headlines == {"bandwidth": 53800.0}
-
-
-def test_5_a_log_that_cannot_be_read_fails_its_benchmark_and_the_set_finishes() -> None:
-    plan, _ = plan_of(a_set(repetitions=2), list)
-
-    def unreadable(planned: Any) -> BenchmarkResult:
-        try:
-            planned.kind.parse(planned.spec, ToolOutput(""))
-        except BenchmarkFailed as error:
-            return BenchmarkResult(
-                planned.name,
-                BenchmarkPhase.FAILED,
-                failure=error.failure,
-                message=error.message,
-                lines=error.lines,
-            )
-        raise AssertionError("an empty log was read")
-
-    ended: dict[str, BenchmarkResult] = {}
-    run(plan, ended, Scripted(unreadable), lambda _: None, lambda *_: None)
-    assert counts(plan, ended) == (0, 2)
-    assert all(stored.phase.ended for stored in ended.values())
-
-
-def test_8_an_mtu_is_never_set_on_a_node() -> None:
-    spec = {"hostNetwork": True, "mtu": 9000}
-    on_node = benchmark.read({"kind": "IPerf", "spec": spec})
-    assert on_node.spec.host_network and on_node.spec.mtu is None
-    assert on_node.warnings == ("mtu is ignored: with hostNetwork pods use the node's network",)
 
 
 @pytest.mark.parametrize("pattern", ["rw,readwrite", "rw", "readwrite"])
@@ -119,15 +76,6 @@ def test_9_an_empty_claim_template_is_ignored_and_an_existing_volume_is_used() -
         benchmark.read(
             {"kind": "Fio", "spec": {"volumeClaimTemplate": {"a": 1}, "volume": {"emptyDir": {}}}}
         )
-
-
-def test_11_what_no_image_can_do_is_refused_and_pytorch_has_every_network_field() -> None:
-    with pytest.raises(InvalidValue, match="PETSc"):
-        benchmark.read({"kind": "OpenFOAM", "spec": {"iterativeMethod": "PETSc-ICC-CG.fixedNORM"}})
-    spec: Any = benchmark.read(
-        {"kind": "PyTorch", "spec": {"networkName": "a/b", "mtu": 9000}}
-    ).spec
-    assert (spec.network_name, spec.mtu) == ("a/b", 9000)
 
 
 def test_12_a_list_is_replaced_and_a_value_can_be_unset() -> None:

@@ -11,6 +11,7 @@ from scaletest.broker.client import CLIENT_TTL_S
 from scaletest.broker.heartbeat import PIECE, Watcher
 from scaletest.model import Outcome, Request
 from tests.conftest import wait_for
+from tests.integration.lanes import abandon, waiting
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 
 
@@ -18,28 +19,6 @@ from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 def watcher(redis: VirtualRedis, queues: Queues) -> Watcher:
     """The exporter's watcher."""
     return Watcher(redis, 5.0, 3)
-
-
-def abandon(redis: VirtualRedis, *ids: str, client: str = "dead") -> None:
-    """Submit requests of a client that was never heard of, an hour ago."""
-    hour_ago_us = (redis.time()[0] - 3600) * 1_000_000
-    pipe = redis.pipeline(transaction=False)
-    for name in ids:
-        fields = {
-            "data": "{}",
-            "reply_to": client,
-            "enqueued_us": hour_ago_us,
-            "client_ttl_us": 60_000_000,
-        }
-        pipe.hset(keys.rq_job(name), mapping=fields)
-        pipe.rpush(keys.rq_queue("q"), name)
-        pipe.hincrby(keys.counters("q"), "submitted", 1)
-    pipe.execute()
-
-
-def waiting(redis: VirtualRedis) -> list[str]:
-    """Ids of what waits, from the front."""
-    return [name.decode() for name in redis.lrange(keys.rq_queue("q"), 0, -1)]
 
 
 def test_requests_of_a_dead_client_are_dropped_when_its_time_to_live_is_over(

@@ -12,15 +12,10 @@ import pytest
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import SET_TTL_S, Cancellation
 from scaletest.model import Request
-from tests.integration.lanes import lane_of
+from tests.integration.lanes import lane_of, waiting
 from tests.unit.virtual_redis import Clock, VirtualRedis
 
 T = TypeVar("T")
-
-
-def waiting(redis: VirtualRedis) -> list[str]:
-    """Ids of what waits, from the front."""
-    return [name.decode() for name in redis.lrange(keys.rq_queue("q"), 0, -1)]
 
 
 @pytest.fixture

@@ -154,15 +154,6 @@ def test_an_outage_does_not_end_the_sampler_lease(
         assert not second.owns_lease()
 
 
-def test_a_worker_that_does_not_sample_asks_for_no_lease(
-    redis: VirtualRedis, queues: Queues
-) -> None:
-    line = Heartbeat(redis, "w", "q")
-    line._beat()
-    line.stop()
-    assert not redis.exists(keys.samplers("q"))
-
-
 def test_nodes_that_are_gone_are_forgotten(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:

@@ -130,7 +130,7 @@ def test_two_nodes_of_one_device_are_one_device(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"device_index": -1}, {"per_device": 0}, {"device_policy": "random"}, {"preset": "voodoo"}],
+    [{"device_index": -1}, {"per_device": 0}, {"preset": "voodoo"}],
     ids=str,
 )
 def test_wrong_options_are_refused(options: dict[str, object]) -> None:
@@ -217,11 +217,9 @@ class FakeLeases:
     free: list[str] = field(default_factory=list)
     slot: Slot | None = None
     claims: int = 0
-    preferences: list[int] = field(default_factory=list)
 
-    def claim(self, devices: list[str], per_device: int, preference: int) -> Slot | None:
+    def claim(self, devices: list[str], per_device: int) -> Slot | None:
         self.claims += 1
-        self.preferences.append(preference)
         self.slot = next((Slot(device, 0) for device in devices if device in self.free), None)
         return self.slot
 
@@ -229,12 +227,12 @@ class FakeLeases:
 def test_a_held_slot_costs_no_call(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128", "renderD129")
     leases = FakeLeases([str(tmp_path / "renderD129")])
-    chooser = DeviceChooser(DeviceOptions(pattern, device_policy="packed"))
+    chooser = DeviceChooser(DeviceOptions(pattern))
     first = chooser.attach(leases)
     assert first.device.path.endswith("renderD129")
     assert first.info()["slot"] == "0"
     assert all(chooser.choose() == first for _ in range(10))
-    assert (leases.claims, leases.preferences) == (1, [1])
+    assert leases.claims == 1
 
 
 def test_a_lost_slot_is_asked_for_again(tmp_path: Path) -> None:

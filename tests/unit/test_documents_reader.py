@@ -53,8 +53,6 @@ def test_documents_are_read(text: str, value: Any) -> None:
         ("[" * 200 + "]" * 200, "it nests too deeply"),
         ('{"a": ' * 200 + "1" + "}" * 200, "it nests too deeply"),
         ("a: &a [*a]", "it nests too deeply"),
-        ("a: [0x" + "f" * 6000 + "]", "it holds too large a number"),
-        ("? 0x" + "f" * 6000 + "\n: a", "it holds too large a number"),
         ("a: \x00", "special characters are not allowed"),
         ("a: !!int ''", "not valid YAML"),
         ("a: !!timestamp x", "not valid YAML"),

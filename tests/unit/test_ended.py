@@ -1,6 +1,4 @@
-"""What ended in a queue, in a row of numbers: written by the scripts, read beside what earlier
-versions counted.
-"""
+"""Requests that ended in a queue, in a row of numbers that the scripts write."""
 
 from __future__ import annotations
 
@@ -18,7 +16,6 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import LAST_BUCKET, bucket, middle
 from scaletest.model.queue_counts import (
     LONGEST_ROW,
-    RING,
     EndedCounts,
     added,
     counted,
@@ -27,7 +24,7 @@ from scaletest.model.queue_counts import (
 )
 from scaletest.model.record import Outcome
 from tests.integration.lanes import done, lane_of
-from tests.unit.virtual_redis import Clock, VirtualRedis
+from tests.unit.virtual_redis import VirtualRedis
 
 
 def test_every_request_is_counted_once_in_each_way(
@@ -50,38 +47,6 @@ def test_every_request_is_counted_once_in_each_way(
     state = queues.state("q")
     assert (state.counters["timed_out"], state.balance) == (1, 0)
     assert redis.strlen(keys.ended("q")) == LONGEST_ROW
-
-
-def test_old_workers_beside_new_ones_are_in_the_same_books(
-    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
-) -> None:
-    # given a worker of ours, and one of an earlier version that ended a request with a longer run
-    # in the same slot
-    client.submit([Request(client.new_id(), "q") for _ in range(2)])
-    lane = lane_of(redis)
-    lane.cycle(done(lane.cycle(None))._replace(wait_bucket=bucket(1.0), run_bucket=bucket(2.0)))
-    redis.delete(keys.leases("q"))
-    redis.hincrby(keys.counters("q"), "succeeded", 1)
-    redis.hincrby(keys.wait("q"), str(bucket(1.0)), 1)
-    redis.hincrby(keys.run("q"), str(bucket(5.0)), 1)
-    slot = int(clock.seconds() // 10)
-    row = struct.pack("<dddddd", slot, 1, 5e6, 1e6, 5e6, 6e6) + b"node-9\npod-9"
-    redis.hset(keys.slots("q"), str(slot % RING), row)
-    # expect one sum of both
-    (queue,) = snapshot(redis).queues
-    assert (queue.counters["succeeded"], queue.wait) == (2, {bucket(1.0): 2})
-    assert queue.run == {bucket(2.0): 1, bucket(5.0): 1}
-    assert queues.state("q").balance == 0
-    (both,) = queue.slots
-    assert (both.number, both.submitted, both.ended, both.node, both.pod) == (
-        slot,
-        2,
-        2,
-        "node-9",
-        "pod-9",
-    )
-    assert both.run_sum_s == pytest.approx(7.0, rel=0.01)
-    assert (both.max_run_s, both.max_total_s) == (5.0, 6.0)
 
 
 @given(st.binary(max_size=9000))
@@ -142,9 +107,9 @@ def test_a_row_longer_than_ours_is_not_read_from_redis(redis: VirtualRedis, queu
         queues.state("q")
 
 
-def test_a_histogram_larger_than_ours_is_not_read_from_redis(
+def test_counters_with_too_many_fields_are_not_read_from_redis(
     redis: VirtualRedis, queues: Queues
 ) -> None:
-    redis.hset(keys.wait("q"), mapping={str(number): 1 for number in range(2001)})
+    redis.hset(keys.counters("q"), mapping={str(number): 1 for number in range(2001)})
     with pytest.raises(InvalidValue, match=r"has 2001 fields, more than scaletest writes"):
         queues.state("q")

@@ -1,6 +1,4 @@
-"""One grammar of the command line: a letter has one meaning, quantities have units, and what was
-spelled otherwise in version 0.1 still works and says so once.
-"""
+"""One grammar of the command line: a letter has one meaning, and quantities have units."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ from pathlib import Path
 
 import click
 import pytest
-import yaml
 
 from scaletest.cli.main import run
 from scaletest.cli.options import DURATION, RATE, RATE_WITH_UNIT, Quantity
@@ -21,7 +18,7 @@ from tests.unit.test_cli_options import COMMANDS
 # Options that Run:ai's scale test tool has, with its letters; -l is kubectl's.
 OF_RUNAI = {"--output-dir", "--num-workloads", "--num-processes", "--project", "--workload-type"}
 # Numbers whose names sound like a time but are none.
-NO_TIMES = {"--warm-up", "--repetitions"}
+NO_TIMES = {"--repetitions"}
 TIMES = ("time", "timeout", "interval", "delay", "duration", "grace", "wait", "warm", "heartbeat")
 TIMES += ("seconds", "latency", "ttl", "window", "target", "pod-start", "max-step")
 
@@ -134,78 +131,6 @@ def test_what_is_no_quantity_is_refused_with_an_example(quantity: Quantity, text
     assert "as in" in caught.value.hint
 
 
-@pytest.mark.parametrize("old", [["-t", "brief"], ["-tbrief"], ["--type=brief"]])
-def test_an_old_spelling_is_understood_and_says_so_once(
-    old: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make("pass", tmp_path)
-    words = ["-v", "report", str(tmp_path / "pass")]
-    assert run([*words, "--format", "brief"]) == run([*words, *old]) == 0
-    out, errors = capsys.readouterr()
-    line, again = out.splitlines()
-    assert line == again
-    assert errors == "warning: -t/--type is deprecated; write --format\n"
-
-
-def test_an_old_spelling_gives_way_to_the_new_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make("pass", tmp_path)
-    assert run(["report", str(tmp_path / "pass"), "-t", "html", "--format", "brief"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1
-
-
-def test_an_old_spelling_that_is_typed_counts_more_than_the_environment(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make("pass", tmp_path)
-    monkeypatch.setenv("SCALETEST_FORMAT", "json")
-    assert run(["report", str(tmp_path / "pass"), "-t", "brief"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1
-    assert run(["report", str(tmp_path / "pass"), "-t", ""]) == 2
-
-
-def test_old_spellings_are_hidden_and_stand_beside_the_new_ones() -> None:
-    old = {"--type": "--format"}
-    pairs = {("report", "--type")}
-    hidden = {
-        (name, long_name(option))
-        for name, option in options()
-        if option.hidden and long_name(option) in old
-    }
-    assert hidden == pairs
-    for name, spelling in pairs:
-        names = {text for option in COMMANDS[name].params for text in option.opts}
-        assert old[spelling] in names, name
-
-
-@pytest.mark.parametrize(
-    ("words", "variables", "says"),
-    [
-        (["-o", "json"], {}, "warning: -o json is deprecated; write --format json"),
-        (["--output", "table"], {}, "--format text"),
-        ([], {"SCALETEST_OUTPUT": "yaml"}, "--format yaml"),
-        (["--format", "json"], {}, ""),
-        ([], {"SCALETEST_FORMAT": "json"}, ""),
-    ],
-)
-def test_a_bare_form_is_the_old_spelling_of_the_format(
-    words: list[str],
-    variables: dict[str, str],
-    says: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert run([*SIZE, *words]) == 0
-    out, errors = capsys.readouterr()
-    assert says in errors
-    assert errors.count("deprecated") == bool(says)
-    if "table" not in words:
-        assert "demand" in yaml.safe_load(out)
-
-
 @pytest.mark.parametrize(
     ("file", "begins"),
     [("r.json", "{"), ("r.yml", "schema_version:"), ("r.txt", "1 requests"), ("r", "1 requests")],
@@ -242,7 +167,7 @@ def test_a_report_is_written_in_the_form_of_its_file(
     assert (tmp_path / output[1]).read_text().lower().startswith(begins)
 
 
-def test_a_rate_that_was_a_minute_is_refused_until_it_says_so(
+def test_a_rate_without_its_unit_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["autoscale", "--rate", "60"]) == 2

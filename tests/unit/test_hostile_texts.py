@@ -216,7 +216,8 @@ def test_a_foreign_run_sends_no_escape_codes_to_the_terminal(
         ["runs", "delete", "theirs"],
     ]
     lines += [
-        ["report", "theirs", "-t", form] for form in ("text", "md", "csv", "junit", "html", "json")
+        ["report", "theirs", "--format", form]
+        for form in ("text", "md", "csv", "junit", "html", "json")
     ]
     lines += [["compare", "theirs", "theirs"]]
     texts = []

@@ -14,7 +14,6 @@ from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds import benchmark, fio, openfoam, pytorch, torch
 from scaletest.kinds.kind import ExecutionSite, PartAddress
 from scaletest.kinds.registry import KINDS
-from scaletest.model.declared import members
 from scaletest.model.errors import InvalidValue
 
 
@@ -55,6 +54,7 @@ def test_the_torch_workload_accepts_the_arguments_of_the_kind(model: str, mode: 
         ("Fio", {"directory": "/a:/b"}, "not a plain path"),
         ("Fio", {"bs": "4 k"}, "bs in the spec"),
         ("OpenFOAM", {"numNodes": 2}, "cannot use 2 nodes"),
+        ("OpenFOAM", {"iterativeMethod": "PETSc-ICC-CG.fixedNORM"}, "PETSc"),
         ("RDMALatency", {"extraArgs": ["-D", "10"]}, "all message sizes"),
         ("RDMALatency", {"iterations": 4}, "iterations"),
         ("PyTorch", {"inputBatchSize": 3}, "inputBatchSize"),
@@ -74,7 +74,6 @@ def test_a_spec_that_cannot_work_is_refused_with_what_to_do(
 def test_a_document_survives_being_written_and_read(kind: Any) -> None:
     default = benchmark.read({"kind": kind.name})
     assert benchmark.read(default.document()).spec == default.spec
-    assert all(field.rule.description.endswith(".") for field in members(kind.spec))
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)

@@ -17,7 +17,7 @@ from scaletest.compat import kube_perftest
 from scaletest.kinds import benchmark, document_schemas
 from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.operator import benchmark_reconciler, perftest
-from tests.unit.fake_cluster import FakeCluster, asked, look, settings
+from tests.unit.fake_cluster import FakeCluster, cluster_with, look, settings
 
 FILE = Path(__file__).parent / "samples" / "kube-perftest.yaml"
 DOCUMENTS = [*yaml.safe_load_all(FILE.read_text("utf-8"))]
@@ -199,8 +199,7 @@ def test_an_object_of_their_group_is_measured_as_ours_and_has_its_status() -> No
 
 
 def test_an_object_of_ours_with_their_name_is_left_alone() -> None:
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     theirs(cluster)
     status = copied(cluster)
     assert status["phase"] == "Failed" and "another IPerf one" in status["message"]

@@ -11,6 +11,7 @@ from scaletest.cluster.connection import Busy
 from scaletest.cluster.deployment import PodState
 from scaletest.model.errors import WaitTimeout
 from scaletest.validation.deployment import LOOK_S, PATIENCE_S, KubernetesBackend
+from tests.unit.fakes import Clock
 
 
 class FakeDeployment:
@@ -48,18 +49,10 @@ def pod(name: str, *, ready: bool = True, going: bool = False) -> PodState:
     return PodState(name, "node", "Running", ready, going)
 
 
-class Time:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def backend_of(
-    deployment: FakeDeployment, time: Time | None = None, **options: object
+    deployment: FakeDeployment, time: Clock | None = None, **options: object
 ) -> KubernetesBackend:
-    options = {"clock": time or Time(), **options}
+    options = {"clock": time or Clock(100.0), **options}
     return KubernetesBackend(deployment, deployment, deployment, **options)  # type: ignore[arg-type]
 
 
@@ -99,7 +92,7 @@ def test_only_pods_that_are_ready_count_and_none_while_others_go(
 
 
 def test_pods_are_looked_at_twice_a_second_at_most() -> None:
-    deployment, time = FakeDeployment(), Time()
+    deployment, time = FakeDeployment(), Clock(100.0)
     backend = backend_of(deployment, time)
     backend.scale(2)
     for _ in range(5):
@@ -111,7 +104,7 @@ def test_pods_are_looked_at_twice_a_second_at_most() -> None:
 
 
 def test_pods_that_are_never_ready_end_the_run_with_the_reason() -> None:
-    deployment, time = FakeDeployment(), Time()
+    deployment, time = FakeDeployment(), Clock(100.0)
     deployment.made = lambda count: [pod("a", ready=False)]
     backend = backend_of(deployment, time, ready_s=30.0)
     backend.scale(1)
@@ -125,7 +118,7 @@ def test_pods_that_are_never_ready_end_the_run_with_the_reason() -> None:
 
 
 def test_a_pod_that_goes_later_has_as_long_to_come_back() -> None:
-    deployment, time = FakeDeployment(), Time()
+    deployment, time = FakeDeployment(), Clock(100.0)
     backend = backend_of(deployment, time, ready_s=30.0)
     backend.scale(1)
     assert backend.ready() == 1
@@ -140,7 +133,7 @@ def test_a_pod_that_goes_later_has_as_long_to_come_back() -> None:
 
 
 def test_an_api_server_that_is_away_is_waited_for_and_then_ends_the_run() -> None:
-    deployment, time = FakeDeployment(), Time()
+    deployment, time = FakeDeployment(), Clock(100.0)
     backend = backend_of(deployment, time)
     backend.scale(1)
     deployment.fail = busy

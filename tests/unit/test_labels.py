@@ -1,4 +1,4 @@
-"""Names, tags and notes of runs: given, found, listed, shown, exported; harmless when foreign."""
+"""Names and notes of runs: given, found, listed, shown, exported; harmless when foreign."""
 
 from __future__ import annotations
 
@@ -42,75 +42,65 @@ def listed(say: Say, *options: str) -> list[str]:
 
 
 def test_a_run_is_found_by_what_it_is_called(say: Say, tmp_path: Path) -> None:
-    assert say("runs", "name", "validation-lock", "nightly").returncode == 0
-    assert say("runs", "tag", "nightly", "arc", "driver-1", "arc").returncode == 0
-    assert say("runs", "note", "ightly", " after the update\n").returncode == 0
+    assert say("runs", "label", "validation-lock", "--name", "nightly").returncode == 0
+    assert say("runs", "label", "ightly", "--note", " after the update\n").returncode == 0
     path = tmp_path / "scaletest" / "runs" / "validation-lock"
-    assert RunFolder(path).labels == Labels("nightly", ("arc", "driver-1"), "after the update")
+    assert RunFolder(path).labels == Labels("nightly", "after the update")
     assert (path / LABELS).stat().st_mode & 0o777 == 0o600
     shown = json.loads(say("runs", "show", "nightly", "--format", "json").stdout)
     assert shown["labels"]["name"] == "nightly" and shown["folder"] == str(path)
-    assert say("runs", "tag", "nightly", "arc", "--remove").stdout.endswith("tags driver-1\n")
-    assert say("runs", "name", "nightly", "").returncode == 0
+    assert say("runs", "label", "nightly", "--name", "").returncode == 0
     assert "no run 'nightly'" in say("report", "nightly").stderr
-    assert RunFolder(path).labels == Labels("", ("driver-1",), "after the update")
+    assert RunFolder(path).labels == Labels("", "after the update")
 
 
 def test_a_name_of_several_runs_is_refused_and_a_folder_goes_before_it(say: Say) -> None:
     for run in ("validation-pass", "lifecycle-burst"):
-        assert say("runs", "name", run, "twice").returncode == 0
+        assert say("runs", "label", run, "--name", "twice").returncode == 0
     refused = say("report", "twice")
     assert refused.returncode == 2
     assert "'twice' fits 2 runs: validation-pass, lifecycle-burst" in refused.stderr
     assert "give one of these names" in refused.stderr
-    say("runs", "name", "lifecycle-burst", "validation-lock")
+    say("runs", "label", "lifecycle-burst", "--name", "validation-lock")
     assert "validate flock" in say("report", "validation-lock").stdout
     assert "did you mean twice?" in say("report", "twise").stderr
 
 
 def test_what_is_no_label_is_refused_and_nothing_changes(say: Say) -> None:
     for arguments in (
-        ("name", "validation-lock", "LAST"),
-        ("name", "validation-lock", "two words"),
-        ("tag", "validation-lock", "good", "a\x1b[1m"),
-        ("note", "validation-lock", "x" * 2001),
+        ("--name", "LAST"),
+        ("--name", "two words"),
+        ("--note", "x" * 2001),
+        (),
     ):
-        assert say("runs", *arguments).returncode == 2
+        assert say("runs", "label", "validation-lock", *arguments).returncode == 2
     shown = json.loads(say("runs", "show", "validation-lock", "--format", "json").stdout)
     assert shown["labels"] == UNLABELLED.to_dict()
-    with pytest.raises(InvalidValue, match="tags is"):
-        Labels(tags=tuple(map(str, range(33))))
 
 
-def test_the_list_filters_and_sorts(say: Say) -> None:
+def test_the_list_filters(say: Say) -> None:
     assert listed(say) == [
         "validation-pass",
         "validation-lock",
         "benchmark-fail",
         "lifecycle-burst",
     ]
-    assert "tags" not in say("runs", "list").stdout.splitlines()[0]
-    say("runs", "name", "benchmark-fail", "a-disk")
-    say("runs", "tag", "benchmark-fail", "slow", "disk")
-    say("runs", "tag", "validation-lock", "slow")
+    assert "name" not in say("runs", "list").stdout.splitlines()[0].split()
+    say("runs", "label", "benchmark-fail", "--name", "a-disk")
     table = say("runs", "list").stdout.splitlines()
-    assert table[0].split()[-3:] == ["name", "tags", "workload"]
-    assert any("a-disk  slow,disk" in line for line in table)
+    assert table[0].split()[-2:] == ["name", "workload"]
+    assert any("a-disk" in line for line in table)
     assert listed(say, "--type", "validation") == ["validation-pass", "validation-lock"]
     assert listed(say, "--verdict", "fail") == ["validation-lock", "benchmark-fail"]
-    assert listed(say, "--tag", "slow", "--tag", "disk") == ["benchmark-fail"]
     assert listed(say, "--name", "a-*") == listed(say, "--name", "disk") == ["benchmark-fail"]
-    assert listed(say, "--sort", "name")[0] == "benchmark-fail"
-    assert listed(say, "--sort", "verdict")[-1] in ("validation-lock", "benchmark-fail")
-    assert listed(say, "--sort", "elapsed")[-1] == "validation-lock"
-    assert "none of the 4 runs fits" in say("runs", "list", "--tag", "other").stderr
+    assert "none of the 4 runs fits" in say("runs", "list", "--name", "other").stderr
 
 
 def test_runs_that_one_command_begins_have_names_of_their_own() -> None:
-    labels = Labels("tuned", ("cpu",), "two settings")
+    labels = Labels("tuned", "two settings")
     assert [labels.numbered(number) for number in (1, 2)] == [
-        Labels("tuned-1", ("cpu",), "two settings"),
-        Labels("tuned-2", ("cpu",), "two settings"),
+        Labels("tuned-1", "two settings"),
+        Labels("tuned-2", "two settings"),
     ]
     assert UNLABELLED.numbered(1) == UNLABELLED
     with pytest.raises(InvalidValue):
@@ -120,18 +110,16 @@ def test_runs_that_one_command_begins_have_names_of_their_own() -> None:
 @pytest.mark.parametrize("run", ["validation-lock", "lifecycle-burst", "benchmark-fail"])
 def test_headings_show_labels(say: Say, run: str) -> None:
     titles = [
-        line for line in say("report", run, "-t", "html").stdout.splitlines() if "<h1" in line
+        line for line in say("report", run, "--format", "html").stdout.splitlines() if "<h1" in line
     ]
-    say("runs", "name", run, "nightly")
-    say("runs", "tag", run, "arc", "b")
-    say("runs", "note", run, "<b>warm</b>")
+    say("runs", "label", run, "--name", "nightly", "--note", "<b>warm</b>")
     text = say("report", run).stdout
-    assert text.splitlines()[1:3] == ["called nightly · tags arc, b", "<b>warm</b>"]
-    page = say("report", run, "-t", "html").stdout
-    assert "called nightly · tags arc, b" in page and "&lt;b&gt;warm&lt;/b&gt;" in page
+    assert text.splitlines()[1:3] == ["called nightly", "<b>warm</b>"]
+    page = say("report", run, "--format", "html").stdout
+    assert "called nightly" in page and "&lt;b&gt;warm&lt;/b&gt;" in page
     assert [line for line in page.splitlines() if "<h1" in line] == titles
-    comment = say("report", run, "-t", "md").stdout
-    assert "called nightly · tags arc, b" in comment and "\\<b\\>warm" in comment
+    comment = say("report", run, "--format", "md").stdout
+    assert "called nightly" in comment and "\\<b\\>warm" in comment
 
 
 @pytest.mark.parametrize(
@@ -140,8 +128,8 @@ def test_headings_show_labels(say: Say, run: str) -> None:
         b"",
         b"\xff\xfe",
         b"[1]",
-        b'{"name": 5, "tags": "a", "note": []}',
-        b'{"name": "LAST", "tags": [null, "\\u001b[1m", {}], "note": "\\u001b[2J"}',
+        b'{"name": 5, "note": []}',
+        b'{"name": "LAST", "note": "\\u001b[2J"}',
         b'{"schema_version": 99}',
         b" " * 100_000,
     ],
@@ -150,12 +138,12 @@ def test_damaged_or_foreign_labels_do_no_harm(say: Say, tmp_path: Path, content:
     path = tmp_path / "scaletest" / "runs" / "validation-lock"
     (path / LABELS).write_bytes(content)
     labels = RunFolder(path).labels
-    assert (labels.name, labels.tags) == ("", ())
+    assert labels.name == ""
     assert "\x1b" not in labels.note
     for arguments in (("runs", "list"), ("report", "LAST"), ("report", "validation-lock")):
         done = say(*arguments)
         assert done.returncode == 0 and "\x1b" not in done.stdout
-    assert say("runs", "name", "validation-lock", "again").returncode == 0
+    assert say("runs", "label", "validation-lock", "--name", "again").returncode == 0
     assert RunFolder(path).labels.name == "again"
 
 
@@ -178,11 +166,11 @@ def test_what_is_no_name_is_refused_before_anything_begins(
 
 
 def test_a_new_run_has_the_labels_that_it_was_given(tmp_path: Path) -> None:
-    labels = Labels("nightly", ("a", "a", "b"), "warm")
+    labels = Labels("nightly", "warm")
     folder = RunFolder.create(tmp_path / "run")
     with folder.locked():
         folder.begin(Plan(limit=1), {}, labels)
-        assert folder.labels == Labels("nightly", ("a", "b"), "warm")
+        assert folder.labels == labels
         # and they can change while it is measured
         folder.relabel(lambda labels: replace(labels, name="other"))
     assert folder.labels.name == "other"

@@ -67,7 +67,7 @@ def test_a_lifecycle_run_is_shown_by_any_of_its_names(
     for name in ("LAST", "aaaa", str(stored.path)):
         assert run([*command, name]) == 0
         assert "3 of 3 workloads reached finished" in capsys.readouterr().out
-    assert run(["report", "LAST", "-t", "md"]) == 0
+    assert run(["report", "LAST", "--format", "md"]) == 0
     assert "### ✅ PASS: 3 of 3 workloads reached finished" in capsys.readouterr().out
 
 

@@ -23,18 +23,18 @@ from tests.unit.fake_cluster import (
     FakeCluster,
     Killed,
     asked,
+    cluster_with,
     look,
-    look_at_set,
     requests_of_a_whole_run,
     until_ended,
+    until_set_ended,
 )
 
 
 @pytest.mark.parametrize("fatal", range(1, requests_of_a_whole_run() + 1))
 def test_killed_after_any_request_a_benchmark_is_measured_exactly_once(fatal: int) -> None:
     # given an operator that dies after that request
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     cluster.fatal = fatal
     with pytest.raises(Killed):
         until_ended(cluster)
@@ -59,22 +59,14 @@ def test_a_set_killed_after_any_request_makes_each_benchmark_once() -> None:
         "permutations": {"product": {"streams": [1, 2]}},
     }
 
-    def turn(cluster: FakeCluster) -> bool:
-        look_at_set(cluster)
-        for plural, name in list(cluster.objects):
-            if plural == "iperfs":
-                look(cluster, name)
-        return "finishedAt" in cluster.objects["benchmarksets", "set"].get("status", {})
-
     for fatal in range(1, 400):
-        cluster = FakeCluster()
-        asked(cluster, "set", "BenchmarkSet", **spec)
+        cluster = cluster_with("set", "BenchmarkSet", **spec)
         cluster.fatal = fatal
         try:
-            assert any(turn(cluster) for _ in range(40))
+            until_set_ended(cluster)
             break
         except Killed:
-            assert any(turn(cluster) for _ in range(40)), fatal
+            until_set_ended(cluster)
         counted = [
             change
             for change in cluster.made
@@ -92,8 +84,7 @@ def test_a_set_killed_after_any_request_makes_each_benchmark_once() -> None:
 
 
 def test_5_a_pod_with_nonsense_output_fails_the_benchmark_with_its_lines() -> None:
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     while ("jobs", "one-client") not in cluster.objects:
         look(cluster)
     cluster.logs["one-client-0"] = "iperf3: error - what?\n"
@@ -104,9 +95,7 @@ def test_5_a_pod_with_nonsense_output_fails_the_benchmark_with_its_lines() -> No
 
 
 def test_the_failure_that_a_server_reports_is_that_of_the_benchmark() -> None:
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster)
+    cluster = cluster_with(ready=False)
     look(cluster)
     server_result = BenchmarkResult(
         "one",
@@ -123,8 +112,7 @@ def test_the_failure_that_a_server_reports_is_that_of_the_benchmark() -> None:
 
 
 def test_6_a_phase_never_goes_back() -> None:
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     done = until_ended(cluster)
     before = cluster.requests
     # when looked at again, whatever its objects are
@@ -228,8 +216,7 @@ def test_a_peer_that_was_reached_from_elsewhere_is_a_mismatch(
 def test_parts_that_shared_a_node_by_chance_are_no_silent_loopback(
     client_node: str, spec: dict[str, Any], noted: bool
 ) -> None:
-    cluster = FakeCluster()
-    asked(cluster, **spec)
+    cluster = cluster_with(**spec)
     while ("pods", "one-client-0") not in cluster.objects:
         look(cluster)
     cluster.objects["pods", "one-client-0"]["spec"]["nodeName"] = client_node
@@ -244,8 +231,7 @@ def test_a_result_that_a_busy_api_server_did_not_store_is_stored_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # given a benchmark that was measured while no operator ran, until its time was over
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     while "one-client-0" not in cluster.logs:
         look(cluster)
     cluster.now += 100_000
@@ -267,9 +253,7 @@ def test_a_result_that_a_busy_api_server_did_not_store_is_stored_later(
 
 
 def test_14_the_client_is_made_when_the_server_is_ready_and_not_before() -> None:
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster)
+    cluster = cluster_with(ready=False)
     for _ in range(5):
         assert look(cluster)["phase"] == "Preparing"
     assert ("jobs", "one-client") not in cluster.objects
@@ -314,12 +298,7 @@ def test_18_a_set_says_what_was_measured_over_its_repetitions_and_whether_that_i
         repetitions=2,
         thresholds=["bandwidth>=6Gbit/s"],
     )
-    for _ in range(40):
-        look_at_set(cluster)
-        for plural, name in list(cluster.objects):
-            if plural == "iperfs":
-                look(cluster, name)
-    state = cluster.objects["benchmarksets", "set"]["status"]
+    state = until_set_ended(cluster)
     assert (state["phase"], state["verdict"], state["summary"]) == (
         "Completed",
         "FAIL",
@@ -352,22 +331,22 @@ def test_15_the_results_of_a_set_are_bounded(count: int, numbers: bool | None) -
     assert summary["verdict"] == "PASS"
 
 
-def test_17_pods_that_do_not_start_in_time_fail_with_what_they_waited_for() -> None:
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster)
+@pytest.mark.parametrize(("spec", "limit_s"), [({}, manifests.START_S), ({"startLimit": 30}, 30)])
+def test_17_pods_that_do_not_start_in_time_fail_with_what_they_waited_for(
+    spec: dict[str, int], limit_s: float
+) -> None:
+    cluster = cluster_with(ready=False, **spec)
     look(cluster)
     why = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}
     cluster.objects["pods", "one-server-0"]["status"] = {"phase": "Pending", "conditions": [why]}
     assert "0/3 nodes" in look(cluster)["message"]
-    cluster.now += manifests.START_S + 1
+    cluster.now += limit_s + 1
     state = until_ended(cluster)
     assert state["failure"] == "timed_out" and "0/3 nodes" in state["message"]
 
 
 def test_a_missing_right_is_named_and_fails_the_benchmark_after_its_deadline() -> None:
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
 
     def forbidden(resource: Resource, namespace: str, body: Document) -> None:
         if resource is JOBS:

@@ -22,10 +22,12 @@ from tests.unit.fake_cluster import (
     IPERF,
     FakeCluster,
     asked,
+    cluster_with,
     look,
     look_at_set,
     settings,
     until_ended,
+    until_set_ended,
 )
 
 DENIED = (
@@ -36,16 +38,10 @@ DENIED = (
 
 def requests_of_a_set(count: int) -> int:
     """Everything that is asked for while a set of so many is measured."""
-    cluster = FakeCluster()
-    asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=count)
-    reconcile_settings = settings(cluster)
-    for _ in range(20 * count):
-        if "finishedAt" in look_at_set(cluster, reconcile_settings):
-            break
-        for plural, name in [key for key in cluster.objects if key[0] == "iperfs"]:
-            if not benchmark_reconciler.ended(cluster.objects[plural, name]):
-                look(cluster, name)
-    state = cluster.objects["benchmarksets", "set"]["status"]
+    cluster = cluster_with(
+        "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=count
+    )
+    state = until_set_ended(cluster, settings(cluster))
     assert (state["succeeded"], state["count"]) == (count, count)
     return cluster.requests
 
@@ -57,9 +53,7 @@ def test_16_the_requests_of_a_set_grow_with_it_and_not_with_its_square() -> None
 
 def test_16_only_the_oldest_waiting_benchmark_asks_for_the_lock() -> None:
     # given one that measures, and three hundred that have been told to wait
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster, "first")
+    cluster = cluster_with("first", ready=False)
     look(cluster, "first")
     names = [f"b-{number}" for number in range(300)]
     for number, name in enumerate(names):
@@ -136,8 +130,7 @@ def until_ready(cluster: FakeCluster) -> None:
 
 
 def test_a_paused_benchmark_is_not_reconciled_until_it_changes() -> None:
-    cluster = FakeCluster()
-    asked(cluster, paused=True)
+    cluster = cluster_with(paused=True)
     assert look(cluster)["message"] == benchmark_reconciler.PAUSED
     document = cluster.objects["iperfs", "one"]
     assert queueing.paused(document)
@@ -183,29 +176,10 @@ def test_a_passing_error_of_admission_is_waited_for() -> None:
     assert not pod_status.final("Error creating: failed calling webhook: connection refused", 1e6)
 
 
-def test_the_spec_says_how_long_parts_may_take_to_start() -> None:
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster, startLimit=30)
-    look(cluster)
-    why = {
-        "type": "PodScheduled",
-        "status": "False",
-        "message": "0/3 nodes are available: 3 Insufficient memory.",
-    }
-    cluster.objects["pods", "one-server-0"]["status"] = {"phase": "Pending", "conditions": [why]}
-    assert "3 Insufficient memory" in look(cluster)["message"]
-    cluster.now += 31
-    state = until_ended(cluster)
-    assert state["failure"] == "timed_out" and "3 Insufficient memory" in state["message"]
-
-
 @pytest.mark.parametrize(("start_limit", "ended"), [(0, True), (300, False)])
 def test_a_part_that_no_node_can_take_lets_the_others_go(start_limit: int, ended: bool) -> None:
     # given a benchmark whose claim nothing provides, and one that waits for its turn
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster, startLimit=start_limit)
+    cluster = cluster_with(startLimit=start_limit, ready=False)
     asked(cluster, "two")
     look(cluster)
     why = {
@@ -228,8 +202,7 @@ def test_a_part_that_no_node_can_take_lets_the_others_go(start_limit: int, ended
 @pytest.mark.parametrize("name", ["a" * 41, "with.dots", "9lives"])
 def test_a_benchmark_with_an_invalid_name_is_refused_and_can_be_deleted(name: str) -> None:
     # given one that came past admission, as under an older definition, while another measures
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     look(cluster)
     asked(cluster, name)
     # expect it refused by the first look, and nothing asked for by that name when it goes
@@ -288,20 +261,16 @@ def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) 
 
 
 def test_a_set_changed_after_its_plan_has_an_edited_condition() -> None:
-    # given a set with a plan
-    cluster = FakeCluster()
-    asked(
-        cluster,
-        "set",
-        "BenchmarkSet",
-        template={"kind": "IPerf", "spec": {}},
-        repetitions=2,
-        paused=True,
-    )
-    assert not late(look_at_set(cluster))
+    # given a set with a plan, which starts nothing while it is paused
+    template = {"kind": "IPerf", "spec": {}}
+    cluster = cluster_with("set", "BenchmarkSet", template=template, repetitions=2, paused=True)
+    state = look_at_set(cluster)
+    assert state["phase"] == "Paused" and not late(state)
+    assert ("iperfs", "set-1") not in cluster.objects
     # when it goes on
     change(cluster, "benchmarksets", "set", paused=False)
     assert not late(look_at_set(cluster))
+    assert ("iperfs", "set-1") in cluster.objects
     # and when more is asked for, after the end as before
     change(cluster, "benchmarksets", "set", repetitions=3)
     state = look_at_set(cluster)
@@ -322,11 +291,9 @@ def test_a_document_of_an_older_operator_is_not_taken_for_a_changed_one() -> Non
 
 
 def test_19_every_result_says_on_what_it_was_measured() -> None:
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     assert until_ended(cluster)["phase"] == "Completed"
     measured = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
-    assert measured is not None
     assert measured.environment["kubernetes"] == "v1.37.1"
     assert measured.environment["nodes"] == {"one-server-0": "n0", "one-client-0": "n0"}
     assert measured.environment["images"] == {
@@ -336,11 +303,10 @@ def test_19_every_result_says_on_what_it_was_measured() -> None:
 
 
 def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() -> None:
-    cluster = FakeCluster()
-    asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=2)
-    while "finishedAt" not in look_at_set(cluster):
-        for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
-            look(cluster, name)
+    cluster = cluster_with(
+        "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=2
+    )
+    until_set_ended(cluster)
     kinds = {change.partition("/")[0] for change in cluster.made}
     assert kinds == {"iperfs", "configmaps", "services", "jobs", "leases"}
     iperf = benchmark.read({"kind": "IPerf"})

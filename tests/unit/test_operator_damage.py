@@ -13,10 +13,10 @@ import pytest
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.owned_objects import MOST_UNPACKED, Damaged, stored
-from scaletest.cluster.objects import CONFIG_MAPS, PODS, Busy
+from scaletest.cluster.objects import PODS, Busy
 from scaletest.kinds.registry import KINDS
-from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, until_ended
-from tests.unit.test_operator_gang import admit, queued
+from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, look_at_set, until_ended
+from tests.unit.test_operator_gang import queued
 
 
 def packed(text: bytes) -> dict[str, Any]:
@@ -90,8 +90,7 @@ def test_peers_that_cannot_be_read_end_the_benchmark(change: dict[str, Any], rea
 
 @pytest.mark.parametrize("value", ["", "soon", "nan", "inf"])
 def test_an_invalid_start_of_measuring_ends_the_benchmark(value: str) -> None:
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     look(cluster)
     cluster.logs.clear()
     cluster.objects["configmaps", "one-peers"]["data"][manifests.MEASURING] = value
@@ -101,8 +100,7 @@ def test_an_invalid_start_of_measuring_ends_the_benchmark(value: str) -> None:
 
 def test_a_removed_start_of_measuring_is_written_again() -> None:
     # given one that measures
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     look(cluster)
     before = list(cluster.made)
     # when that is taken out of its peers; expect it measured by the pods that are there
@@ -121,9 +119,7 @@ def test_the_pod_group_is_deleted_also_when_its_note_is_lost() -> None:
 
 
 def test_a_benchmark_with_unreadable_spec_and_peers_ends_and_leaves_no_objects() -> None:
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster)
+    cluster = cluster_with(ready=False)
     look(cluster)
     damage(cluster, "one-peers", {})
     cluster.objects["iperfs", "one"]["spec"] = {"streams": 0}
@@ -177,8 +173,7 @@ def test_a_result_that_is_lost_for_good_ends_the_benchmark(change: dict[str, Any
     "change", [{}, {"binaryData": {"plan.json.gz": "eA=="}}, packed(gzip.compress(b"{}"))]
 )
 def test_a_plan_that_cannot_be_read_ends_the_set(change: dict[str, Any]) -> None:
-    cluster = FakeCluster()
-    asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf"}, paused=True)
+    cluster = cluster_with("set", "BenchmarkSet", template={"kind": "IPerf"}, paused=True)
     look_at_set(cluster)
     # when an operator that has read it is gone
     damage(cluster, "set-plan", change)
@@ -187,25 +182,13 @@ def test_a_plan_that_cannot_be_read_ends_the_set(change: dict[str, Any]) -> None
     assert "the ConfigMap set-plan was changed by somebody" in state["verdictReason"]
 
 
-def test_a_gang_that_is_damaged_while_it_measures_keeps_no_place_in_the_queue() -> None:
-    cluster = queued()
-    admit(cluster)
-    cluster.logs.clear()
-    look(cluster)
-    cluster.delete(CONFIG_MAPS, "ns", "one-result")
-    damage(cluster, "one-peers", {"data": {}})
-    assert until_ended(cluster)["failure"] == "interrupted"
-    assert ("podgroups", "one") not in cluster.objects
-
-
 @pytest.mark.parametrize("phase", ["Running", "Failed"])
 def test_a_log_lost_with_its_node_is_waited_for_until_a_deadline(
     phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given one that measures, whose node is gone: the API server cannot read the log, and says so
     # for ever
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     look(cluster)
 
     def log(namespace: str, pod: str) -> str | None:
@@ -226,9 +209,7 @@ def test_a_log_lost_with_its_node_is_waited_for_until_a_deadline(
 def test_a_server_that_failed_on_a_node_that_is_gone_ends_the_benchmark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster)
+    cluster = cluster_with(ready=False)
     look(cluster)
 
     def log(namespace: str, pod: str) -> str | None:
@@ -244,9 +225,7 @@ def test_a_server_that_failed_on_a_node_that_is_gone_ends_the_benchmark(
 )
 def test_a_pod_that_does_not_say_which_part_it_is_does_not_count(change: dict[str, Any]) -> None:
     # given one that starts, and a copy of its server without all of our marks
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster)
+    cluster = cluster_with(ready=False)
     look(cluster)
     copy = cluster.objects["pods", "one-server-0"]
     cluster.create(PODS, "ns", {**copy, "metadata": {**copy["metadata"], "name": "copy", **change}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scaletest.benchmarks.operator_executor import RUN, OperatorExecutor
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase
-from tests.unit.fake_cluster import FakeCluster, asked, look
+from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look
 
 
 def test_an_executor_has_the_operator_measure_and_leaves_no_object() -> None:
@@ -48,8 +48,7 @@ def test_an_executor_without_an_operator_times_out_with_the_reason() -> None:
 
 def test_an_executor_that_was_killed_finds_its_benchmark_again() -> None:
     # given the object of a run that was killed, which is being measured
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     cluster.objects["iperfs", "one"]["metadata"]["labels"] = {RUN: "run-1"}
     look(cluster)
     # when the run goes on

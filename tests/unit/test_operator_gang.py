@@ -21,7 +21,15 @@ from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.operator import benchmark_reconciler, status
 from scaletest.operator.queueing import turn_of
-from tests.unit.fake_cluster import FakeCluster, Killed, asked, look, settings, until_ended
+from tests.unit.fake_cluster import (
+    FakeCluster,
+    Killed,
+    asked,
+    cluster_with,
+    look,
+    settings,
+    until_ended,
+)
 
 VOLCANO = {"gang": "volcano"}
 WAITS = "waits until Volcano has room for all 2 pods"
@@ -77,8 +85,7 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
 
 
 def test_without_a_gang_no_object_of_gang_scheduling_is_created() -> None:
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     assert until_ended(cluster)["phase"] == "Completed"
     assert not [change for change in cluster.made if change.startswith("podgroups")]
 
@@ -99,11 +106,18 @@ def test_a_queue_is_waited_for_longer_than_pods_are() -> None:
     }
 
 
-def test_17_a_queue_that_admits_nothing_is_waited_for_until_a_deadline() -> None:
-    cluster = queued()
-    cluster.now += gang_scheduling.ADMIT_S + 1
+@pytest.mark.parametrize(
+    ("spec", "limit_s"), [({}, gang_scheduling.ADMIT_S), ({"queueLimit": 60}, 60)]
+)
+def test_17_a_queue_that_admits_nothing_is_waited_for_until_a_deadline(
+    spec: dict[str, int], limit_s: float
+) -> None:
+    cluster = cluster_with(**VOLCANO, **spec)
+    look(cluster)
+    cluster.now += limit_s + 1
     state = until_ended(cluster)
     assert state["failure"] == "timed_out" and WAITS in state["message"]
+    assert state["message"].startswith(f"not admitted in {limit_s:.0f} s")
 
 
 def test_parts_that_are_admitted_have_the_usual_time_to_start() -> None:
@@ -138,8 +152,7 @@ def test_a_gang_evicted_while_it_measures_is_not_measured_again(running: bool) -
 def test_a_gang_is_measured_once_though_the_operator_is_killed_after_any_request(
     fatal: int,
 ) -> None:
-    cluster = FakeCluster()
-    asked(cluster, **VOLCANO)
+    cluster = cluster_with(**VOLCANO)
     cluster.fatal = fatal
 
     def measured() -> Mapping[str, Any]:
@@ -288,18 +301,6 @@ def test_a_gang_evicted_before_its_turn_is_queued_again() -> None:
     withdraw(cluster)
     state = look(cluster)
     assert (state["phase"], state["message"]) == ("Pending", WAITS)
-
-
-def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
-    cluster = FakeCluster()
-    asked(cluster, **VOLCANO, queueLimit=60)
-    look(cluster)
-    cluster.now += 61
-    state = until_ended(cluster)
-    assert (state["failure"], state["message"].partition(":")[0]) == (
-        "timed_out",
-        "not admitted in 60 s",
-    )
 
 
 @pytest.mark.parametrize("spec", [VOLCANO, {}])

@@ -17,7 +17,7 @@ from scaletest.kinds import benchmark
 from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress
 from scaletest.kinds.registry import KINDS
 from scaletest.operator import benchmark_reconciler
-from tests.unit.fake_cluster import FakeCluster, Killed, asked, pod_of, settings
+from tests.unit.fake_cluster import FakeCluster, Killed, cluster_with, pod_of, settings
 
 ADDRESSES = ("10.1.0.7", "10.1.0.8")
 
@@ -44,8 +44,7 @@ def until_ended(cluster: FakeCluster, kind: str) -> Mapping[str, Any]:
 @pytest.mark.parametrize("fatal", range(1, 40))
 def test_one_key_is_made_and_deleted_though_the_operator_is_killed(fatal: int) -> None:
     # given an operator that dies after that request
-    cluster = FakeCluster()
-    asked(cluster, kind="MPIPingPong")
+    cluster = cluster_with(kind="MPIPingPong")
     cluster.fatal = fatal
     with pytest.raises(Killed):
         until_ended(cluster, "MPIPingPong")
@@ -57,9 +56,7 @@ def test_one_key_is_made_and_deleted_though_the_operator_is_killed(fatal: int) -
 
 
 def test_deleting_a_running_benchmark_deletes_its_key() -> None:
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster, kind="OpenFOAM")
+    cluster = cluster_with(kind="OpenFOAM", ready=False)
     kind = KINDS["OpenFOAM"]
     benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     assert [name for plural, name in cluster.objects if plural == "secrets"]

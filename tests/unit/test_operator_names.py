@@ -14,7 +14,7 @@ from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.registry import KINDS
 from scaletest.operator import benchmark_reconciler
-from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_ended
+from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, settings, until_ended
 from tests.unit.test_operator_gang import WAITS, admit, queued
 
 
@@ -60,9 +60,7 @@ def test_the_result_of_a_deleted_benchmark_is_not_used_for_a_new_one() -> None:
 
 def test_deleting_a_benchmark_of_another_kind_deletes_no_object_of_this_one() -> None:
     # given a benchmark that is being measured, and one of another kind with its name
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster)
+    cluster = cluster_with(ready=False)
     look(cluster)
     asked(cluster, kind="Fio")
     before = {key: document["metadata"]["uid"] for key, document in cluster.objects.items()}
@@ -117,9 +115,7 @@ def test_a_queued_benchmark_cannot_be_paused_and_a_paused_one_keeps_nobody_waiti
 
 def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
     # given a server whose pod somebody deletes while it starts
-    cluster = FakeCluster()
-    cluster.ready = False
-    asked(cluster)
+    cluster = cluster_with(ready=False)
     look(cluster)
     del cluster.objects["pods", "one-server-0"]
     assert look(cluster)["message"] == "pods are being created"
@@ -137,8 +133,7 @@ def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
 def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
     # given an object that an interrupted run has deleted, and an operator that still cleans up
     # after it
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     cluster.objects["iperfs", "one"]["metadata"] |= {
         "labels": {RUN: "run-1"},
         "deletionTimestamp": "2026-01-01T00:00:00Z",

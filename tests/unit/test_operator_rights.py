@@ -20,7 +20,7 @@ from scaletest.cluster.objects import Resource
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.registry import GROUP, KINDS
 from scaletest.operator import benchmark_reconciler
-from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, settings
+from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_set_ended
 from tests.unit.test_operator_gang import admit
 
 ROOT = Path(__file__).parents[2]
@@ -139,9 +139,7 @@ def everything(cluster: FakeCluster) -> None:
         cluster, "Fio", "disk", volumeClaimTemplate={"accessModes": ["ReadWriteMany"]}
     )
     asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=1)
-    while "finishedAt" not in look_at_set(cluster):
-        for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
-            look(cluster, name)
+    until_set_ended(cluster)
     cluster.runs = False
     asked(cluster, "bare")
     look(cluster, "bare")

@@ -5,7 +5,6 @@ status is bounded.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -15,22 +14,18 @@ from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.objects import Busy, Missing, Resource
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import Unreachable
-from scaletest.operator import benchmark_reconciler, set_reconciler, status
-from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, settings
+from scaletest.operator import set_reconciler, status
+from tests.unit.fake_cluster import (
+    FakeCluster,
+    asked,
+    cluster_with,
+    look,
+    look_at_set,
+    settings,
+    until_set_ended,
+)
 
 IPERF = {"kind": "IPerf", "spec": {}}
-
-
-def end_all(
-    cluster: FakeCluster, reconcile_settings: benchmark_reconciler.Settings
-) -> Mapping[str, Any]:
-    for _ in range(60):
-        state = look_at_set(cluster, reconcile_settings)
-        if "finishedAt" in state:
-            return state
-        for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
-            look(cluster, name)
-    raise AssertionError(state)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +69,7 @@ def test_a_set_that_is_hindered_says_why_and_goes_on_when_that_is_mended(
 
 
 def test_a_busy_api_server_does_not_fail_a_set() -> None:
-    cluster = FakeCluster()
-    asked(cluster, "set", "BenchmarkSet", template=IPERF)
+    cluster = cluster_with("set", "BenchmarkSet", template=IPERF)
 
     def busy(*arguments: Any) -> Document:
         raise Busy("cannot read: 503", hint="try again")
@@ -84,18 +78,17 @@ def test_a_busy_api_server_does_not_fail_a_set() -> None:
     with pytest.raises(Busy):
         look_at_set(cluster)
     cluster.create = find  # type: ignore[method-assign]
-    assert end_all(cluster, settings(cluster))["phase"] == "Completed"
+    assert until_set_ended(cluster, settings(cluster))["phase"] == "Completed"
 
 
 def test_a_set_that_was_deleted_and_made_again_waits_until_the_old_benchmarks_are_gone() -> None:
     # given a benchmark of an earlier set of that name, which is about to go, and then a plan of it
-    cluster = FakeCluster()
-    asked(cluster, "set", "BenchmarkSet", template=IPERF)
+    cluster = cluster_with("set", "BenchmarkSet", template=IPERF)
     asked(cluster, "set-1")
     assert "another IPerf named set-1" in look_at_set(cluster)["conditions"][-1]["message"]
     del cluster.objects["iperfs", "set-1"]
     # expect it to be measured when that is gone
-    state = end_all(cluster, settings(cluster))
+    state = until_set_ended(cluster, settings(cluster))
     assert (state["phase"], [condition["type"] for condition in state["conditions"]]) == (
         "Completed",
         ["Complete", "Failed"],
@@ -107,12 +100,11 @@ def test_a_set_that_was_deleted_and_made_again_waits_until_the_old_benchmarks_ar
     del cluster.objects["iperfs", "set-1"]
     for name in ("set-1-result", "set-1-peers"):
         cluster.objects.pop(("configmaps", name), None)
-    assert end_all(cluster, settings(cluster))["phase"] == "Completed"
+    assert until_set_ended(cluster, settings(cluster))["phase"] == "Completed"
 
 
 def test_a_set_that_stopped_when_its_warm_up_failed_has_failed() -> None:
-    cluster = FakeCluster()
-    asked(cluster, "set", "BenchmarkSet", template=IPERF, warmUp=1, onFailure="stop")
+    cluster = cluster_with("set", "BenchmarkSet", template=IPERF, warmUp=1, onFailure="stop")
     look_at_set(cluster)
     cluster.objects["iperfs", "set-warm-up-1"]["status"] = {
         "phase": "Failed",
@@ -206,7 +198,7 @@ def test_16_results_of_a_set_are_written_only_when_there_are_new_ones(
 
     monkeypatch.setattr(set_reconciler, "measured_so_far", counted)
     reconcile_settings = settings(cluster)
-    state = end_all(cluster, reconcile_settings)
+    state = until_set_ended(cluster, reconcile_settings)
     assert (state["succeeded"], state["summary"]) == (3, "5.000 Gbit/s")
     # once at the start, and once for each that has ended
     assert len(ended_counts) == 4
@@ -230,15 +222,3 @@ def test_16_values_that_are_null_are_not_written_again_and_again() -> None:
     # expect no request but the one that looks
     assert cluster.objects["benchmarksets", "set"]["metadata"]["resourceVersion"] == version
     assert state["permutations"] == [{"streams": 2}, {"streams": 4}]
-
-
-def test_fields_that_do_not_fit_are_removed_from_the_status() -> None:
-    # given a status with as many pods as fit, to which the end is added
-    pods = {"server": [{"name": "x" * 250, "nodeName": "y" * 250} for _ in range(25)]}
-    before = {"phase": "Running", "message": "", "pods": pods}
-    after = {**before, "phase": "Failed", "lines": ["l" * 200] * 8, "message": "m" * 2000}
-    shortened = status.bounded(after)
-    # expect what is left out to be null, since a merge keeps what is not named
-    assert (
-        shortened["pods"] is None and shortened["lines"] and "pods left out" in shortened["message"]
-    )

@@ -12,7 +12,7 @@ import pytest
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.objects import Resource
 from scaletest.model.errors import ScaletestError
-from tests.unit.fake_cluster import FakeCluster, asked, look, requests_of_a_whole_run
+from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, requests_of_a_whole_run
 
 ORDER = ("Preparing", "Running", "Summarising", "Completed")
 
@@ -57,8 +57,7 @@ def test_two_operators_bring_one_result_and_leave_no_object(at: int, looks: int)
 
 def test_a_changed_annotation_causes_no_lost_reconcile(monkeypatch: pytest.MonkeyPatch) -> None:
     # given somebody who writes a note on the object whenever its status is about to be written
-    cluster = FakeCluster()
-    asked(cluster)
+    cluster = cluster_with()
     patch, notes = cluster.patch, iter(range(3))
 
     def noted(

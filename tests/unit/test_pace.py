@@ -88,41 +88,12 @@ def test_wrong_texts_of_rates_are_refused(text: str) -> None:
         pace.parse_rate(text)
 
 
-def test_steps_end_and_pause() -> None:
-    times = list(pace.steps(pace.parse_steps("2:1,0:5,4:0.5")))
-    assert times == [0, 0.5, 6, 6.25]
-
-
-@pytest.mark.parametrize(
-    "text", ["", "10", "10:", ":5", "a:b", "10:0", "-1:5", "10:5,", "nan:5", "5:inf", "1e9:1"]
-)
-def test_wrong_steps_are_refused(text: str) -> None:
-    with pytest.raises(InvalidValue):
-        pace.parse_steps(text)
-
-
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf"), 1e9])
 def test_wrong_rates_are_refused(rate: float) -> None:
     with pytest.raises(InvalidValue):
         pace.constant(rate)
     with pytest.raises(InvalidValue):
         pace.poisson(rate, random.Random(1))
-
-
-def test_a_schedule_may_have_comments_and_must_be_sorted() -> None:
-    assert pace.parse_schedule(["# start\n", "0\n", "0.5 # half\n", "\n", "2\n"]) == [0, 0.5, 2]
-    for wrong in (["1", "0.5"], ["x"], ["-1"], ["inf"], ["nan"], [], ["# nothing"]):
-        with pytest.raises(InvalidValue):
-            pace.parse_schedule(wrong)
-
-
-@given(st.text(max_size=40))
-def test_no_text_makes_the_parsers_fail_otherwise(text: str) -> None:
-    for parse in (pace.parse_steps, lambda schedule: pace.parse_schedule([schedule])):
-        try:
-            parse(text)
-        except InvalidValue:
-            pass
 
 
 @given(st.integers(1, 500), st.floats(0.1, 5.0))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import math
 import re
 import sys
 from dataclasses import replace
@@ -23,7 +22,7 @@ from hypothesis import strategies as st
 from scaletest.cli import validate, validate_options
 from scaletest.cli.main import run as program
 from scaletest.cli.quick_run import HERE
-from scaletest.model import Background, Plan
+from scaletest.model import Plan
 from scaletest.model import plan as schemas
 from scaletest.model.declared import file_values
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
@@ -42,7 +41,6 @@ command: [ffmpeg, -i, "1.mkv"]
 device_glob: /dev/dri/*
 preset: intel
 per_device: [2]
-device_policy: packed
 time_limit: 30
 tolerate_failures: 2
 repeats: 3
@@ -63,7 +61,6 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "command": st.lists(texts, max_size=4),
     "device_glob": texts,
     "preset": st.sampled_from(["intel", "nvidia", "amd"]),
-    "device_policy": st.sampled_from(["first", "balanced", "packed"]),
     "time_limit": st.floats(0, 1000),
     "tolerate_failures": st.integers(0, 1000),
     "repeats": st.integers(1, 10),
@@ -130,16 +127,13 @@ def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
     file = str(tmp_path / "p.yaml")
     for arguments, expected in {
         ("-f", file): (1, 2, 4),
-        ("-f", file, "--set", "per_device=2,3"): (2, 3),
-        ("-f", file, "--set", "per_device=[3]"): (3,),
         ("-f", file, "--per-device", "5"): (5,),
     }.items():
         assert plan_of(*arguments).per_device == expected
     for text in (
         "--per-device=x",
         "--per-device=1;2",
-        "--set=per_device=1,a",
-        "--set=per_device=1.5",
+        "--per-device=1.5",
     ):
         with pytest.raises((click.BadParameter, InvalidValue)):
             plan_of("--preset", "intel", text)
@@ -158,7 +152,6 @@ def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
         ),
         ({"per_device": (1, 2), "preset": "intel", "thresholds": ("ratio>1",)}, "has no ratio"),
         ({"preset": "acme"}, "preset is"),
-        ({"device_policy": "random"}, "device policy is"),
     ],
 )
 def test_shares_that_cannot_be_are_refused(settings: dict[str, Any], text: str) -> None:
@@ -275,7 +268,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         plan_of("-f", str(tmp_path / "long"))
 
 
-def test_a_flag_wins_over_set_over_environment_over_file_over_default(
+def test_a_flag_wins_over_environment_over_file_over_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "plan.yaml").write_text("limit: 6\n")
@@ -284,11 +277,9 @@ def test_a_flag_wins_over_set_over_environment_over_file_over_default(
     assert plan_of(*given_file).limit == 6
     monkeypatch.setenv("SCALETEST_VALIDATE_LIMIT", "5")
     assert plan_of(*given_file).limit == 5
-    assert plan_of(*given_file, "--set", "limit=4").limit == 4
-    assert plan_of(*given_file, "--set", "limit=4", "--limit", "3").limit == 3
+    assert plan_of(*given_file, "--limit", "3").limit == 3
     # a flag counts even when it says the default
     assert plan_of(*given_file, "--limit", "8").limit == 8
-    assert plan_of("--set", "limit=2", "--set", "limit=3").limit == 3
 
 
 def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,73 +289,6 @@ def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyP
     assert plan_of(*given_file, "--threshold", "ratio>1").thresholds == ("ratio>1",)
     monkeypatch.setenv("SCALETEST_VALIDATE_THRESHOLD", "ratio>1 drift<3%")
     assert plan_of(*given_file).thresholds == ("ratio>1", "drift<3%")
-
-
-@pytest.mark.parametrize(
-    ("text", "key", "value"),
-    [
-        ("limit=3", "limit", 3),
-        (" limit = 3 ", "limit", 3),
-        ("seconds=1e-3", "seconds", 0.001),
-        ("seconds=500ms", "seconds", 0.5),
-        ("max_step=1.5 m", "max_step", 90.0),
-        ("warmup=2s", "warmup", 2.0),
-        (
-            "background=[{name: a, time_limit: 2m}]",
-            "background",
-            (Background("a", time_limit_s=120.0),),
-        ),
-        ("warmup=null", "warmup", None),
-        ("warmup=", "warmup", None),
-        ("device_glob=/dev/a=b", "device_glob", "/dev/a=b"),
-        ("command=sh -c 'sleep 1'", "command", ("sh", "-c", "sleep 1")),
-        ("command=", "command", ()),
-        ('command=["a b", "1"]', "command", ("a b", "1")),
-        ("thresholds=ratio>=1.5 failures<1%", "thresholds", ("ratio>=1.5", "failures<1%")),
-        ("background=[{name: a, workers: 2}]", "background", (Background("a", 2),)),
-    ],
-)
-def test_set_reads_each_type(text: str, key: str, value: Any) -> None:
-    attribute, setting = validate_options.parse_set(text)
-    assert attribute == schemas.FILE_MEMBERS[key].attribute
-    assert setting == value
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "limit",
-        "limit=x",
-        "limit=1.5",
-        "typo=1",
-        "=1",
-        "command=[1]",
-        "command='a",
-        "command=[a",
-        "seconds=",
-        "seconds=3/s",
-        "background=[{name: a, seconds: soon}]",
-        "limit=3s",
-        "repeats=null",
-    ],
-)
-def test_set_refuses_unknown_keys_and_wrong_types(text: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        validate_options.parse_set(text)
-    assert caught.value.hint
-
-
-@given(
-    st.text(max_size=40)
-    | st.builds("{}={}".format, st.sampled_from([*SCHEMA["properties"]]), st.text(max_size=20))
-)
-def test_any_set_is_read_or_a_usage_error(text: str) -> None:
-    try:
-        key, value = validate_options.parse_set(text)
-        Plan(**{key: value})
-        assert not (isinstance(value, float) and math.isnan(value))
-    except ScaletestError as error:
-        assert error.exit_code == 2
 
 
 def test_a_run_that_goes_on_keeps_its_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -408,8 +332,8 @@ def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "sets", [("step_time=1", "warmup=5"), ("max_step=3", "warmup=3"), ("warmup=60",)]
+    "options", [("--step-time=1", "--warmup=5"), ("--max-step=3", "--warmup=3"), ("--warmup=60",)]
 )
-def test_a_warm_up_as_long_as_its_step_is_refused(sets: tuple[str, ...]) -> None:
+def test_a_warm_up_as_long_as_its_step_is_refused(options: tuple[str, ...]) -> None:
     with pytest.raises(InvalidValue, match="leaves nothing of a step"):
-        plan_of("--set", "seconds=0.1", *(word for text in sets for word in ("--set", text)))
+        plan_of("--seconds", "0.1", *options)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
 import re
 import subprocess
 import sys
@@ -19,36 +17,6 @@ import yaml
 import scaletest
 
 ROOT = Path(__file__).parents[2]
-
-
-GLOSSARY = re.findall(
-    r"^\| ([a-z ]+) \| .* \| `([\w.]+)` \|$",
-    (ROOT / "docs/architecture.md").read_text("utf-8"),
-    re.M,
-)
-
-
-@pytest.mark.parametrize(("word", "path"), GLOSSARY)
-def test_a_word_of_the_glossary_names_a_class(word: str, path: str) -> None:
-    module, _, name = path.rpartition(".")
-    assert inspect.isclass(getattr(importlib.import_module(module), name)), word
-
-
-def test_the_glossary_has_every_word_of_the_request_and_the_run() -> None:
-    terms = {word for word, _ in GLOSSARY}
-    assert terms >= {
-        "request",
-        "reply",
-        "record",
-        "queue",
-        "worker",
-        "workload",
-        "step",
-        "sample",
-        "cause",
-        "verdict",
-    }
-    assert len(terms) == len(GLOSSARY)
 
 
 def test_the_reference_is_up_to_date() -> None:
@@ -103,14 +71,6 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
         "workers",
     ):
         assert f"'{name}'" not in loaded
-
-
-def test_the_first_help_reads_no_documents() -> None:
-    code = "import sys; import scaletest.cli.main; print('msgspec' in sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
-    assert loaded == "False\n"
 
 
 def declared(*extras: str) -> set[str]:

@@ -170,9 +170,7 @@ def test_a_program_that_validates_when_it_is_imported_ends_with_what_to_do(tmp_p
 def test_the_time_for_a_deployment_is_a_duration(
     begun: Begun, tmp_path: Path, ready_timeout: Any, seconds: float
 ) -> None:
-    scaletest.validate(
-        deployment="workers", ready_timeout=ready_timeout, run_dir=tmp_path / "pass", tags="nightly"
-    )
+    scaletest.validate(deployment="workers", ready_timeout=ready_timeout, run_dir=tmp_path / "pass")
     assert begun.places[0].deployment.ready_timeout == seconds
 
 
@@ -475,12 +473,3 @@ def test_a_run_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.Mon
             scaletest.load_run(name)
     with pytest.raises(UsageError, match="there is no run 'LAST'"):
         scaletest.load_run()
-
-
-def test_importing_the_package_loads_nothing() -> None:
-    code = "import sys, scaletest; print(sorted(n for n in sys.modules if 'scaletest.' in n))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert loaded.stdout == "[]\n"
-    assert set(scaletest.__all__) <= set(dir(scaletest))
-    with pytest.raises(AttributeError, match="no attribute 'validat'"):
-        scaletest.validat  # type: ignore[attr-defined]  # noqa: B018

@@ -331,7 +331,6 @@ def test_arguments_that_do_not_fit_are_failed_requests(runtime: Runtime) -> None
 @pytest.mark.parametrize(("how", "state"), [("", State.SLEEP), ("spin", State.ON_CPU)])
 def test_what_it_waits_for_and_uses_is_told(runtime: Runtime, how: str, state: State) -> None:
     activity = runtime.run((how, "1.5"), 0.0)[0].activity
-    assert activity is not None
     # other programs may keep it from the CPU, longer than it computes
     assert activity.seconds[state] > 1.0
     assert (activity.cpu_s > 1.0) == (state is State.ON_CPU)
@@ -356,7 +355,6 @@ def test_its_process_ends_with_the_worker(file: Path, tmp_path: Path) -> None:
         runtime.run(("", "600"), 0.0)
     """)
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as worker:
-        assert worker.stdout is not None
         pid = int(worker.stdout.readline())
         worker.kill()
     assert eventually(lambda: not Path(f"/proc/{pid}/cmdline").exists(), 20)

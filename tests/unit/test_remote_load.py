@@ -18,21 +18,9 @@ from scaletest.cluster.service import Direct, ServiceProxy
 from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable, UsageError
 from scaletest.validation.remote import LOOK_S, PATIENCE_S, RemoteLoad, RemoteSamples
+from tests.unit.fakes import Clock
 
 Answer = tuple[int, bytes, dict[str, str]]
-
-
-class Clock:
-    """Time that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 class FakeHttp:

@@ -19,7 +19,6 @@ import pytest
 from rich.console import Console
 
 from scaletest.analysis.evaluation import evaluate
-from scaletest.cli.output import write_bytes
 from scaletest.model import Activity, Plan, State, VerdictKind, Wait
 from scaletest.model.errors import UsageError
 from scaletest.render.contents import Table, aligned
@@ -39,20 +38,6 @@ from tests.unit.report_page import Page
 from tests.unit.told import telling
 
 DOCS = Path(__file__).parents[2] / "docs"
-KINDS = {
-    "pass": VerdictKind.PASS,
-    "fail": VerdictKind.FAIL,
-    "limited": VerdictKind.FAIL,
-    "sampled": VerdictKind.FAIL,
-    "failures": VerdictKind.FAIL,
-    "repeats": VerdictKind.PASS,
-    "mirrored": VerdictKind.PASS,
-    "peak": VerdictKind.FAIL,
-    "sharing": VerdictKind.FAIL,
-    "interrupted": VerdictKind.INVALID,
-    "nothing": VerdictKind.INVALID,
-    "hostile": VerdictKind.INVALID,
-}
 
 
 def test_no_law_is_told_where_a_step_that_may_refute_it_has_no_throughput() -> None:
@@ -92,13 +77,6 @@ def on_terminal(run: ValidationRun, width: int) -> str:
     out = io.StringIO()
     text_format.show(validation_report(run), Console(file=out, width=width, color_system=None))
     return out.getvalue()
-
-
-@pytest.mark.parametrize("case", runs.CASES)
-def test_every_case_is_judged_as_expected(
-    example_runs: dict[str, ValidationRun], case: str
-) -> None:
-    assert example_runs[case].result.verdict.kind is KINDS[case]
 
 
 @pytest.mark.parametrize("case", runs.CASES)
@@ -297,8 +275,6 @@ def test_the_picture_is_drawn(
         missing("matplotlib")
     content = formats.content(validation_report(example_runs[case]), "png")
     assert content.startswith(b"\x89PNG")
-    with pytest.raises(UsageError, match="cannot be written"):
-        write_bytes(content, tmp_path / "no" / "x.png", "--png FILE")
 
 
 def test_plain_progress_tells_steps_and_what_happens_every_ten_seconds() -> None:

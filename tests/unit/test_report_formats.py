@@ -79,13 +79,6 @@ def test_a_brief_report_is_one_line(reports: dict[str, Report]) -> None:
     assert line == "PASS  lifecycle of 2 Jobs: 2 of 2 workloads reached finished\n"
 
 
-def test_a_format_is_a_module_of_the_package() -> None:
-    folder = Path(formats.__file__).parent
-    assert formats.names() == sorted(
-        path.stem for path in folder.glob("*.py") if path.stem != "__init__"
-    )
-
-
 @pytest.mark.parametrize("form", ["html", "md", "text"])
 def test_a_fail_of_an_interrupted_run_says_that_it_was_interrupted(
     tmp_path: Path, form: str

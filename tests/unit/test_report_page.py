@@ -11,8 +11,6 @@ import pytest
 
 from scaletest.analysis.stopping import way
 from scaletest.model import Activity, Plan, State
-from scaletest.pages import site
-from scaletest.render.style import STYLE
 from scaletest.report import formats
 from scaletest.report.formats import html
 from scaletest.report.validation.report import validation_report
@@ -176,15 +174,3 @@ def test_the_plan_shows_what_was_asked_for_and_folds_the_rest(
     settings = {key for key in run.result.plan.to_dict() if key not in html.UNSHOWN}
     assert len(names) + len(others) == len(settings)
     assert f"{len(others)} more settings" in rest
-
-
-def test_reports_and_pages_have_fonts_headings_tables_and_tiles_in_common(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    sheet = site.style().get_data(as_text=True)
-    assert sheet.startswith(STYLE)
-    assert f"<style>{STYLE}" in formats.render(validation_report(example_runs["pass"]), "html")
-    # expect no second rule for the font, nor for what a table or a tile looks like
-    assert STYLE.count("font:16px") == 1 and sheet.count("system-ui") == STYLE.count("system-ui")
-    assert sheet.count("border-collapse") == STYLE.count("border-collapse") == 1
-    assert sheet.count(".tiles dd") == STYLE.count(".tiles dd") == 1

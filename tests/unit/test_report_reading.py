@@ -29,10 +29,12 @@ def test_a_run_is_found_by_name_and_written_to_a_file(
         assert scaletest(["report", name]) == 0
         assert "scaletest report pass -o report.html" in capfd.readouterr().out
     page = tmp_path / "report.html"
-    assert scaletest(["report", "LAST", "-t", "html", "-o", str(page)]) == 0
+    assert scaletest(["report", "LAST", "--format", "html", "-o", str(page)]) == 0
     assert capfd.readouterr().out == ""
     assert page.read_text("utf-8").startswith("<!doctype html>")
-    assert scaletest(["report", "LAST", "-t", "html", "-o", str(tmp_path / "no" / "where")]) == 2
+    assert (
+        scaletest(["report", "LAST", "--format", "html", "-o", str(tmp_path / "no" / "where")]) == 2
+    )
     assert "cannot be written" in capfd.readouterr().err
     assert scaletest(["report", "other"]) == 2
     assert "there is no run 'other'" in capfd.readouterr().err

@@ -26,21 +26,21 @@ from scaletest.runs.folder import (
     STEPS,
     RunFolder,
 )
-from scaletest.runs.listing import RunFilter, RunIndex, chosen, tags_of
+from scaletest.runs.listing import RunFilter, RunIndex, chosen
 from scaletest.runs.places import named
 from scaletest.runs.registry import ListedRun
 from tests.unit import runs
 
 
 def listed(run: str, **fields: object) -> ListedRun:
-    known: dict[str, object] = {"name": "", "tags": [], "note": "", **fields}
+    known: dict[str, object] = {"name": "", "note": "", **fields}
     return ListedRun(run=run, in_use=False, folder=f"/{run}", **known)  # type: ignore[arg-type]
 
 
 RUNS = [
-    listed("a", kind="validation", verdict="FAIL", began="2026-01-02", tags=["arc"], elapsed_s=3.0),
+    listed("a", kind="validation", verdict="FAIL", began="2026-01-02", elapsed_s=3.0),
     listed("b", kind="saturation", verdict="PASS", began="2026-01-01", name="nightly-1"),
-    listed("c", kind="validation", verdict=None, began=None, tags=["arc", "x"], elapsed_s=9.0),
+    listed("c", kind="validation", verdict=None, began=None, elapsed_s=9.0),
 ]
 
 
@@ -50,7 +50,6 @@ RUNS = [
         (RunFilter(), "cba"),
         (RunFilter(run_type="validation"), "ca"),
         (RunFilter(verdicts=("FAIL", "none")), "ca"),
-        (RunFilter(tags=("arc", "x")), "c"),
         (RunFilter(name="nightly-*"), "b"),
         (RunFilter(name="ight"), "b"),
         (RunFilter(name="nightly"), "b"),
@@ -71,10 +70,6 @@ def test_the_worst_the_longest_and_the_newest_stand_last() -> None:
         "verdict": ["c", "b", "a"],
         "elapsed": ["b", "a", "c"],
     }
-
-
-def test_what_is_no_tag_is_not_looked_for() -> None:
-    assert tags_of(" arc, x  <b> ") == ("arc", "x")
 
 
 def stored(root: Path, name: str) -> None:
@@ -99,11 +94,11 @@ def test_the_index_reads_again_what_has_changed_and_nothing_else(
     # when one is labelled and one is deleted, expect both in the next look
     folder = named(root, "two")
     assert folder is not None
-    folder.relabel(lambda _: Labels(tags=("arc",)))
+    folder.relabel(lambda _: Labels(note="arc"))
     gone = named(root, "one")
     assert gone is not None and gone.remove()
     shown, _ = index.look(60.0)
-    assert [(run.run, run.tags) for run in shown] == [("two", ["arc"])] and reads == ["two"]
+    assert [(run.run, run.note) for run in shown] == [("two", "arc")] and reads == ["two"]
     # while it is measured, and when its process was killed, expect what is true now
     with folder.locked():
         assert [run.verdict for run in index.look(60.0)[0]] == ["RUNNING"]

@@ -176,20 +176,6 @@ def test_contention_comes_out_within_its_interval_and_fails(folder: ValidationFo
     assert interval["high"] - interval["low"] < 0.02
 
 
-def test_a_lock_around_every_request_is_contention_of_one(folder: ValidationFolder) -> None:
-    result = validated(planned(8), folder, Site(shared(1)))
-    assert result["verdict"]["kind"] == "FAIL", result["verdict"]
-    # both ways say the same, and both laws are true of it
-    assert all(
-        max(step["ratio"]["up"], step["ratio"]["down"]) < 1.1 for step in result["steps"][1:]
-    )
-    law = result["law"]
-    if law["name"] == "capped":
-        assert law["ceiling_per_s"] == pytest.approx(1 / SECONDS, rel=0.01)
-    else:
-        assert law["contention"] == pytest.approx(1, abs=0.02)
-
-
 def test_a_peak_is_found_when_throughput_falls_again(folder: ValidationFolder) -> None:
     # given contention 3 % and coherency 2 %, the peak lies at sqrt(0.97 / 0.02) = 6.96 workers
     result = validated(planned(16), folder, Site(shared(0.03, 0.02)))

@@ -55,7 +55,7 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
     rows = [
         Attempt(n, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)
     ]
-    assessed = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)
+    assessed = assess(PLAN, step(cpu=0.2, throttled_s=3.0, throttled_periods=0.4), rows)
     assert "the tester was the bottleneck" in assessed.tester and "CPU limit" in assessed.tester
     course = SaturationSequence(replace(PLAN, warm_s=0.0, start=100.0))
     asked = course.next

@@ -80,6 +80,7 @@ def test_the_schema_has_the_fields_of_the_classes_and_no_other() -> None:
 def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other() -> None:
     plan = validator("lifecycle").schema
     assert set(plan["properties"]) == names(LifecyclePlan) | {"schema_version", "kind_of_run"}
+    assert set(plan["properties"]) == set(plan["required"])
     assert plan["additionalProperties"] is False
     assert set(validator("lifecycle-submission").schema["properties"]) == names(Submission) | {
         "schema_version"
@@ -108,13 +109,6 @@ def test_a_pod_is_no_workload_and_no_milestone_is_made_up() -> None:
         {"stamps": {"invented": {"api_s": 1.0}}},
     ):
         assert list(validator("lifecycle-record").iter_errors({**workload, **change}))
-
-
-@pytest.mark.parametrize("name", ["plan", "plan-file", "lifecycle", "lifecycle-submission"])
-def test_every_setting_is_described(name: str) -> None:
-    members = validator(name).schema["properties"]
-    constants = {"schema_version", "kind_of_run"}
-    assert all("description" in members[key] for key in members.keys() - constants)
 
 
 @pytest.mark.parametrize(
@@ -204,16 +198,6 @@ def test_thresholds_fit() -> None:
 
 def test_an_empty_result_fits_its_schema() -> None:
     checked(evaluate(Plan(), [], {}, random.Random(1)).to_dict())
-
-
-def test_a_field_without_a_description_is_reported() -> None:
-    document = evaluate(Plan(limit=1, queue="q"), *measured({1: 0.1}), random.Random(1)).to_dict()
-    document["steps"][0]["more"] = 1
-    with pytest.raises(AssertionError, match=r"steps\[0\].*more"):
-        checked(document)
-    del document["steps"][0]["more"], document["steps"][0]["ratio"]
-    with pytest.raises(AssertionError, match="ratio"):
-        checked(document)
 
 
 SETTINGS = saturate_options.settings(saturate.command)

@@ -16,24 +16,14 @@ from scaletest.load.places import FAILURES, PLACES, LoadTally
 from scaletest.load.statistics import MOST_POINTS, Gauges
 from scaletest.model import Outcome, Record
 from scaletest.model.histogram import NEEDED, DurationHistogram, quantile
-from tests.unit.fakes import replied
+from tests.unit.fakes import Clock, replied
 
 # Allocated in a line of the product, not of a test or of a library.
 SOURCES = "*/scaletest/*"
 
 
-class Clock:
-    """Time that only the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def statistics_and_clock(**options: int) -> tuple[Statistics, Clock]:
-    clock = Clock()
+    clock = Clock(1000.0)
     statistics = Statistics("q", clock=clock, wall=lambda: 1_700_000_000.0, **options)
     statistics.watch(lambda: Gauges("closed", 4, 16, 3))
     return statistics, clock

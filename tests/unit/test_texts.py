@@ -5,7 +5,6 @@ still go on.
 from __future__ import annotations
 
 import importlib.util
-import io
 import random
 import re
 from dataclasses import replace
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from scaletest.analysis.drift import drift
 from scaletest.analysis.evaluation import Evaluation, evaluate
@@ -26,12 +24,11 @@ from scaletest.model.verdict import while_running
 from scaletest.render import numbers
 from scaletest.render.histogram import bins, ends
 from scaletest.report import formats
-from scaletest.report.formats import png, text
+from scaletest.report.formats import png
 from scaletest.report.lifecycle import DETAILED, placed
 from scaletest.report.lifecycle_figures import phase_charts
 from scaletest.report.validation import figures
 from scaletest.runs import registry
-from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.runner import StepTally, progress_line
 from tests.conftest import missing
 from tests.unit import runs
@@ -100,7 +97,6 @@ def test_a_caption_of_logarithmic_axes_says_what_is_true_of_any_steps(tmp_path: 
     steps = [runs.rows(count, 0.5, 30, noise=0.05) for count in (1, 2, 4, 8, 16, 20)]
     result = runs.loaded(runs.stored(tmp_path / "r", Plan(limit=20, queue="q"), steps))
     figure = figures.throughput(result)
-    assert figure is not None
     assert "both axes are logarithmic" in figure.caption
     assert "from mark to mark" not in figure.caption
 
@@ -247,14 +243,3 @@ def test_an_unfinished_run_shows_only_a_refuting_verdict() -> None:
     assert (undecided.kind, undecided.reason) == (VerdictKind.RUNNING, "it is still being measured")
     refuted = while_running(Verdict(VerdictKind.FAIL, "3 requests failed"))
     assert refuted.reason == "it is still being measured; so far FAIL: 3 requests failed"
-
-
-def test_a_validation_that_is_resumed_gets_no_advice_to_resume_it(tmp_path: Path) -> None:
-    folder: ValidationFolder = runs.stored(
-        tmp_path / "r", Plan(limit=2, seconds=0.5, queue="q"), [], interrupted="Ctrl-C"
-    )
-    out = io.StringIO()
-    with folder.locked():
-        text.show(registry.report(folder), Console(file=out, width=100))
-    assert "RUNNING" in out.getvalue()
-    assert "--resume" not in out.getvalue()

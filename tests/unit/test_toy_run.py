@@ -12,7 +12,6 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from scaletest.model.errors import InvalidValue
 from scaletest.report import formats
 from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
@@ -40,7 +39,7 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Say:
 
 
 def test_it_is_listed_shown_and_judged_by_its_thresholds(say: Say) -> None:
-    rows = {row["run"]: row for row in json.loads(say("runs", "list", "-o", "json").stdout)}
+    rows = {row["run"]: row for row in json.loads(say("runs", "list", "--format", "json").stdout)}
     assert {name: row["verdict"] for name, row in rows.items()} == {"slow": "FAIL", "swift": "PASS"}
     assert {row["kind"] for row in rows.values()} == {"toy"}
     shown = say("runs", "show", "slow").stdout
@@ -66,9 +65,3 @@ def test_it_is_compared(say: Say) -> None:
     worse, same = say("compare", "swift", "slow"), say("compare", "swift", "swift")
     assert (worse.returncode, same.returncode) == (3, 0), worse.stdout + worse.stderr
     assert "jump" in worse.stdout
-
-
-def test_an_unknown_measure_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(InvalidValue) as caught:
-        toy_run.ToyPlan(1, ("jmp<1s",))
-    assert "did you mean jump" in caught.value.hint

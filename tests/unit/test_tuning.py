@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.saturation import pods
 from scaletest.cluster.tuning import changed, with_argument
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue
 
 
 def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
@@ -41,24 +40,19 @@ def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
     assert len(combinations) <= pods.MOST_SETTINGS
 
 
-def test_a_container_is_changed_where_its_concurrency_lives() -> None:
+def test_a_container_is_changed_in_its_variables_and_arguments() -> None:
     container = {
         "name": "m",
         "args": ["--workers=1", "x"],
         "env": [{"name": "W", "value": "1"}, {"name": "B"}],
     }
-    assert changed(container, {"concurrency": "4"}, "W", "") == {
-        "env": [{"name": "W", "value": "4", "valueFrom": None}]
+    assert changed(container, {"W": "4", "--workers": "2", "replicas": "3"}) == {
+        "env": [{"name": "W", "value": "4", "valueFrom": None}],
+        "args": ["--workers=2", "x"],
     }
-    by_argument = {"args": ["--workers=4", "x"]}
-    assert changed(container, {"concurrency": "4"}, "", "--workers") == by_argument
-    assert changed({}, {"concurrency": "4"}, "", "--workers") == {"args": ["--workers=4"]}
+    assert changed({}, {"--workers": "4"}) == {"args": ["--workers=4"]}
     amounts = {"cpu": "2"}
-    assert changed(container, amounts, "", "") == {
-        "resources": {"requests": amounts, "limits": amounts}
-    }
+    assert changed(container, amounts) == {"resources": {"requests": amounts, "limits": amounts}}
     assert with_argument(["--workers", "1"], "--workers", "4") == ["--workers", "4"]
-    with pytest.raises(UsageError, match="concurrency"):
-        changed(container, {"concurrency": "4"}, "", "")
     # the original is as it was
     assert container["args"] == ["--workers=1", "x"]

@@ -64,14 +64,14 @@ def links(page: Page) -> list[str]:
     return [str(attributes["href"]) for tag, attributes in page.tags if tag == "a"]
 
 
-def test_runs_are_listed_with_verdict_tags_note_and_curve(archive: Archive) -> None:
+def test_runs_are_listed_with_verdict_note_and_curve(archive: Archive) -> None:
     steps = [{"throughput_per_s": rate} for rate in (3.0, 5.5, 7.25)]
-    archive.add("one", Labels("nightly", ("arc",), "after\nthe update"), steps=steps)
+    archive.add("one", Labels("nightly", "after\nthe update"), steps=steps)
     archive.add("two", verdict={"kind": "FAIL"})
     page = archive.page("/runs")
     assert "2 runs" in page.text and "nightly" in page.text and "after the update" in page.text
     assert "requests a second at each number of workers: 3, 5.5, 7.25" in page.text
-    assert {"/runs/one", "/runs/two", "/runs?tag=arc"} <= set(links(page))
+    assert {"/runs/one", "/runs/two"} <= set(links(page))
 
 
 def test_a_list_is_chosen_sorted_and_cut_into_pages(
@@ -215,11 +215,11 @@ def test_what_cannot_be_compared_is_told_beside_the_choice(archive: Archive) -> 
     assert "30 runs are too many" in archive.page(f"/compare?{many}", 400).text
 
 
-def test_hostile_names_tags_and_notes_are_text(archive: Archive) -> None:
+def test_hostile_names_and_notes_are_text(archive: Archive) -> None:
     name = HOSTILE.replace("/", "\u2215")
     folder = archive.add(name, note=HOSTILE, verdict={"kind": HOSTILE}, steps=[HOSTILE])
     (folder.path / "labels.json").write_text(
-        json.dumps({"name": HOSTILE, "tags": [HOSTILE, "a"], "note": HOSTILE + "\x1b[31m"})
+        json.dumps({"name": HOSTILE, "note": HOSTILE + "\x1b[31m"})
     )
     progress = RunProgress(name, "validation", HOSTILE, phase=HOSTILE, log=(HOSTILE,))
     folder.write(PROGRESS, progress.to_dict())
@@ -288,13 +288,13 @@ def test_a_run_that_has_ended_is_not_shown_as_measured_while_its_command_holds_i
 def test_before_the_first_step_no_figure_is_shown_beside_what_is_measured(archive: Archive) -> None:
     folder = archive.add("one")
     (folder.path / "steps.jsonl").unlink()
-    folder.relabel(lambda _: Labels("nightly", ("laptop",)))
+    folder.relabel(lambda _: Labels("nightly"))
     tell(folder, steps=8, line="44 done, 18 failed")
     with folder.locked():
         text = archive.page("/live/one").text
     assert "44 done, 18 failed" in text and "requests done" not in text
     assert "comes with the first step" in text
-    assert "called nightly" in text and "tags laptop" in text
+    assert "called nightly" in text
 
 
 def test_several_runs_in_progress_are_listed(archive: Archive) -> None:

@@ -82,17 +82,6 @@ def test_every_answer_for_scripts_matches_its_golden_file(site: Site) -> None:
     assert text == GOLDEN.read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/fails", "/reqs-per-sec", "/parallel", "/parallel?value=x", "/reset", "/stats", "/nodes"],
-)
-def test_a_shell_reads_every_plain_answer_as_lines(site: Site, path: str) -> None:
-    site.fill()
-    text = site.http.get(f"{path}{'&' if '?' in path else '?'}type=plain").text
-    assert text.endswith("\n")
-    assert not text.endswith("\n\n")
-
-
 def test_the_spread_says_that_it_has_none_and_names_no_device_with_a_dot(site: Site) -> None:
     # given a client whose requests nobody has answered, it has the titles of the original
     for path, title in (
@@ -310,15 +299,6 @@ def opened(follows: Iterator[float], **options: str) -> Iterator[tuple[FlaskClie
     loop.close()
 
 
-@pytest.mark.parametrize("path", ["/parallel?value=3&", "/rate?value=3&", "/rate?"])
-def test_a_load_with_a_schedule_says_that_it_cannot_be_steered(path: str) -> None:
-    with opened(iter([1e6])) as (http, _):
-        answer, text = http.get(f"{path}type=plain"), http.get("/").text
-    assert (answer.status_code, "steps 1/s:60s" in answer.text) == (409, True)
-    assert "the load cannot be changed or paused" in text
-    assert "data-button" not in text
-
-
 def test_the_rate_of_an_open_load_is_read_and_set() -> None:
     with opened(pace.constant(0.001)) as (http, steering):
         assert http.get("/rate?type=plain").text == "0.001000\n"
@@ -390,15 +370,6 @@ def test_tables_that_tell_nothing_are_hidden(site: Site) -> None:
         ["Node", "Succeeded", "Share"],
         ["Device", "Node", "Succeeded"],
     ]
-
-
-def test_the_page_links_to_the_queue_where_somebody_said_where_it_is() -> None:
-    site, other = Site(ui_url="https://ui.example/s/"), Site()
-    assert 'href="https://ui.example/s/queues/q"' in site.http.get("/").text
-    assert "ui.example" in site.http.get("/stats").text
-    assert "This queue in scaletest ui" not in other.http.get("/").text
-    site.loop.close()
-    other.loop.close()
 
 
 def test_the_report_of_a_load_matches_its_golden_file(site: Site) -> None:

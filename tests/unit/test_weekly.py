@@ -112,15 +112,6 @@ def test_a_change_that_is_not_committed_counts(project: Path, name: str) -> None
     assert f"{name} changed since" in weekly.warning("a", PART, project)
 
 
-def test_many_files_are_not_all_named(project: Path) -> None:
-    for number in range(5):
-        (project / "guarded" / f"{number}.txt").write_text("after\n", "utf-8")
-    commit(project)
-    assert "guarded/0.txt, guarded/1.txt, guarded/2.txt and 2 more changed" in weekly.warning(
-        "a", PART, project
-    )
-
-
 def test_a_commit_missing_from_the_history_is_reported(project: Path) -> None:
     (row,) = weekly.passes(project).values()
     weekly.note({**row, "commit": "0123456789ab"}, project)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from scaletest.kinds.kind import Failure
-from tests.unit.tool_outputs import FIO, Report, fio_report, parse, refused
+from tests.unit.tool_outputs import FIO, fio_report, parse, refused
 
 
 def test_two_fio_workers_on_one_host_are_counted_as_two() -> None:
@@ -46,51 +46,31 @@ def test_fio_reports_of_other_workers_or_work_are_refused(
     assert message in refused("Fio", {**FIO, **spec}, json.dumps(fio_report(*workers))).message
 
 
-def _without_reads(report: Report) -> None:
-    report["client_stats"][0]["read"] |= {"total_ios": 0, "io_bytes": 0, "bw_bytes": 0, "iops": 0}
-
-
-def _without_bandwidth(report: Report) -> None:
-    report["client_stats"][0]["read"]["bw_bytes"] = 0
-
-
-def _without_latency(report: Report) -> None:
-    report["client_stats"][0]["write"]["lat_ns"]["mean"] = 0
-
-
-def _without_a_percentile(report: Report) -> None:
-    report["client_stats"][0]["read"]["clat_ns"]["percentile"]["99.000000"] = -1
-
-
-def _with_twice_the_bandwidth(report: Report) -> None:
-    report["client_stats"][0]["read"]["bw_bytes"] *= 2
-
-
-def _with_twice_the_operations(report: Report) -> None:
-    report["client_stats"][0]["write"]["iops"] *= 2
-
-
-def _negative(report: Report) -> None:
-    report["client_stats"][0]["read"]["iops"] = -1
-
-
 @pytest.mark.parametrize(
-    "change",
+    "changes",
     [
-        _without_reads,
-        _without_bandwidth,
-        _without_latency,
-        _without_a_percentile,
-        _with_twice_the_bandwidth,
-        _with_twice_the_operations,
-        _negative,
+        {"read/total_ios": 0, "read/io_bytes": 0, "read/bw_bytes": 0, "read/iops": 0},
+        {"read/bw_bytes": 0},
+        {"write/lat_ns/mean": 0},
+        {"read/clat_ns/percentile/99.000000": -1},
+        {"read/iops": -1},
     ],
 )
-def test_a_fio_report_without_what_was_measured_is_refused(
-    change: Callable[[Report], None],
-) -> None:
+def test_a_fio_report_without_what_was_measured_is_refused(changes: dict[str, int]) -> None:
     report = fio_report(("198.18.0.1", 8765))
-    change(report)
+    for path, value in changes.items():
+        *parents, name = path.split("/")
+        row = report["client_stats"][0]
+        for parent in parents:
+            row = row[parent]
+        row[name] = value
+    assert refused("Fio", FIO, json.dumps(report)).failure is Failure.BAD_OUTPUT
+
+
+@pytest.mark.parametrize(("side", "name"), [("read", "bw_bytes"), ("write", "iops")])
+def test_a_rate_of_fio_that_is_not_that_of_its_counts_is_refused(side: str, name: str) -> None:
+    report = fio_report(("198.18.0.1", 8765))
+    report["client_stats"][0][side][name] *= 2
     assert refused("Fio", FIO, json.dumps(report)).failure is Failure.BAD_OUTPUT
 
 

@@ -10,17 +10,7 @@ from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model import NodeSample, Outcome, Reason, Record
 from scaletest.pages.security import HttpCounts
 from scaletest.web.app import make_app
-from tests.unit.fakes import FakeClient, replied
-
-
-class Clock:
-    """Time that only the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.unit.fakes import Clock, FakeClient, replied
 
 
 def _position_and_samples(position: str) -> tuple[str, list[NodeSample]]:
@@ -31,7 +21,7 @@ class Site:
     """An application over a load that does nothing by itself."""
 
     def __init__(self, **options: Any) -> None:
-        self.clock = Clock()
+        self.clock = Clock(100.0)
         client: Any = FakeClient()
         self.statistics = Statistics("q", clock=self.clock, wall=lambda: 1_700_000_000.0)
         self.loop = ClosedLoop(client, "q", self.statistics.add, observer=None)

@@ -57,26 +57,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml (mergeOverwrite $all (.labels | default dict)) -}}
 {{- end -}}
 
-{{/* Settings of the operator, with defaults: after helm upgrade --reuse-values those of an older chart lack some. */}}
-{{- define "scaletest.operator" -}}
-{{- $requests := dict "cpu" "50m" "memory" "96Mi" -}}
-{{- $resources := dict "requests" $requests "limits" (dict "memory" "256Mi") -}}
-{{- toYaml (mergeOverwrite (dict "enabled" false "crds" true "resources" $resources) (.Values.operator | default dict)) -}}
-{{- end -}}
-
-{{/* Settings of the pages, with defaults, for the same reason. */}}
-{{- define "scaletest.ui" -}}
-{{- $requests := dict "cpu" "50m" "memory" "96Mi" -}}
-{{- $resources := dict "requests" $requests "limits" (dict "memory" "512Mi") -}}
-{{- $ingress := dict "enabled" false "path" "/" -}}
-{{- $defaults := dict "enabled" false "token" (dict "key" "token") "archive" dict "resources" $resources "ingress" $ingress -}}
-{{- $ui := mergeOverwrite $defaults (deepCopy (.Values.ui | default dict)) -}}
-{{- if and $ui.archive.subPath (not $ui.archive.existingClaim) -}}
-{{- fail "\nui.archive.subPath needs ui.archive.existingClaim, the claim of the volume with that path" -}}
-{{- end -}}
-{{- toYaml $ui -}}
-{{- end -}}
-
 {{/* Labels of pods, without the version: an upgrade of the chart must not restart pods that are the same. */}}
 {{- define "scaletest.podLabels" -}}
 {{ include "scaletest.selector" . }}
@@ -203,7 +183,7 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
 {{- end -}}
 
 {{- define "scaletest.checkOwn" -}}
-{{- if ne (include "scaletest.keyPrefix" .) "rq" -}}
+{{- if ne .Values.externalRedis.keyPrefix "rq" -}}
 {{- fail (printf "\nexternalRedis.keyPrefix is %s: the chart's own Redis is not shared, and its users may access rq:* only; leave keyPrefix out, or set redis.enabled to false" .Values.externalRedis.keyPrefix) -}}
 {{- end -}}
 {{- end -}}
@@ -219,11 +199,6 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
 {{- if and $e.urlKey (not $e.existingSecret) -}}
 {{- fail "\nexternalRedis.urlKey needs externalRedis.existingSecret" -}}
 {{- end -}}
-{{- end -}}
-
-{{/* The pages' user in Redis; values that an upgrade reuses from an older chart have none that only reads. */}}
-{{- define "scaletest.uiUser" -}}
-{{- if hasKey (.Values.redis.users | default (dict "ui" "")) "ui" -}}ui{{- else -}}exporter{{- end -}}
 {{- end -}}
 
 {{/* Environment with the address of Redis. Arguments: root, role. */}}
@@ -260,21 +235,16 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
   value: {{ printf "%s://%s%s/%d" (ternary "rediss" "redis" $e.tls.enabled) $login (include "scaletest.address" $e) (int $e.database) }}{{ with $query }}?{{ join "&" . }}{{ end }}
 {{- end }}
 {{- end -}}
-{{- if ne (default "rq" $e.keyPrefix) "rq" }}
+{{- if ne $e.keyPrefix "rq" }}
 - name: RQ_KEY_PREFIX
   value: {{ $e.keyPrefix | quote }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* Prefix of RQ's keys; values that an upgrade reuses from an older chart have none. */}}
-{{- define "scaletest.keyPrefix" -}}
-{{ .Values.externalRedis.keyPrefix | default "rq" }}
-{{- end -}}
-
 {{/* Prefix of our keys in Redis. */}}
 {{- define "scaletest.ownKeys" -}}
-{{- if or .Values.redis.enabled (eq (include "scaletest.keyPrefix" .) "rq") -}}scaletest{{- else -}}{{ include "scaletest.keyPrefix" . }}:scaletest{{- end -}}
+{{- if or .Values.redis.enabled (eq .Values.externalRedis.keyPrefix "rq") -}}scaletest{{- else -}}{{ .Values.externalRedis.keyPrefix }}:scaletest{{- end -}}
 {{- end -}}
 
 {{- define "scaletest.hasRedisTls" -}}

@@ -510,14 +510,9 @@ def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
 
 
 def _limited(step: SaturationStep) -> str:
-    """How a CPU limit slowed the tester down; "" where it hardly did.
-
-    Older steps record only whether it did.
-    """
+    """How a CPU limit slowed the tester down; "" where it hardly did."""
     if step.throttled_periods >= HARDLY_THROTTLED:
         return f", and its CPU limit throttled it in {step.throttled_periods:.0%} of the periods"
-    if step.throttled_s and not step.throttled_periods:
-        return ", and its CPU limit throttled it"
     return ""
 
 

@@ -1,15 +1,14 @@
--- Lease one free slot of a node's devices. Repeated by the same owner it answers the slot that the
--- owner holds.
+-- Lease one free slot of the least used of a node's devices. Repeated by the same owner it answers
+-- the slot that the owner holds.
 -- KEYS the devices' leases, in order
--- ARGV 1 owner  2 lease in microseconds  3 slots a device has  4 which device: 0 the first with a
---      free slot, -1 the least used, 1 the most used with a free slot
---      5 heartbeat interval in microseconds
+-- ARGV 1 owner  2 lease in microseconds  3 slots a device has
+--      4 heartbeat interval in microseconds
 -- Answer: {number of the key, slot}, both from 0, nil when no slot is free
 --@include now
 --@include pulse
 local call = redis.call
 local owner, lease_us, slots = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local preference, interval = tonumber(ARGV[4]), tonumber(ARGV[5])
+local interval = tonumber(ARGV[4])
 -- a worker that waits for a slot has seen Redis alive, and may be the only one
 local at = deadline_clock(interval)
 
@@ -19,7 +18,7 @@ local function lease(number, slot)
   return {number - 1, slot}
 end
 
-local choice, best
+local choice, least
 for number, key in ipairs(KEYS) do
   call('ZREMRANGEBYSCORE', key, '-inf', '(' .. micros(at))
   local taken, used = {}, 0
@@ -33,8 +32,7 @@ for number, key in ipairs(KEYS) do
   for slot = 0, slots - 1 do
     if not taken[slot] then free = slot; break end
   end
-  local weight = used * preference
-  if free and (not best or weight > best) then choice, best = {number, free}, weight end
+  if free and (not least or used < least) then choice, least = {number, free}, used end
 end
 if not choice then return false end
 return lease(choice[1], choice[2])

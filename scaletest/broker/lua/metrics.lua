@@ -2,11 +2,10 @@
 -- the first at least. The cost does not grow with the queues' lengths. Changes nothing.
 -- KEYS 1 scaletest:queues  2 scaletest:clients   ARGV names of queues
 -- Answer: {now, living clients, then for each queue {name, declared, waiting, running, paused, age
---          of the oldest in microseconds or nil, counters, wait, run, slots, workers, suspects,
---          ended or nil}} with workers as rows of worker_row.lua, or nil when they are too many for
---          one call; wait and run are fields and values with commas between. A queue whose keys
---          hold something else is {name, why}, so that the others are read. One that is not
---          declared any more is {name}.
+--          of the oldest in microseconds or nil, counters, slots, workers, suspects, ended or
+--          nil}} with workers as rows of worker_row.lua, or nil when they are too many for one
+--          call. A queue whose keys hold something else is {name, why}, so that the others are
+--          read. One that is not declared any more is {name}.
 --@include now
 --@include shown
 --@include worker_row
@@ -20,9 +19,6 @@ local answer = {micros(now), call('ZCOUNT', clients, micros(shown), '+inf')}
 local BUDGET, QUEUE, WORKER_COST = 2500, 100, 8
 local MOST_WORKERS = 900
 local spent = 0
-
--- A histogram as one text: hundreds of answers a queue would cost more than reading them.
-local function numbers(key) return table.concat(call('HGETALL', key), ',') end
 
 local function age_of_oldest(waiting)
   local first = call('LINDEX', waiting, 0)
@@ -41,9 +37,7 @@ end
 -- Cost of reading a queue, and whether its workers are read with it.
 local function cost_of(name)
   local cost = QUEUE + math.floor(bytes_of(own_key(name, 'ended')) / 500)
-  for _, part in ipairs({'counters', 'wait', 'run', 'slots'}) do
-    cost = cost + fields_of(own_key(name, part))
-  end
+  cost = cost + fields_of(own_key(name, 'counters')) + fields_of(own_key(name, 'slots'))
   local people = call('ZCOUNT', QUEUE_WORKERS .. name, micros(shown), '+inf')
     + call('SCARD', SUSPECTS .. name)
   if people > MOST_WORKERS then return cost, false end
@@ -54,8 +48,7 @@ local function queue_of(name, with_workers)
   local waiting = RQ_QUEUE .. name
   return {name, call('HGET', queues, name), call('LLEN', waiting), call('ZCARD', LEASES .. name),
     call('EXISTS', own_key(name, 'paused')), age_of_oldest(waiting),
-    call('HGETALL', own_key(name, 'counters')), numbers(own_key(name, 'wait')),
-    numbers(own_key(name, 'run')), call('HGETALL', own_key(name, 'slots')),
+    call('HGETALL', own_key(name, 'counters')), call('HGETALL', own_key(name, 'slots')),
     with_workers and workers_of(name), with_workers and call('SMEMBERS', SUSPECTS .. name),
     call('GET', own_key(name, 'ended'))}
 end

@@ -1,16 +1,16 @@
 -- Read a queue at one instant, atomically. Changes nothing.
--- KEYS 1 scaletest:queues  2 rq:queue:<q>  3 leases  4 workers  5 paused  6 counters  7 wait  8 run
---      9 ended  10 suspects
+-- KEYS 1 scaletest:queues  2 rq:queue:<q>  3 leases  4 workers  5 paused  6 counters  7 ended
+--      8 suspects
 -- ARGV 1 queue
 -- Answer: {declared, waiting, running, workers, paused, age of the oldest in microseconds or nil,
---          counters, wait, run, suspects, ended or nil}, nil for an undeclared queue, an error for
---          one whose keys hold more than we write
+--          counters, suspects, ended or nil}, nil for an undeclared queue, an error for one whose
+--          keys hold more than we write
 --@include now
 --@include shown
 --@include sizes
 local call = redis.call
 local queues, queue, leases, workers, paused = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local counters, wait, run, ended, suspects = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local counters, ended, suspects = KEYS[6], KEYS[7], KEYS[8]
 local name = ARGV[1]
 
 local declared = call('HGET', queues, name)
@@ -18,8 +18,6 @@ if not declared then return false end
 
 local function check_sizes()
   fields_of(counters)
-  fields_of(wait)
-  fields_of(run)
   bytes_of(ended)
 end
 
@@ -36,5 +34,4 @@ if first then
 end
 return {declared, call('LLEN', queue), call('ZCARD', leases),
   call('ZCOUNT', workers, micros(shown), '+inf'), call('EXISTS', paused), oldest,
-  call('HGETALL', counters), call('HGETALL', wait), call('HGETALL', run),
-  call('SMEMBERS', suspects), call('GET', ended)}
+  call('HGETALL', counters), call('SMEMBERS', suspects), call('GET', ended)}

@@ -29,7 +29,8 @@ def render(report: Report) -> str:
         lines += [f"**What to do:** {plain(verdict.remedy)}", ""]
     asked = [plain(condition) for condition in head.conditions]
     took = [duration(head.elapsed_s)] if head.elapsed_s else []
-    lines += [" · ".join([code(head.title), *asked, *map(plain, head.labels.parts), *took]), ""]
+    parts = [code(head.title), *asked, plain(head.labels.called), *took]
+    lines += [" · ".join(filter(None, parts)), ""]
     if head.labels.note:
         lines += [plain(head.labels.note), ""]
     for block in laid_out(report.comment()):

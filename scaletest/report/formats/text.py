@@ -62,7 +62,7 @@ def show(report: Report, console: Console) -> None:
     bounds = Text(thresholds, most=MOST_THRESHOLDS, rest="threshold")
     blocks = list(laid_out([*report.summary(), bounds]))
     foot = _foot(head)
-    labels = filter(None, [" · ".join(head.labels.parts), head.labels.note])
+    labels = filter(None, [head.labels.called, head.labels.note])
     fixed = 2 + bool(head.verdict.remedy) + len(foot)
     room = MOST_LINES - fixed - sum(len(_lines(block, console.width)) for block in blocks)
     _say(console, heading(head))

@@ -119,7 +119,7 @@ def test_keda_starts_jobs_for_waiting_requests(real: ControlPlane) -> None:
         return summary["succeeded"], summary["failed"]
 
     def waiting(queue: str) -> int:
-        line = ["queue", "show", queue, "-o", "json"]
+        line = ["queue", "show", queue, "--format", "json"]
         return int(json.loads(real.kubectl(*client, *line))["waiting"])
 
     # given the example: no worker anywhere

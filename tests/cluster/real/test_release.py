@@ -216,7 +216,7 @@ def test_no_worker_ignores_that_it_is_scaled_down(release: Release) -> None:
     finally:
         watch.close()
     line = ("exec", f"deployment/{CLIENT}", "-c", "client", "--", "scaletest", "queue", "show")
-    shown = json.loads(release.kubectl(*line, "sleep", "-o", "json"))
+    shown = json.loads(release.kubectl(*line, "sleep", "--format", "json"))
     sys.stdout.write(
         f"by exit code: {Counter(exit_codes.values())}; of {len(seconds)} the longest ends took"
         f" {sorted(seconds.values())[-3:]} s; queue: {shown}\n"
@@ -277,7 +277,7 @@ def test_a_worker_that_is_deleted_breaks_no_request(release: Release, force: boo
         "-n",
         release.namespace,
     ]
-    batch = [*config, *line, "--batch", "3", "--listen", "none", "-o", "json", "--", "8"]
+    batch = [*config, *line, "--batch", "3", "--listen", "none", "--format", "json", "--", "8"]
     client = subprocess.Popen(batch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     running = 'scaletest_queue_running{queue="sleep"} 2.0'
     eventually(lambda: running in release.proxy(EXPORTER, 9998, "/metrics"))

@@ -81,7 +81,7 @@ class Model:
             "--redis-url",
             REDIS_URL,
         ]
-        line += ["--run-dir", "/tmp/run", "-o", "json", "--progress", "plain", *options]
+        line += ["--run-dir", "/tmp/run", "--format", "json", "--progress", "plain", *options]
         pod = {
             **_pod("coordinator", IMAGE, args=line),
             "serviceAccountName": account,
@@ -208,7 +208,7 @@ def test_settings_are_ranked_by_the_measured_throughput_of_pods(
             "--maximum",
             "8",
         ),
-        *("--step-time", "20", "--warm", "0", "-o", "json"),
+        *("--step-time", "20", "--warm", "0", "--format", "json"),
         env={
             **os.environ,
             "KUBECONFIG": str(model.plane.kubeconfig),
@@ -281,7 +281,7 @@ def test_agents_in_pods_load_a_queue_whose_workers_are_pods(model: Model) -> Non
     deployment["spec"]["replicas"] = 4
     model.plane.apply([deployment])
     model.kubectl("wait", "--for=condition=Available", "deployment/worker", "--timeout=120s")
-    shown = ("exec", "deploy/worker", "--", "scaletest", "queue", "show", "q", "-o", "json")
+    shown = ("exec", "deploy/worker", "--", "scaletest", "queue", "show", "q", "--format", "json")
     eventually(lambda: json.loads(model.kubectl(*shown))["workers"] == 4)
     options = ["--start", "2", "--maximum", "2", "--step-time", "6", "--warm", "0"]
     model.coordinator("queue", "--queue", "q", *options, "--", "1", account="starter")
