@@ -140,9 +140,13 @@ def test_the_output_of_a_notebook_has_the_notebooks_theme_and_changes_nothing_el
     assert tile == ["none", "none", "400"]
 
 
-def test_contents_work_without_script(browse: Open, tmp_path: Path) -> None:
+def test_contents_work_without_script_and_nothing_of_short_tables_is_cut_off_on_a_phone(
+    browse: Open, tmp_path: Path
+) -> None:
     page = tmp_path / "report.html"
-    page.write_text(formats.render(validation_report(runs.make("fail", tmp_path)), "html"), "utf-8")
+    page.write_text(
+        formats.render(validation_report(runs.make("sampled", tmp_path)), "html"), "utf-8"
+    )
     browser = browse(390, 844)
     opened(browser, page)
     link = browser.find_element(By.LINK_TEXT, "Wait and run times")
@@ -151,3 +155,8 @@ def test_contents_work_without_script(browse: Open, tmp_path: Path) -> None:
     top = "return arguments[0].getBoundingClientRect().top"
     eventually(lambda: -5 < browser.execute_script(top, heading) < 400)
     assert browser.current_url.endswith("#section-wait-and-run-times")
+    cut = browser.execute_script(
+        "return [...document.querySelectorAll('.wrapped')].map("
+        "table => table.parentNode.scrollWidth - table.parentNode.clientWidth)"
+    )
+    assert cut and max(cut) <= 0
