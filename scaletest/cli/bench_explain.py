@@ -16,6 +16,7 @@ from scaletest.cli.output import Output, echo
 from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
+from scaletest.model.wording import as_options
 from scaletest.plugins.registry import BUILT_IN
 
 
@@ -63,7 +64,7 @@ def explained(name: str) -> tuple[dict[str, object], str]:
     }
     width = max(len(field.name) for field in spec)
     lines = [
-        *(f"{kind.name}: {kind.help}", *kind.notes, "", "spec"),
+        *(f"{kind.name}: {kind.help}", *map(as_options, kind.notes), "", "spec"),
         *(f"  {field.name:{width}}  {_described(field)}" for field in spec),
         *("", "numbers"),
         *(

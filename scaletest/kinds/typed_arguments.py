@@ -70,7 +70,7 @@ class TypedArguments:
             if device is None and NoneType not in _members(parameter.annotation):
                 raise NoDevice(
                     f"{self._name} needs a device",
-                    hint="start the worker with --device-glob or --preset",
+                    hint="start the worker with <device_glob> or <preset>",
                 )
             values[parameter.name] = device
         for name in self._needed - values.keys():
