@@ -21,7 +21,7 @@ from scaletest.kinds import document_schemas
 from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.kind import CommonSpec
 from scaletest.kinds.registry import KINDS
-from scaletest.model.declared import DocumentMember, members, plain
+from scaletest.model.declared import DocumentMember, members
 from scaletest.model.json_schema import json_type
 from scaletest.model.texts import as_yaml
 
@@ -168,8 +168,8 @@ def _fields(spec: type, without: frozenset[str]) -> list[str]:
         if field.name in without:
             continue
         default = ""
-        if plain(field.default) not in ("", [], None, {}):
-            default = f"`{as_yaml(plain(field.default))}`"
+        if field.usual not in ("", [], None, {}):
+            default = f"`{as_yaml(field.usual)}`"
         meaning = _meaning(field).replace("|", "\\|")
         lines.append(f"| {field.name} | {json_type(field.hint)} | {default} | {meaning} |")
     return lines

@@ -59,7 +59,7 @@ def _measured(name: str, permutation: MeasuredPermutation) -> Measured:
     place, summary = clean(permutation.name, 60), permutation.summaries.get(name)
     if summary is None:
         return Measured(None, *_missing(name, permutation), place=place)
-    remedy = "measure more --repetitions"
+    remedy = "measure more <repetitions>"
     if summary.count == 1:
         return Measured(
             exactly(summary.mean),

@@ -14,8 +14,9 @@ from scaletest.cli.bench import complete_kind
 from scaletest.cli.output import Output, echo
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
-from scaletest.model.declared import DocumentMember, members, plain
+from scaletest.model.declared import DocumentMember, members
 from scaletest.model.json_schema import json_type
+from scaletest.model.wording import as_options
 from scaletest.plugins.registry import BUILT_IN
 
 
@@ -43,7 +44,7 @@ def explained(name: str) -> tuple[dict[str, object], str]:
         "apiVersion": API_VERSION,
         "kind": kind.name,
         "metadata": {"name": kind.name.lower()},
-        "spec": {field.name: plain(field.default) for field in spec if field.name not in _COMMON},
+        "spec": {field.name: field.usual for field in spec if field.name not in _COMMON},
     }
     document = yaml.safe_dump(example, sort_keys=False)
     explanation: dict[str, object] = {
@@ -63,7 +64,7 @@ def explained(name: str) -> tuple[dict[str, object], str]:
     }
     width = max(len(field.name) for field in spec)
     lines = [
-        *(f"{kind.name}: {kind.help}", *kind.notes, "", "spec"),
+        *(f"{kind.name}: {kind.help}", *map(as_options, kind.notes), "", "spec"),
         *(f"  {field.name:{width}}  {_described(field)}" for field in spec),
         *("", "numbers"),
         *(
@@ -82,7 +83,7 @@ def _row_of_field(field: DocumentMember) -> dict[str, object]:
     return {
         "field": field.name,
         "type": json_type(field.hint),
-        "default": plain(field.default),
+        "default": field.usual,
         "help": rule.description,
         "choices": list(rule.choices),
         "minimum": rule.limits.get("ge"),
@@ -93,7 +94,7 @@ def _row_of_field(field: DocumentMember) -> dict[str, object]:
 
 def _described(field: DocumentMember) -> str:
     """Type, default, description and limits of a field, in words."""
-    default = plain(field.default)
+    default = field.usual
     usual = "not set"
     if default not in ("", None, [], {}):
         written = yaml.safe_dump(default, default_flow_style=True).removesuffix("...\n").strip()

@@ -313,7 +313,7 @@ def files(spec: FioSpec, folder: str) -> str:
     place = spec.directory or folder
     return (
         f"fio lays out {size / 1e9:.3g} GB of test files in {place}, measures for {spec.runtime},"
-        " and removes them; change it with --set size=SIZE"
+        " and removes them; change it with <set> size=SIZE"
     )
 
 

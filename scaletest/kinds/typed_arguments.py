@@ -82,7 +82,7 @@ class TypedArguments:
             if device is None and not declared(parameter.annotation).optional:
                 raise NoDevice(
                     f"{self._name} needs a device",
-                    hint="start the worker with --device-glob or --preset",
+                    hint="start the worker with <device_glob> or <preset>",
                 )
             values[parameter.name] = device
         for name in self._needed - values.keys():

@@ -65,7 +65,7 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     plan_type = LifecyclePlan
     readers: ClassVar = {SUBMISSIONS: Submission.from_json}
     expected = "lifecycle run"
-    remedy = "give the --output-dir of: scaletest lifecycle submit"
+    remedy = "give the <output_dir> of: scaletest lifecycle submit"
 
     def __init__(self, path: Path, layout: Layout = LAYOUT) -> None:
         super().__init__(path, layout)

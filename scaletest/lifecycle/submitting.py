@@ -161,7 +161,7 @@ def _program(
     path = shutil.which(name)
     if path is None:
         raise UsageError(
-            f"there is no {name} on the PATH", hint="install it, or submit with --tool api"
+            f"there is no {name} on the PATH", hint="install it, or submit with <tool> api"
         )
 
     def submit(workload: str) -> Applied:
@@ -221,7 +221,7 @@ def runai(plan: LifecyclePlan) -> Tool:
         if "unknown command" in answer.reason:
             raise UsageError(
                 f"the Run:ai command line is of version 1: {answer.reason}",
-                hint=f"install version 2 (its verb is {VERBS[plan.kind]}), or submit with --tool"
+                hint=f"install version 2 (its verb is {VERBS[plan.kind]}), or submit with <tool>"
                 " api or kubectl",
             )
         return answer
@@ -234,11 +234,11 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
     if plan.kind not in VERBS:
         raise UsageError(
             f"the Run:ai command line cannot submit {plan.kind}",
-            hint=f"give --workload-type {', '.join(VERBS)}",
+            hint=f"give <workload_type> {', '.join(VERBS)}",
         )
     if plan.template_file:
         raise UsageError(
-            "the Run:ai command line takes no template", hint="submit it with --tool api or kubectl"
+            "the Run:ai command line takes no template", hint="submit it with <tool> api or kubectl"
         )
     arguments = [
         *(*VERBS[plan.kind].split(), name, "-p", plan.project, "-i", plan.image),

@@ -168,6 +168,11 @@ class DocumentMember:
         """What is declared of it."""
         return declared(self.hint)
 
+    @property
+    def usual(self) -> Any:
+        """The default as documents have it; None where there is none."""
+        return None if self.default is dataclasses.MISSING else plain(self.default)
+
 
 class Written:
     """A class whose instances are written and described as documents, or as parts of them.

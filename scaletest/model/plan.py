@@ -169,7 +169,7 @@ class Plan(Document):
         if self.warmup_s >= longest_s:
             raise InvalidValue(
                 f"the warm-up of {self.warmup_s:g} s leaves nothing of a step of {longest_s:g} s",
-                hint="give a shorter --warmup, or a longer --max-step or --step-time",
+                hint="give a shorter <warmup>, or a longer <max_step> or <step_time>",
             )
 
     def _check_sharing(self) -> None:
@@ -178,18 +178,18 @@ class Plan(Document):
         if list(self.per_device) != sorted(set(self.per_device)):
             raise InvalidValue(
                 f"workers per device are {' '.join(map(str, self.per_device))}",
-                hint="give each number once, the smallest first, as in --per-device 1,2,4",
+                hint="give each number once, the smallest first, as in <per_device> 1,2,4",
             )
         if not self.device_glob and not self.preset:
             raise InvalidValue(
-                "there is no device to share", hint="add --device-glob GLOB or --preset NAME"
+                "there is no device to share", hint="add <device_glob> GLOB or <preset> NAME"
             )
         slots = self.per_device[-1] * self.devices
         if self.devices and not self.compares and self.limit > slots:
             devices = "1 device" if self.devices == 1 else f"{self.devices} devices"
             raise InvalidValue(
                 f"{self.limit} workers do not fit into {slots} slots of {devices}",
-                hint=f"give --limit {slots}, or more workers with --per-device",
+                hint=f"give <limit> {slots}, or more workers with <per_device>",
             )
 
     @property

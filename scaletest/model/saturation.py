@@ -92,7 +92,7 @@ class SaturationPlan(Document):
         if self.maximum and self.start > self.maximum:
             raise InvalidValue(
                 f"the first level, {self.start:g}, is above the maximum, {self.maximum:g}",
-                hint="give a lower --start",
+                hint="give a lower <start>",
             )
         if self.limit:
             latency_limit(self.limit)

@@ -34,6 +34,7 @@ from scaletest.kinds.registry import API_VERSION
 from scaletest.model import VerdictKind, checks, wire
 from scaletest.model.declared import read_written
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
+from scaletest.model.wording import as_options
 from scaletest.operator import status
 from scaletest.operator.benchmark_reconciler import (
     TOGETHER,
@@ -109,9 +110,9 @@ def _attempt(
     except Damaged as error:
         now = _refused(before, f"{error.message}; {error.remedy}", now_s)
     except (UsageError, Refused) as error:
-        now = _refused(before, f"{error.message}; {error.hint}", now_s)
+        now = _refused(before, f"{error.message}; {as_options(error.hint)}", now_s)
     except (Unreachable, Missing) as error:
-        now = _hindered(before, f"{error.message}; {error.hint}", now_s)
+        now = _hindered(before, f"{error.message}; {as_options(error.hint)}", now_s)
     except NameConflict as error:
         now = _hindered(before, str(error), now_s)
     return now, now["conditions"][0]["message"]

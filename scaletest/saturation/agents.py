@@ -71,7 +71,7 @@ class AgentsLoad:
                     f"{self._rendezvous.joined()} of {self._agents} agents came within"
                     f" {patience_s:.0f} s",
                     hint=(
-                        "can they reach the Redis of --redis-url? Is there room for the pods of"
+                        "can they reach the Redis of <redis_url>? Is there room for the pods of"
                         " a Job? Look at their logs"
                     ),
                 )
@@ -206,7 +206,7 @@ class HttpWork:
         if raise_open_files(sockets) < sockets:
             raise UsageError(
                 f"this process may not open {self.call.connections} connections",
-                hint="raise ulimit -n, or give --max-in-flight",
+                hint="raise ulimit -n, or give <max_in_flight>",
             )
         return HttpLoad(self.call, Payloads(self.bodies), agent=agent)
 

@@ -89,7 +89,7 @@ def unlike_devices(plan: Plan, devices: Devices) -> list[str]:
         return []
     names = ", ".join(f"{count} {name or 'unknown'}" for name, count in models.most_common())
     return [
-        f"the devices are not alike ({names}): compare on one kind, with a narrower --device-glob"
+        f"the devices are not alike ({names}): compare on one kind, with a narrower <device_glob>"
     ]
 
 
@@ -110,7 +110,7 @@ def _target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
     if not place.deployment.deployment:
         return None
     if place.local:
-        raise UsageError("--local and --deployment exclude each other", hint="give one of them")
+        raise UsageError("<local> and <deployment> exclude each other", hint="give one of them")
     return find_target(place.deployment, place.redis_url or "", limit)
 
 
@@ -120,7 +120,7 @@ def _same_workers(plan: Plan, target: DeploymentTarget | None) -> None:
     if not is_same:
         raise UsageError(
             f"the run was begun with the workers of queue {plan.queue}, and not with these",
-            hint="resume it where it was begun: with its --deployment, or without one",
+            hint="resume it where it was begun: with its <deployment>, or without one",
         )
 
 

@@ -107,7 +107,7 @@ def test_imprecise_measurements_give_no_reliable_best_number() -> None:
     assert result.sharing.best == 1
     assert result.verdict.kind is VerdictKind.INVALID
     assert "too imprecise to call a number best" in result.verdict.reason
-    assert "--" in result.verdict.remedy
+    assert "<max_step>" in result.verdict.remedy
 
 
 def test_of_equal_numbers_one_is_seldom_called_worse() -> None:
@@ -212,7 +212,7 @@ def test_every_format_shows_workers_per_device(
 
 
 def test_per_device_is_refused_for_deployments_with_the_chart_value_to_set() -> None:
-    with pytest.raises(UsageError, match="--per-device is for local workers") as refused:
+    with pytest.raises(UsageError, match="<per_device> is for local workers") as refused:
         DeploymentOptions("media", "", "", "", 120.0, False).refuse_local(plan(1, 2))
     assert "extraArguments: [--per-device, K]" in refused.value.hint
 
