@@ -57,6 +57,7 @@ def test_a_program_name_with_any_bytes_is_parsed(name: bytes) -> None:
         12,
     )
     assert status.began_s == 22 / proc.TICKS_PER_S
+    assert status.cpu_s == pytest.approx((14 + 15 + 16 + 17) / proc.TICKS_PER_S)
 
 
 def test_a_line_of_proc_syscall_gives_number_arguments_and_stack() -> None:

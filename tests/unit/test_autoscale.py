@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -477,10 +478,7 @@ def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
 
 
 def test_recommend_prints_yaml_or_reports_that_no_rule_suffices() -> None:
-    import yaml
-
-    line = ("--seconds", "5", "--rate", "6/min", "--duration", "600")
-    line += ("--max-workers", "8")
+    line = ("--seconds", "5", "--rate", "6/min", "--duration", "600", "--max-workers", "8")
     good = run(*line, "--wait-target", "60", "--format", "json")
     assert (good.return_value, json.loads(good.stdout)["met"]) == (0, True)
     assert isinstance(run(*line, "--format", "html").exception, UsageError)

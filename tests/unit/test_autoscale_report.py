@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -199,8 +200,6 @@ def test_where_even_the_best_rule_kills_the_page_says_so() -> None:
 
 
 def test_the_command_exits_with_0_and_names_the_best_rule(tmp_path: Path) -> None:
-    from click.testing import CliRunner
-
     line = ["--rule", "waiting-fast", "--rule", "demand-gentle", "--seconds", "4m"]
     shown = CliRunner().invoke(command, line)
     assert shown.exit_code == 0 and "BEST RULE  demand-gentle" in shown.output
@@ -215,16 +214,12 @@ def test_the_command_exits_with_0_and_names_the_best_rule(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("form", ["auto", "plain"])
 def test_a_log_of_a_simulation_tells_how_much_is_played(form: str) -> None:
-    from click.testing import CliRunner
-
     line = ["--rule", "waiting", "--rule", "demand", "--progress", form]
     assert CliRunner().invoke(command, line).stderr == LOG
     assert CliRunner().invoke(command, [*line, "--progress", "none"]).stderr == ""
 
 
 def test_programs_get_an_event_a_rule() -> None:
-    from click.testing import CliRunner
-
     for options, rules in ((["--rule", "demand", "--rule", "desired"], 2), ([], 40)):
         ended = CliRunner().invoke(command, [*options, "--progress", "json", "--duration", "5m"])
         lines = [line for line in ended.stderr.splitlines() if line.startswith("{")]

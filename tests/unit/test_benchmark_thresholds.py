@@ -230,11 +230,3 @@ def test_thresholds_stand_in_every_form(form: str) -> None:
         benchmark_report(run(plan("bandwidth(streams=8)>=5Gbit/s"), [9e9, 9e9, 3e9, 3e9])), form
     )
     assert ("streams=8" in text and "FAIL" in text) or "failure" in text
-
-
-def test_a_stored_plan_keeps_its_thresholds_and_an_older_plan_has_none() -> None:
-    planned = plan("bandwidth>=5Gbit/s")
-    row: dict[str, Any] = planned.to_dict()
-    assert BenchmarkPlan.from_dict(row).thresholds == ("bandwidth>=5Gbit/s",)
-    del row["thresholds"]
-    assert BenchmarkPlan.from_dict(row).thresholds == ()

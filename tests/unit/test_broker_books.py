@@ -367,20 +367,3 @@ def test_books_balance_where_a_requeued_request_is_dropped_with_its_client(
     watcher = Watcher(redis, INTERVAL_S, 3)
     beats_for(clock, 60 + INTERVAL_S, watcher.tick)
     assert counted_again(queues) == ["client_gone"]
-
-
-def test_a_job_of_stock_rq_that_is_put_back_counts_once(
-    redis: VirtualRedis, queues: Queues
-) -> None:
-    # given a job of stock RQ that a worker took, and put back when it stopped
-    redis.hset(keys.rq_job("stock"), mapping={"data": "x", "origin": "q", "status": "queued"})
-    redis.rpush(keys.rq_queue("q"), "stock")
-    accounting, lane = Accounting(redis, Retrying("test")), lane_of(redis)
-    assert queues.state("q").balance == -1
-    assert isinstance(lane.cycle(None), Taken)
-    assert accounting.release(TakenJob("stock", "q", "w", 1))
-    # when it is taken again, and ends
-    assert isinstance(lane.cycle(None), Taken)
-    accounting.settle(TakenJob("stock", "q", "w", 1), "succeeded", 0.1, 0.1)
-    state = queues.state("q")
-    assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (1, 1, 0)

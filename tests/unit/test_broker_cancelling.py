@@ -26,17 +26,6 @@ def ids(client: Client) -> list[str]:
     return names
 
 
-def test_cancelled_requests_are_gone_and_counted(
-    client: Client, queues: Queues, redis: VirtualRedis
-) -> None:
-    ids = [client.new_id() for _ in range(3)]
-    client.submit([Request(name, "q") for name in ids])
-    assert client.cancel("q", ids[:2]) == 2
-    state = queues.state("q")
-    assert (state.waiting, state.counters["client_gone"], state.balance) == (1, 2, 0)
-    assert not redis.exists(keys.cancelled(client.name))
-
-
 def test_cancelling_counts_neither_running_nor_unknown_requests(
     client: Client, redis: VirtualRedis, queues: Queues, ids: list[str]
 ) -> None:
@@ -45,6 +34,9 @@ def test_cancelling_counts_neither_running_nor_unknown_requests(
     assert redis.exists(keys.rq_job(ids[0]))
     state = queues.state("q")
     assert (state.waiting, state.running, state.balance) == (27, 1, 0)
+    assert state.counters["client_gone"] == 2
+    # of which nothing is kept, neither as a failure nor as cancelled
+    assert not redis.exists(keys.failures("q"), keys.cancelled(client.name))
 
 
 class Pausing:

@@ -15,7 +15,6 @@ from scaletest.broker.client import CLIENT_TTL_S
 from scaletest.broker.connection import connections_warning, memory_warning
 from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import Heartbeat
-from scaletest.broker.scripts import script
 from scaletest.model import Outcome, Reason, Record, Request
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
 from tests.conftest import wait_for
@@ -149,35 +148,6 @@ def test_a_client_whose_name_is_taken_over_fails(redis: VirtualRedis, queues: Qu
 def test_foreign_data_in_redis_is_an_invalid_value(data: bytes) -> None:
     with pytest.raises(InvalidValue):
         jobs.decode(data)
-
-
-def test_a_repeated_submission_is_answered_and_not_carried_out_again(
-    redis: VirtualRedis, queues: Queues
-) -> None:
-    names = [
-        keys.QUEUES,
-        keys.RQ_QUEUES,
-        keys.rq_queue("q"),
-        keys.counters("q"),
-        keys.client("c"),
-        keys.slots("q"),
-    ]
-    values: list[Any] = [
-        "q",
-        "c",
-        "n:1",
-        1000000,
-        1,
-        500,
-        "c-1",
-        jobs.encode(Request("c-1", "q")),
-        60,
-    ]
-    assert (
-        script("submit")(redis, names, values) == script("submit")(redis, names, values) == [1, 0]
-    )
-    assert redis.llen("rq:queue:q") == 1
-    assert queues.state("q").balance == 0
 
 
 @pytest.mark.parametrize("beats", [True, False])

@@ -70,17 +70,6 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(
     assert redis.hlen(keys.slots("q")) == 2 * SLOTS
 
 
-def test_a_late_result_that_does_not_count_is_in_no_slot(
-    client: Client, redis: VirtualRedis
-) -> None:
-    client.submit_one(Request(client.new_id(), "q"))
-    lane = lane_of(redis)
-    taken = lane.cycle(None)
-    redis.delete(keys.leases("q"))
-    lane.cycle(done(taken, 1.0))
-    assert [slot.ended for slot in snapshot(redis).queues[0].slots] == [0]
-
-
 @pytest.mark.usefixtures("queues")
 def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -> None:
     accounting = Accounting(redis, Retrying("test"))
@@ -88,16 +77,6 @@ def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -
     (slot,) = snapshot(redis).queues[0].slots
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "")
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)
-
-
-def test_a_removed_queue_leaves_no_slots(
-    client: Client, redis: VirtualRedis, queues: Queues
-) -> None:
-    client.submit_one(Request(client.new_id(), "q"))
-    assert redis.exists(keys.slots("q"))
-    queues.remove("q")
-    assert not redis.exists(keys.slots("q"))
-    assert snapshot(redis).queues == ()
 
 
 def test_a_snapshot_carries_the_time_of_redis(

@@ -5,6 +5,7 @@ forgotten workers.
 from __future__ import annotations
 
 import logging
+from unittest.mock import Mock
 
 import pytest
 from redis.exceptions import ResponseError
@@ -46,23 +47,6 @@ def test_a_request_is_submitted_taken_finished_and_replied(
     assert not redis.keys("rq:job:*")
 
 
-def test_a_call_that_is_sent_twice_is_answered_twice_and_carried_out_once(
-    client: Client, redis: VirtualRedis, queues: Queues
-) -> None:
-    # given two requests, one of them taken
-    client.submit([Request(client.new_id(), "q") for _ in range(2)])
-    lane = lane_of(redis)
-    first = lane.cycle(None)
-    # when the call that finishes it and takes the next is sent twice
-    second = lane.cycle(done(first))
-    lane._number -= 1
-    # expect the same answer, one reply and one running request
-    assert lane.cycle(done(first)) == second
-    assert redis.xlen(keys.replies(client.name)) == 1
-    state = queues.state("q")
-    assert (state.running, state.counters["succeeded"], state.balance) == (1, 1, 0)
-
-
 def test_a_call_that_comes_late_is_refused(
     client: Client, redis: VirtualRedis, queues: Queues
 ) -> None:
@@ -78,18 +62,6 @@ def test_a_call_that_comes_late_is_refused(
     assert queues.state("q").running == 1
 
 
-class Broken:
-    """Counts how often a lane's connection was broken."""
-
-    def __init__(self, lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.times = 0
-        monkeypatch.setattr(lane, "break_off", self._break)
-
-    def _break(self) -> bool:
-        self.times += 1
-        return True
-
-
 @pytest.fixture
 def line(redis: VirtualRedis, queues: Queues) -> Heartbeat:
     """The heartbeat of worker w, whose thread does not run."""
@@ -98,12 +70,24 @@ def line(redis: VirtualRedis, queues: Queues) -> Heartbeat:
     return heartbeat
 
 
+@pytest.fixture
+def lane(line: Heartbeat, redis: VirtualRedis) -> FastLane:
+    """Its lane, which the heartbeat watches."""
+    line.lane = lane_of(redis)
+    return line.lane
+
+
+@pytest.fixture
+def broken(lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """What breaks the lane's connection off."""
+    break_off = Mock(return_value=True)
+    monkeypatch.setattr(lane, "break_off", break_off)
+    return break_off
+
+
 def test_a_call_that_two_beats_find_unanswered_is_broken_off(
-    line: Heartbeat, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
+    line: Heartbeat, lane: FastLane, broken: Mock
 ) -> None:
-    lane = lane_of(redis)
-    line.lane = lane
-    broken = Broken(lane, monkeypatch)
     # another call each time, or none: the lane gets on
     for call in (
         PendingCall("1", 0.0, ""),
@@ -113,48 +97,40 @@ def test_a_call_that_two_beats_find_unanswered_is_broken_off(
     ):
         lane.pending = call
         line._beat()
-    assert broken.times == 0
+    assert broken.call_count == 0
     line._beat()
-    assert broken.times == 1
+    assert broken.call_count == 1
 
 
 def test_a_call_that_waits_for_a_request_is_broken_off_only_when_it_was_answered(
-    line: Heartbeat, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
+    line: Heartbeat, lane: FastLane, redis: VirtualRedis, broken: Mock
 ) -> None:
-    lane = lane_of(redis)
-    line.lane = lane
-    broken = Broken(lane, monkeypatch)
     lane.pending = PendingCall("1", 3600.0, "")
     for _ in range(5):
         line._beat()
-    assert broken.times == 0
+    assert broken.call_count == 0
     # when Redis has answered it, expect one more beat to be waited for: the answer may be on its
     # way
     redis.hset("rq:worker:w", "call", "1")
     line._beat()
-    assert broken.times == 0
+    assert broken.call_count == 0
     line._beat()
-    assert broken.times == 1
+    assert broken.call_count == 1
 
 
 def test_a_call_that_waits_longer_than_it_may_is_broken_off(
-    line: Heartbeat, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
+    line: Heartbeat, lane: FastLane, broken: Mock
 ) -> None:
-    lane = lane_of(redis)
-    line.lane = lane
-    broken = Broken(lane, monkeypatch)
     lane.pending = PendingCall("1", 1e-9, "")
     line._beat()
     line._beat()
-    assert broken.times == 1
+    assert broken.call_count == 1
 
 
 def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(
-    line: Heartbeat, redis: VirtualRedis
+    line: Heartbeat, lane: FastLane, redis: VirtualRedis
 ) -> None:
     # given a result whose call has no answer yet, and a lease that is nearly over
-    lane = lane_of(redis)
-    line.lane = lane
     redis.zadd(keys.leases("q"), {"r:1:w": 1})
     lane.pending = PendingCall("1", 0.0, "r:1:w")
     line._beat()
@@ -261,27 +237,6 @@ def test_a_lease_ends_with_the_deadline_that_heartbeats_move(
         lease_us = redis.zscore(keys.leases("q"), f"{taken.id}:1:w") or 0.0
         until_us = int(redis.hget("rq:worker:w", "until") or 0)
         assert clock.seconds() + 8.0 <= lease_us / 1e6 <= until_us / 1e6
-
-
-def test_a_forgotten_worker_delivers_its_result_and_takes_no_request(
-    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
-) -> None:
-    # given a worker of which only the lease is left, soon after its deadline was to move
-    client.submit([Request(client.new_id(), "q") for _ in range(2)])
-    lane = lane_of(redis, interval_s=10.0)
-    taken = lane.cycle(None)
-    beats_for(clock, 12.0, Heartbeat(redis, "other", "q", interval_s=10.0)._beat)
-    redis.delete("rq:worker:w")
-    # expect its result to count, nothing to be taken, and no hash that would stay
-    assert lane.cycle(done(taken)) is NothingTaken.OVERDUE
-    state = queues.state("q")
-    assert (state.counters["succeeded"], state.running, state.waiting, state.balance) == (
-        1,
-        0,
-        1,
-        0,
-    )
-    assert not redis.exists("rq:worker:w")
 
 
 def shown(line: Heartbeat, taken: Taken | None) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from scaletest.analysis.interference import Resources
 from scaletest.load.busy_check import BusyCheck
-from scaletest.system import proc
 from scaletest.system.node_resources import own_used_s, used_s
 from tests.unit.node_samples import cpu
 
@@ -82,11 +81,3 @@ def test_cpu_time_holds_that_of_children_that_live_and_of_those_that_ended() -> 
         process.wait()
     assert own_used_s() - before_s > living_s - ROUNDING_S
     assert used_s([process.pid]) == 0.0
-
-
-def test_times_of_a_process_are_read_whatever_its_name_holds() -> None:
-    line = b"12 (a) b) (c) R 1 1 1 0 -1 4194304 100 200 0 0 150 50 30 20 20 0 1 0 100 0 0"
-    status = proc.parse_status(line)
-    assert status is not None and status.cpu_s == pytest.approx(250 / proc.TICKS_PER_S)
-    assert proc.parse_status(b"12 (a) R 1") is None and proc.parse_status(b"") is None
-    assert proc.parse_status(line.replace(b"150", b"x")) is None

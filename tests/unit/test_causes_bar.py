@@ -12,7 +12,7 @@ import pytest
 
 from hack.benchmarks import causes
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
-from hack.benchmarks.causes_runs import InjectedRun, _request_wait_s, _right
+from hack.benchmarks.causes_runs import _request_wait_s, _right
 from scaletest.model import Outcome, Reply, State
 
 
@@ -22,22 +22,6 @@ def row(name: str, seed: int, **right: bool | None) -> dict[str, Any]:
         "seed": seed,
         "right": {"cause": None, "object": None, "share": None, **right},
     }
-
-
-def test_only_missing_runs_are_measured_in_rounds_over_the_injectors() -> None:
-    finished = [row("tcp", 1), row("unix", 2)]
-    cases = list(causes.missing(["tcp", "unix"], 2, finished, loaded=False))
-    assert cases == [InjectedRun("unix", 1), InjectedRun("tcp", 2)]
-    assert list(causes.missing(["tcp", "unix"], 2, finished, loaded=True)) == [
-        InjectedRun("tcp", 2)
-    ]
-    assert (
-        len(list(causes.missing(["linear", "cpu"], 0, [], loaded=False)))
-        == causes.LINEAR_RUNS + causes.RUNS
-    )
-    assert (
-        sum(case.loaded for case in causes.missing(["cpu"], 0, [], loaded=False)) == causes.RUNS / 2
-    )
 
 
 @pytest.mark.parametrize(("wrong", "met"), [(1, True), (2, False)])
@@ -68,22 +52,6 @@ def test_a_run_is_right_by_cause_object_and_share() -> None:
     assert judged(SERVICE, 0.95, object="") == {"cause": True, "object": False, "share": True}
     assert judged(SERVICE, 0.75) == {"cause": True, "object": True, "share": False}
     assert judged(SERVICE, 0.95, state="disk") == {"cause": False, "object": False, "share": None}
-
-
-def test_a_cause_other_than_the_injected_one_may_not_come_first() -> None:
-    assert judged(SERVICE, 0.4, state="disk") == {"cause": None, "object": None, "share": None}
-
-
-def test_a_slow_worker_is_named_by_its_device() -> None:
-    injected = Injected((), State.SLEEP, slow="/dev/x3")
-    named = {"state": "sleep", "object": "", "share": {"value": 1.0}}
-    slow = {"name": "worker-1", "place": "device /dev/x3"}
-    assert (
-        _right(injected, {"truth": {"share": 1.0}, "named": named, "slow": slow})["object"] is True
-    )
-    assert (
-        _right(injected, {"truth": {"share": 1.0}, "named": named, "slow": None})["object"] is False
-    )
 
 
 @pytest.mark.parametrize(("tells_cpu", "wait_s"), [(False, 0.2), (True, 0.1)])

@@ -273,23 +273,6 @@ def test_different_workloads_are_compared_only_by_force() -> None:
     assert compared(base, candidate, force=True).verdict.kind is VerdictKind.PASS
 
 
-def differences(base: Plan, candidate: Plan) -> Sequence[Difference]:
-    return contrast(Measured(base, []), Measured(candidate, [])).differences
-
-
-def test_runs_compare_whatever_their_targets_but_not_whatever_their_workloads() -> None:
-    def fields(**changed: Any) -> list[str]:
-        return [step.field for step in differences(Plan(), Plan(**changed)) if step.workload]
-
-    assert (
-        differences(Plan(), Plan(scale=1.2, limit=2, queue="other", thresholds=("ratio>1",))) == ()
-    )
-    assert fields(seconds=2) == ["seconds"]
-    assert fields(seconds=2, command=("x",)) == ["command"]
-    assert fields(background=(Background("other"),)) == ["background"]
-    assert fields(repeats=3, warmup_s=1.0) == []
-
-
 def test_a_candidate_that_was_not_measured_to_its_end_does_not_pass() -> None:
     # given equal runs, the second without its last step, and then with one that was cut short,
     # expect INVALID
@@ -308,15 +291,30 @@ def test_a_candidate_that_was_not_measured_to_its_end_does_not_pass() -> None:
     assert compared(run(BASE), run({1: 0.1, 2: 0.1}, seed=2)).verdict.kind is VerdictKind.PASS
 
 
-def test_steps_on_other_numbers_of_devices_have_nothing_in_common() -> None:
-    # given 2 workers that share one device, and 2 workers with a device each
-    step = Plan(limit=2, per_device=(1, 2), devices=1, device_glob="/dev/x*", queue="q")
-    two = Plan(limit=4, per_device=(1, 2), devices=2, device_glob="/dev/x*", queue="q")
-    assert [row.field for row in differences(step, two) if row.workload] == ["devices"]
-    alone = Plan(limit=2, per_device=(2,), devices=1, device_glob="/dev/x*", queue="q")
-    assert [row.field for row in differences(step, alone) if row.workload] == ["per_device"]
-    # and runs of one number each are compared, which is how numbers are compared on Kubernetes
-    assert not any(row.workload for row in differences(alone, replace(alone, per_device=(3,))))
+DEVICES = Plan(limit=2, per_device=(1, 2), devices=1, device_glob="/dev/x*", queue="q")
+
+
+@pytest.mark.parametrize(
+    ("base", "changes", "fields"),
+    [
+        (Plan(), {"seconds": 2}, ["seconds"]),
+        (Plan(), {"seconds": 2, "command": ("x",)}, ["command"]),
+        (Plan(), {"background": (Background("other"),)}, ["background"]),
+        (Plan(), {"repeats": 3, "warmup_s": 1.0}, []),
+        (Plan(), {"scale": 1.2, "limit": 2, "queue": "other", "thresholds": ("ratio>1",)}, []),
+        # 2 workers that share one device, and 2 workers with a device each
+        (DEVICES, {"limit": 4, "devices": 2}, ["devices"]),
+        (DEVICES, {"per_device": (2,)}, ["per_device"]),
+        # which is how numbers are compared on Kubernetes
+        (replace(DEVICES, per_device=(2,)), {"per_device": (3,)}, []),
+    ],
+)
+def test_runs_compare_whatever_their_targets_but_not_whatever_their_workloads(
+    base: Plan, changes: dict[str, Any], fields: list[str]
+) -> None:
+    found = contrast(Measured(base, []), Measured(replace(base, **changes), [])).differences
+    assert [each.field for each in found if each.workload] == fields
+    assert "scale" not in changes or not found
 
 
 def measure(*values: float, **fields: Any) -> Measure:

@@ -179,15 +179,6 @@ def test_a_client_counts_once_whatever_its_descriptors_and_processes(
     assert reader.memory_bytes == MIB
 
 
-def test_clients_of_one_device_are_summed(reader: Clients, processes: Processes) -> None:
-    processes.open(10, 4, i915(1, render_s=1.0, memory_kib=1024))
-    processes.open(10, 5, i915(2, render_s=0.5, memory_kib=2048))
-    processes.open(11, 4, i915(3, render_s=0.25, memory_kib=1024))
-    reader.look([10, 11])
-    assert reader.busy_s()["0000:00:02.0 render"] == pytest.approx(1.75)
-    assert reader.memory_bytes == 4 * MIB
-
-
 def test_a_process_that_ended_keeps_its_last_values(reader: Clients, processes: Processes) -> None:
     processes.open(10, 4, i915(1, render_s=1.0, memory_kib=1024))
     processes.open(11, 4, i915(2, render_s=2.0, memory_kib=1024))

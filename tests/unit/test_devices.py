@@ -13,7 +13,7 @@ import pytest
 
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue, NoDevice
-from scaletest.model.presets import PRESETS, Preset, preset
+from scaletest.model.presets import Preset, preset
 from scaletest.model.workload import Device
 from scaletest.system.wake import Wake
 from workers import devices
@@ -118,10 +118,6 @@ def test_a_device_without_a_lease_is_known_when_it_was_used(tmp_path: Path) -> N
     assert chooser.current == str(tmp_path / "renderD9")
 
 
-def test_no_pattern_is_no_device() -> None:
-    assert not DeviceChooser(DeviceOptions()).wanted
-
-
 def test_two_nodes_of_one_device_are_one_device(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128")
     (tmp_path / "renderD129").symlink_to("renderD128")
@@ -224,17 +220,6 @@ class FakeLeases:
         return self.slot
 
 
-def test_a_held_slot_costs_no_call(tmp_path: Path) -> None:
-    pattern = files(tmp_path, "renderD128", "renderD129")
-    leases = FakeLeases([str(tmp_path / "renderD129")])
-    chooser = DeviceChooser(DeviceOptions(pattern))
-    first = chooser.attach(leases)
-    assert first.device.path.endswith("renderD129")
-    assert first.info()["slot"] == "0"
-    assert all(chooser.choose() == first for _ in range(10))
-    assert leases.claims == 1
-
-
 def test_a_lost_slot_is_asked_for_again(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128", "renderD129")
     leases = FakeLeases([str(tmp_path / "renderD128")])
@@ -260,28 +245,8 @@ def test_a_device_that_went_away_is_replaced(tmp_path: Path) -> None:
     assert again.device.path.endswith("129")
 
 
-def test_without_a_free_device_the_error_counts_them_and_names_the_option(tmp_path: Path) -> None:
-    pattern = files(tmp_path, "renderD128", "renderD129")
-    looks = iter([True, True, False])
-    leases = FakeLeases()
-    with pytest.raises(NoDevice, match="2 of 2 slots of 2 devices are leased") as error:
-        DeviceChooser(DeviceOptions(pattern)).attach(leases, lambda: next(looks))
-    assert "--per-device 2" in error.value.hint
-    assert leases.claims == 3
-
-
 # -- presets and the workload's environment
 # --------------------------------------------------------------------------------------------------
-
-
-def test_presets_know_pattern_resource_groups_and_variable() -> None:
-    for name, preset_of_name in PRESETS.items():
-        assert preset(name) is preset_of_name
-        assert preset_of_name.name == name
-        assert preset_of_name.resources
-        assert preset_of_name.groups
-    with pytest.raises(InvalidValue, match="no preset 'voodoo'"):
-        preset("voodoo")
 
 
 @pytest.mark.parametrize(

@@ -75,12 +75,6 @@ def test_the_circumstances_are_masked_and_the_rest_stays(error: str, pattern: st
     assert pattern_of(pattern) == pattern
 
 
-def test_errors_that_differ_in_a_pointer_have_one_pattern() -> None:
-    errors = {VAAPI.format(hex(0x55D0C3A1B2C0 + 4096 * number)) for number in range(143)}
-    assert len(errors) == 143
-    assert len(set(map(pattern_of, errors))) == 1
-
-
 @pytest.mark.parametrize("name", sorted(PARTS))
 @given(data=st.data(), around=AROUND)
 def test_texts_that_differ_only_in_such_a_part_have_one_pattern(

@@ -236,11 +236,36 @@ def test_resources_confirm_contradict_or_leave_open(
     checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
 
 
-def test_the_verdict_holds_the_first_evidence_behind_the_cause() -> None:
-    result = compared(WORKLOADS["cores"], cpu(1.1), {**cpu(2.0), "pressure": {"cpu_some": 0.84}})
-    assert result.verdict.kind is VerdictKind.FAIL
-    assert "of the added 0.3 s; 2.0 of 2 cores are busy (1." in result.verdict.reason
-    assert result.verdict.remedy == "more cores, or a lower --limit"
+FULL_LINK = {"network:eth0": {"received": 1.24e8, "sent": 0.0, "speed": 1.25e8}}
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "later", "reason", "remedy"),
+    [
+        (
+            "cores",
+            cpu(1.1),
+            {**cpu(2.0), "pressure": {"cpu_some": 0.84}},
+            "of the added 0.3 s; 2.0 of 2 cores are busy (1.",
+            "more cores, or a lower --limit",
+        ),
+        (
+            "cores",
+            cpu(0.2, 16),
+            cpu(0.4, 16),
+            "; but only 0.4 of 16 cores are busy",
+            "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit",
+        ),
+        ("service", FULL_LINK, FULL_LINK, "", "a faster link, or less data in each request"),
+    ],
+)
+def test_the_verdict_holds_the_first_evidence_behind_the_cause_and_what_to_try(
+    name: str, first: Resources, later: Resources, reason: str, remedy: str
+) -> None:
+    verdict = compared(WORKLOADS[name], first, later).verdict
+    assert verdict.kind is VerdictKind.FAIL
+    assert reason in verdict.reason
+    assert verdict.remedy == remedy
 
 
 def test_a_large_use_of_busy_cores_by_other_programs_is_reported() -> None:
@@ -263,21 +288,6 @@ def test_where_others_use_most_of_the_busy_cores_nothing_fails_and_the_verdict_s
     assert result.verdict.remedy.startswith("free the cores that other programs or the tester use")
     assert result.causes is not None
     assert result.causes.causes[0].evidence[1:] == ("pressure 90%",)
-
-
-def test_a_contradicted_cause_is_marked_with_where_to_look() -> None:
-    result = compared(WORKLOADS["cores"], cpu(0.2, 16), cpu(0.4, 16))
-    assert "; but only 0.4 of 16 cores are busy" in result.verdict.reason
-    assert (
-        result.verdict.remedy
-        == "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit"
-    )
-
-
-def test_a_full_link_changes_what_to_try() -> None:
-    link = {"network:eth0": {"received": 1.24e8, "sent": 0.0, "speed": 1.25e8}}
-    result = compared(WORKLOADS["service"], link, link)
-    assert result.verdict.remedy == "a faster link, or less data in each request"
 
 
 @pytest.mark.parametrize("state", [State.LOCK, State.IDLE])

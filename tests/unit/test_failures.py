@@ -78,15 +78,6 @@ def test_groups_differ_in_outcome_reason_exit_code_and_pattern(other: Reply) -> 
     assert len(groups_of(map(record, [reply(), other]))) == 2
 
 
-def test_groups_do_not_differ_in_node_or_device() -> None:
-    (group,) = groups_of(map(record, [reply(), reply(node="node-2"), reply(device="")]))
-    assert group.nodes == {"node-1": 2, "node-2": 1}
-    assert group.devices == {
-        "renderD128 of node-1": 1,
-        "renderD128 of node-2": 1,
-    }
-
-
 def test_a_failure_whose_time_is_unknown_is_counted() -> None:
     (group,) = groups_of([record(reply())])
     assert (group.count, group.first_s, group.last_s) == (1, 0.0, 0.0)

@@ -132,12 +132,25 @@ def test_what_is_no_quantity_is_refused_with_an_example(quantity: Quantity, text
 
 
 @pytest.mark.parametrize(
-    ("file", "begins"),
-    [("r.json", "{"), ("r.yml", "schema_version:"), ("r.txt", "1 requests"), ("r", "1 requests")],
+    ("line", "file", "begins"),
+    [
+        (SIZE, "r.json", "{"),
+        (SIZE, "r.yml", "schema_version:"),
+        (SIZE, "r.txt", "1 requests"),
+        (SIZE, "r", "1 requests"),
+        (("report", "pass"), "report.html", "<!doctype html>"),
+        (("report", "pass"), "report.HTM", "<!doctype html>"),
+        (("report", "pass"), "junit.xml", "<testsuites"),
+        (("report", "pass", "--format", "md"), "report.html", "#"),
+    ],
 )
-def test_the_suffix_of_the_file_chooses_the_form(file: str, begins: str, tmp_path: Path) -> None:
-    assert run([*SIZE, "-o", str(tmp_path / file)]) == 0
-    assert (tmp_path / file).read_text().startswith(begins)
+def test_the_suffix_of_the_file_chooses_the_form(
+    line: tuple[str, ...], file: str, begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make("pass", tmp_path)
+    assert run([*line, "-o", file]) == 0
+    assert (tmp_path / file).read_text().lower().startswith(begins)
 
 
 def test_a_form_that_the_command_lacks_is_refused(
@@ -146,29 +159,3 @@ def test_a_form_that_the_command_lacks_is_refused(
     assert run([*SIZE, "-o", str(tmp_path / "rules.html")]) == 2
     assert "no form for .html" in capsys.readouterr().err
     assert run([*SIZE, "-o", str(tmp_path / "r.html"), "--format", "json"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("output", "begins"),
-    [
-        (["-o", "report.html"], "<!doctype html>"),
-        (["-o", "report.HTM"], "<!doctype html>"),
-        (["-o", "junit.xml"], "<testsuites"),
-        (["-o", "report.yaml"], "schema_version:"),
-        (["-o", "report.html", "--format", "md"], "#"),
-    ],
-)
-def test_a_report_is_written_in_the_form_of_its_file(
-    output: list[str], begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    make("pass", tmp_path)
-    assert run(["report", "pass", *output]) == 0
-    assert (tmp_path / output[1]).read_text().lower().startswith(begins)
-
-
-def test_a_rate_without_its_unit_is_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(["autoscale", "--rate", "60"]) == 2
-    assert "write it as in 2/s or 120/min" in capsys.readouterr().err

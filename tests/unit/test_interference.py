@@ -256,10 +256,6 @@ def test_a_quiet_machine_gives_no_warning(resources: Resources) -> None:
     assert busy(resources, 0.0) == []
 
 
-def test_cpu_time_of_the_tester_before_the_run_is_left_out() -> None:
-    assert busy(cpu(1.3), own_cores=1.1) == []
-
-
 def test_warnings_from_before_the_run_come_first_and_once() -> None:
     records: Records = {(n, 0): computing(n) for n in PLAN.steps}
     samples = samples_of(
