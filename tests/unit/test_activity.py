@@ -18,12 +18,15 @@ garbled_lines = st.text("0123456789abcdefx:>- \n.[]", max_size=120)
 
 @given(garbage)
 def test_parsers_take_any_bytes(data: bytes) -> None:
-    proc.parse_schedule(data)
-    proc.parse_status(data)
-    proc.parse_call(data)
-    proc.parse_numbers(data)
-    proc.parse_address(data)
-    proc.unix_name(data)
+    for parse in (
+        proc.parse_schedule,
+        proc.parse_status,
+        proc.parse_call,
+        proc.parse_numbers,
+        proc.parse_address,
+        proc.unix_name,
+    ):
+        parse(data)
     assert all(number >= 0 for number in proc.polled(data))
     assert len(proc.selected(data)) == sum(byte.bit_count() for byte in data)
 
@@ -71,14 +74,20 @@ def test_a_line_of_proc_syscall_gives_number_arguments_and_stack() -> None:
     assert proc.parse_call(b"-1 0x0 0x0\n") == (-1, (), 0)
 
 
-def test_numbers_of_system_calls_differ_by_architecture() -> None:
-    intel, arm = calls("x86_64"), calls("aarch64")
-    assert intel[73] is WaitKind.FLOCK and arm[32] is WaitKind.FLOCK
-    assert intel[202] is WaitKind.FUTEX and arm[98] is WaitKind.FUTEX
-    assert intel[0] is WaitKind.DESCRIPTOR and arm[63] is WaitKind.DESCRIPTOR
-    assert intel[232] is WaitKind.EPOLL and arm[22] is WaitKind.EPOLL
-    assert intel[11] is State.MEMORY and arm[215] is State.MEMORY
-    assert calls("arm64") == arm
+@pytest.mark.parametrize(
+    ("intel", "arm", "kind"),
+    [
+        (73, 32, WaitKind.FLOCK),
+        (202, 98, WaitKind.FUTEX),
+        (0, 63, WaitKind.DESCRIPTOR),
+        (232, 22, WaitKind.EPOLL),
+        (11, 215, State.MEMORY),
+    ],
+)
+def test_numbers_of_system_calls_differ_by_architecture(
+    intel: int, arm: int, kind: WaitKind | State
+) -> None:
+    assert calls("x86_64")[intel] is calls("aarch64")[arm] is calls("arm64")[arm] is kind
     assert not calls("riscv64")
 
 

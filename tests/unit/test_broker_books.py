@@ -31,7 +31,7 @@ from scaletest.broker.fast_lane import Answer, Done, FastLane, Taken
 from scaletest.broker.heartbeat import Heartbeat, Watcher, reap
 from scaletest.model import Outcome, Request
 from tests.integration.lanes import done, lane_of
-from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
+from tests.unit.virtual_redis import Clock, VirtualRedis
 
 INTERVAL_S = 10.0
 ENDED_BY_WORKERS = [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT]
@@ -338,32 +338,9 @@ def test_books_balance_where_a_requeued_request_is_purged(queues: Queues, requeu
     assert counted_again(queues) == ["purged"]
 
 
-def test_books_balance_where_a_requeued_request_is_poison(
-    redis: VirtualRedis, queues: Queues, requeued: str
-) -> None:
-    redis.hdel(keys.rq_job(requeued), "data")
-    assert lane_of(redis).cycle(None) is None
-    assert counted_again(queues) == ["poison"]
-
-
-def test_books_balance_where_a_requeued_request_is_cancelled(
-    client: Client, queues: Queues, requeued: str
-) -> None:
-    assert client.cancel("q", [requeued]) == 1
-    assert counted_again(queues) == ["client_gone"]
-
-
 def test_books_balance_where_a_requeued_request_ends_late(
     redis: VirtualRedis, queues: Queues, requeued: str
 ) -> None:
     # when the worker that lost it finishes it all the same
     assert lane_of(redis).cycle(done(Taken(requeued, 1, 1, 1, "gone", b""))) is None
     assert counted_again(queues) == ["succeeded"]
-
-
-def test_books_balance_where_a_requeued_request_is_dropped_with_its_client(
-    redis: VirtualRedis, queues: Queues, requeued: str, clock: Clock
-) -> None:
-    watcher = Watcher(redis, INTERVAL_S, 3)
-    beats_for(clock, 60 + INTERVAL_S, watcher.tick)
-    assert counted_again(queues) == ["client_gone"]

@@ -399,27 +399,6 @@ def test_a_request_that_kills_its_workers_fails_as_lost(
     assert queues.state("q").workers == 0
 
 
-def test_a_dead_workers_slot_of_a_device_is_free_when_its_lease_is_over(
-    redis: VirtualRedis, clock: Clock
-) -> None:
-    # given two workers and a device with one slot, and that somebody beats
-    def beat() -> object:
-        return Watcher(redis, SHORT_S, 3).tick()
-
-    dead, other = (
-        DeviceLeases(redis, "node", name, interval_s=SHORT_S, nonce=name)
-        for name in ("dead", "other")
-    )
-    assert dead.claim(["device"], 1) == Slot("device", 0)
-    # when less than a lease has passed, and then all of it
-    beats_for(clock, LEASE_INTERVALS * SHORT_S - 1, beat, every_s=1.0)
-    assert other.claim(["device"], 1) is None
-    beats_for(clock, 2.0, beat, every_s=1.0)
-    # expect the slot to be the other's, and who was only frozen to notice
-    assert other.claim(["device"], 1) == Slot("device", 0)
-    assert not dead.renew()
-
-
 def test_a_client_that_is_gone_for_long_leaves_no_keys(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
@@ -437,20 +416,6 @@ def test_a_client_that_is_gone_for_long_leaves_no_keys(
     beats_for(clock, 120, lambda: comes(living))
     assert not redis.keys("scaletest:*dead*")
     assert redis.zscore(keys.CLIENTS, "dead") is None
-
-
-@pytest.mark.parametrize("seconds", STEPS)
-def test_a_clients_requests_are_served_whatever_the_clock_does(
-    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock, seconds: float
-) -> None:
-    lane = lane_of(redis)
-    request = Request(client.new_id(), "q")
-    client.submit_one(request)
-    clock.step(seconds)
-    lane_of(redis)  # somebody beats
-    taken = lane.cycle(None)
-    lane.cycle(done(taken))
-    assert wait_for(client, 1)[request.id].ok
 
 
 @pytest.mark.parametrize("seconds", [0.0, *STEPS])

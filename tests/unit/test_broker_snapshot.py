@@ -1,5 +1,5 @@
-"""What the exporter reads, on a Redis in this process: slots of ten seconds, pages, ages, living
-workers.
+"""What the exporter and pages read, on a Redis in this process: slots of ten seconds, pages, ages,
+living workers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import Done
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
+from scaletest.broker.lookup import RqState, rq_state
 from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import PAGE_WORKERS, snapshot
 from scaletest.model import Request
@@ -161,3 +162,18 @@ def test_a_foreign_key_among_very_many_workers_hides_only_their_queue(
     view = snapshot(redis)
     assert [queue.name for queue in view.queues] == ["other"]
     assert [name for name, _ in view.unreadable] == ["q"]
+
+
+def test_failed_jobs_and_the_suspension_of_rq_are_told(
+    redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scaletest.broker.lookup.QUEUES_AT_ONCE", 2)
+    names = [f"q-{number}" for number in range(5)]
+    for name in names:
+        queues.add(name)
+    redis.zadd(keys.rq_failed("q-1"), {"a": 1, "b": 2})
+    redis.set(keys.rq_failed("q-2"), "a text")
+    redis.zadd(keys.rq_failed("q-4"), {"c": 1})
+    assert rq_state(redis, names) == RqState(False, {"q-1": 2, "q-4": 1})
+    redis.set(keys.RQ_SUSPENDED, "1")
+    assert rq_state(redis, []) == RqState(True, {})

@@ -197,7 +197,6 @@ def test_a_run_that_compares_workers_per_device_is_attributed_from_the_least_to_
     of = plan(limit=4, per_device=(1, 2, 4), devices=1, device_glob="/dev/dri/renderD*")
     measurements, records, _ = run(shared, of.steps)
     result = evaluate(of, measurements, records, random.Random(1))
-    assert result.causes is not None
     assert (result.causes.before, result.causes.after) == (1, 4)
     assert (result.causes.causes[0].state, result.causes.causes[0].object) == (
         State.DEVICE,
@@ -310,7 +309,6 @@ def test_requests_of_older_workers_are_left_out_and_counted() -> None:
         for key, rows in records.items()
     }
     causes = _attribute(most)
-    assert causes is not None
     assert causes.headline == "unknown: 80% of the requests do not report where their time went"
     one_step = {key: [_old(row, key[0] == 1) for row in rows] for key, rows in records.items()}
     assert _attribute(one_step) is None
@@ -333,7 +331,6 @@ def test_an_object_is_named_only_when_it_holds_most_of_the_added_time() -> None:
     _, records, _ = run(injected)
     for rows in records.values():
         for index, row in enumerate(rows):
-            assert row.reply.activity is not None
             waits = tuple(
                 replace(wait, object=f"/data/{index}.mkv") for wait in row.reply.activity.waits
             )
@@ -365,7 +362,6 @@ def test_the_result_fits_its_schema_and_the_places_sum_to_the_cycle(name: str) -
 
 def test_a_step_without_any_time_has_no_bar_and_breaks_no_page() -> None:
     result = _evaluated("cores")
-    assert result.causes is not None
     first, *others = result.causes.times
     empty = replace(first, seconds={})
     chart = time_spent(replace(result, causes=replace(result.causes, times=(empty, *others))))

@@ -117,7 +117,6 @@ def test_equal_runs_are_equivalent(repeats: int) -> None:
     assert checked(comparison.to_dict(), "comparison")["verdict"]["kind"] == "PASS"
     assert {step.repeated for step in steps_of(comparison)} == {repeats >= 3}
     for step in steps_of(comparison):
-        assert step.ratio is not None
         assert step.ratio.low <= 1.01
         assert step.ratio.high >= 0.99
 
@@ -133,7 +132,6 @@ def test_one_slower_step_is_found_and_fails(repeats: int) -> None:
     reason = "worse by more than 5 % in 1 of 3 measures: throughput (workers 4)"
     assert reason in comparison.verdict.reason
     step = steps_of(comparison)[2]
-    assert step.ratio is not None
     assert step.ratio.value == pytest.approx(0.9, rel=0.01)
     # and the second look agrees: run times tend to be larger
     (run_times,) = (
@@ -142,33 +140,63 @@ def test_one_slower_step_is_found_and_fails(repeats: int) -> None:
         if change.base.text == "run.p50 (workers 4)"
     )
     assert run_times.change is Change.REGRESSION
-    assert run_times.ranks is not None
     assert run_times.ranks.larger > 0.99
     assert run_times.ranks.p < 1e-6
 
 
-def test_a_faster_candidate_passes_and_is_reported_as_faster() -> None:
-    comparison = compared(run(BASE), run({1: 0.1, 2: 0.09, 4: 0.1}, seed=2))
-    assert changes(comparison) == [Change.EQUIVALENT, Change.IMPROVEMENT, Change.IMPROVEMENT]
-    assert (comparison.verdict.kind, "2 better" in comparison.verdict.reason) == (
-        VerdictKind.PASS,
-        True,
-    )
+TWO_PERCENT_SLOWER = {n: cycle / 0.98 for n, cycle in BASE.items()}
 
 
-def test_a_change_within_the_tolerance_is_no_regression() -> None:
-    base, candidate = run(BASE), run({n: cycle / 0.98 for n, cycle in BASE.items()}, seed=2)
-    assert set(changes(compared(base, candidate, tolerance=0.03))) == {Change.EQUIVALENT}
-    assert set(changes(compared(base, candidate, tolerance=0.01))) == {Change.REGRESSION}
-
-
-def test_a_step_that_is_faster_within_chance_is_not_slower() -> None:
-    # given 2 % more with an interval of some percent, which ends above -3 %
-    comparison = compared(
-        run({1: 0.1}, scatter=0.08), run({1: 0.098}, scatter=0.08, seed=6), tolerance=0.03
-    )
-    assert changes(comparison) == [Change.NOT_WORSE]
-    assert comparison.verdict.kind is VerdictKind.PASS
+@pytest.mark.parametrize(
+    ("base", "candidate", "tolerance", "expected", "kind", "words"),
+    [
+        (
+            run(BASE),
+            run({1: 0.1, 2: 0.09, 4: 0.1}, seed=2),
+            TOLERANCE,
+            [Change.EQUIVALENT, Change.IMPROVEMENT, Change.IMPROVEMENT],
+            VerdictKind.PASS,
+            "2 better",
+        ),
+        (
+            run(BASE),
+            run(TWO_PERCENT_SLOWER, seed=2),
+            0.03,
+            [Change.EQUIVALENT] * 3,
+            VerdictKind.PASS,
+            "",
+        ),
+        (
+            run(BASE),
+            run(TWO_PERCENT_SLOWER, seed=2),
+            0.01,
+            [Change.REGRESSION] * 3,
+            VerdictKind.FAIL,
+            "",
+        ),
+        # 2 % more with an interval of some percent, which ends above -3 %
+        (
+            run({1: 0.1}, scatter=0.08),
+            run({1: 0.098}, scatter=0.08, seed=6),
+            0.03,
+            [Change.NOT_WORSE],
+            VerdictKind.PASS,
+            "",
+        ),
+    ],
+)
+def test_a_change_is_judged_by_the_tolerance_and_by_its_interval(
+    base: Measured,
+    candidate: Measured,
+    tolerance: float,
+    expected: list[Change],
+    kind: VerdictKind,
+    words: str,
+) -> None:
+    comparison = compared(base, candidate, tolerance=tolerance)
+    assert changes(comparison) == expected
+    assert comparison.verdict.kind is kind
+    assert words in comparison.verdict.reason
 
 
 def test_noisy_runs_are_undecided() -> None:
@@ -197,7 +225,6 @@ def test_exchanging_base_and_candidate_mirrors_the_comparison(
         steps_of(compared(other, step, tolerance=tolerance)),
     )
     assert forward.ratio is not None
-    assert back.ratio is not None
     assert forward.ratio.value == pytest.approx(1 / back.ratio.value)
     assert forward.ratio.low == pytest.approx(1 / back.ratio.high)
     mirror = {Change.REGRESSION: Change.IMPROVEMENT, Change.IMPROVEMENT: Change.REGRESSION}
@@ -213,24 +240,8 @@ def test_welch_on_repeats_is_scipys() -> None:
         for run in (candidate, base)
     ]
     interval = oracle("scipy.stats").ttest_ind(*logs, equal_var=False).confidence_interval(0.95)
-    assert step.ratio is not None
     assert math.log(step.ratio.low) == pytest.approx(interval.low, rel=1e-4)
     assert math.log(step.ratio.high) == pytest.approx(interval.high, rel=1e-4)
-
-
-def test_chance_flags_no_more_than_its_share_of_runs() -> None:
-    # given 100 comparisons of equal plans with 3 steps, no tolerance, and repeats that differ
-    chance = random.Random(7)
-    flagged = 0
-    for _ in range(100):
-        measured_runs: dict[str, Any] = {"count": 10, "repeats": 4, "between": 0.02}
-        base, other = (
-            run({1: 0.1, 2: 0.1, 4: 0.1}, seed=chance.randrange(10**9), **measured_runs)
-            for _ in range(2)
-        )
-        flagged += any(step.significant for step in steps_of(compared(base, other, tolerance=0.0)))
-    # then 4 % have any step flagged, and 12 % had without the correction (1500 comparisons)
-    assert flagged <= 8
 
 
 def test_an_unsteady_step_is_undecided_and_names_its_run() -> None:

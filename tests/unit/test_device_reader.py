@@ -13,6 +13,7 @@ from scaletest.model.measurement import DEVICE, FIGURES
 from scaletest.system.devices.cards import CardSource, parse_levels
 from scaletest.system.devices.reader import DeviceReader
 from scaletest.system.devices.readings import AGAIN_S, pci_address
+from tests.unit.fakes import Clock
 
 SAMPLES = Path(__file__).parent / "samples" / "devices"
 I915, XE, AMD = (
@@ -43,18 +44,9 @@ def put(root: Path, path: str, text: str) -> None:
     (root / path).write_text(f"{text}\n")
 
 
-class Time:
-    """A clock that a test sets."""
-
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
-def time() -> Time:
-    return Time()
+def time() -> Clock:
+    return Clock(100.0)
 
 
 @pytest.fixture
@@ -63,7 +55,7 @@ def warnings() -> list[str]:
 
 
 @pytest.fixture
-def reader(tmp_path: Path, time: Time, warnings: list[str]) -> Iterator[DeviceReader]:
+def reader(tmp_path: Path, time: Clock, warnings: list[str]) -> Iterator[DeviceReader]:
     yield DeviceReader(lambda _, text: warnings.append(text), root=tmp_path, clock=time)
     assert all(len(text) < 300 for text in warnings)
 
@@ -80,14 +72,14 @@ def only(reader: DeviceReader) -> dict[str, float]:
     return figures
 
 
-def test_figures_of_i915_are_read(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
+def test_figures_of_i915_are_read(reader: DeviceReader, tmp_path: Path, time: Clock) -> None:
     plant(tmp_path, "i915")
     resources = reader.read()
     # the whole card's energy, and of both parts the busier one
     assert resources == {
         I915: pytest.approx({"energy_j": 12.345678, "frequency": 0.5, "throttled": 1.0})
     }
-    time.now_s += 2.0
+    time.now += 2.0
     put(tmp_path, f"{CARD0}/drm/card0/gt/gt0/rc6_residency_ms", "5500")
     put(tmp_path, f"{CARD0}/drm/card0/gt/gt1/rc6_residency_ms", "11000")
     put(tmp_path, f"{CARD0}/drm/card0/gt/gt0/throttle_reason_status", "0")
@@ -96,7 +88,7 @@ def test_figures_of_i915_are_read(reader: DeviceReader, tmp_path: Path, time: Ti
 
 
 def test_figures_of_i915_on_older_kernels_are_read(
-    reader: DeviceReader, tmp_path: Path, time: Time
+    reader: DeviceReader, tmp_path: Path, time: Clock
 ) -> None:
     for name, target in (("class/drm/card0", f"../../../{CARD0}/drm/card0"), ("x", "y")):
         (tmp_path / "sys" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -108,17 +100,17 @@ def test_figures_of_i915_on_older_kernels_are_read(
     (tmp_path / CARD0 / "driver").symlink_to("../../../bus/pci/drivers/i915")
     # without a render node it has its address
     assert reader.read() == {"device:0000:00:02.0": {"frequency": 0.25}}
-    time.now_s += 1.0
+    time.now += 1.0
     assert only(reader)["awake"] == 1.0
 
 
-def test_figures_of_xe_are_read(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
+def test_figures_of_xe_are_read(reader: DeviceReader, tmp_path: Path, time: Clock) -> None:
     plant(tmp_path, "xe")
     resources = reader.read()
     expected = {"energy_j": 987.654321, "temperature": 61.0, "frequency": 0.8, "throttled": 0.0}
     assert resources == {XE: pytest.approx(expected)}
     put(tmp_path, f"{CARD1}/tile0/gt1/freq0/throttle/reason_thermal", "1")
-    time.now_s += 1.0
+    time.now += 1.0
     figures = only(reader)
     assert (figures["throttled"], figures["awake"]) == (1.0, 1.0)
 
@@ -157,42 +149,42 @@ def test_figures_that_cannot_be_read_are_absent(reader: DeviceReader, tmp_path: 
 
 
 def test_a_card_that_is_gone_is_absent_and_comes_back(
-    reader: DeviceReader, tmp_path: Path, time: Time
+    reader: DeviceReader, tmp_path: Path, time: Clock
 ) -> None:
     plant(tmp_path, "amdgpu")
     reader.read()
     (tmp_path / "sys").rename(tmp_path / "gone")
     assert reader.read() == {}
-    time.now_s += AGAIN_S
+    time.now += AGAIN_S
     assert reader.read() == {}
     (tmp_path / "gone").rename(tmp_path / "sys")
-    time.now_s += AGAIN_S
+    time.now += AGAIN_S
     assert only(reader)["busy"] == pytest.approx(0.87)
 
 
-def test_a_card_that_sleeps_is_not_woken(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
+def test_a_card_that_sleeps_is_not_woken(reader: DeviceReader, tmp_path: Path, time: Clock) -> None:
     plant(tmp_path, "i915")
     reader.read()
-    time.now_s += 1.0
+    time.now += 1.0
     put(tmp_path, f"{CARD0}/power/runtime_status", "suspended")
     assert reader.read() == {I915: {"awake": 0.0}}
     # its counters stood still meanwhile
-    time.now_s += 60.0
+    time.now += 60.0
     put(tmp_path, f"{CARD0}/power/runtime_status", "active")
     assert "awake" not in only(reader)
 
 
 def test_counters_that_go_back_give_no_figures(
-    reader: DeviceReader, tmp_path: Path, time: Time
+    reader: DeviceReader, tmp_path: Path, time: Clock
 ) -> None:
     plant(tmp_path, "i915")
     reader.read()
-    time.now_s += 1.0
+    time.now += 1.0
     put(tmp_path, f"{CARD0}/hwmon/hwmon4/energy1_input", "1000000")
     for part in ("gt0", "gt1"):
         put(tmp_path, f"{CARD0}/drm/card0/gt/{part}/rc6_residency_ms", "0")
     assert {"energy_j", "awake"}.isdisjoint(only(reader))
-    time.now_s += 1.0
+    time.now += 1.0
     figures = only(reader)
     assert (figures["energy_j"], figures["awake"]) == (1.0, 1.0)
 
@@ -222,14 +214,14 @@ def test_cards_of_other_drivers_and_platforms_are_left_out(
 
 
 def test_without_devices_it_looks_again_rarely(
-    tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, time: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[Path] = []
     monkeypatch.setattr(CardSource, "find", lambda self: looks.append(self._root))
     reader = DeviceReader(root=tmp_path, clock=time)
     for _ in range(180):
         assert reader.read() == {}
-        time.now_s += 1.0
+        time.now += 1.0
     assert len(looks) == 3
 
 

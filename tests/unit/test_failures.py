@@ -78,11 +78,6 @@ def test_groups_differ_in_outcome_reason_exit_code_and_pattern(other: Reply) -> 
     assert len(groups_of(map(record, [reply(), other]))) == 2
 
 
-def test_a_failure_whose_time_is_unknown_is_counted() -> None:
-    (group,) = groups_of([record(reply())])
-    assert (group.count, group.first_s, group.last_s) == (1, 0.0, 0.0)
-
-
 def test_nothing_failed() -> None:
     assert groups_of([record(Reply("id-1", Outcome.SUCCEEDED, exit_code=0))]) == []
     assert failures.table([]).rows == ()

@@ -1,4 +1,4 @@
-"""The HTTP server on a socket: addresses, and bytes of any kind."""
+"""The HTTP server on a socket: addresses, and bytes of any kind. Times of services in headers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from scaletest.http.server import Server, parse_address
 from scaletest.load import ClosedLoop, Statistics, Steering
+from scaletest.load.http_call import server_time
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.pages.security import HttpCounts
 from scaletest.web.app import make_app
@@ -32,8 +33,6 @@ PIECES = [
     b"\r\n\r\n",
     b"Host: x",
     b": ",
-]
-PIECES += [
     b"Content-Length: 5",
     b"Transfer-Encoding: chunked",
     b"\xff\xfe",
@@ -229,3 +228,31 @@ def test_the_server_listens_on_ipv6_where_the_machine_has_it() -> None:
     with urllib.request.urlopen(server.url, timeout=60) as answer:
         assert answer.read() == b"ok"
     server.close()
+
+
+@given(st.text(max_size=40))
+def test_any_header_is_a_time_or_none(text: str) -> None:
+    value = server_time(text)
+    assert value is None or 0 <= value < 1e9
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0.012", 0.012),
+        ("12", 0.012),
+        ("12ms", 0.012),
+        ("0.5s", 0.5),
+        ("800us", 0.0008),
+        ("app;dur=12.5, db", 0.0125),
+    ],
+)
+def test_times_of_services_are_understood(text: str, seconds: float) -> None:
+    assert server_time(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["0" * 100_000 + "x", "1." + "0" * 100_000, "dur=" + "9" * 100_000]
+)
+def test_a_number_that_is_too_long_is_none_at_once(text: str) -> None:
+    assert server_time(text) is None
