@@ -12,11 +12,8 @@ from scaletest.model import State
 from scaletest.system import proc
 from scaletest.system.blocking import RUNNABLE, UNKNOWN, WaitKind, calls, of_function, of_letter
 
-garbage = st.binary(max_size=80)
-garbled_lines = st.text("0123456789abcdefx:>- \n.[]", max_size=120)
 
-
-@given(garbage)
+@given(st.binary(max_size=80))
 def test_parsers_take_any_bytes(data: bytes) -> None:
     for parse in (
         proc.parse_schedule,
@@ -31,7 +28,7 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
     assert len(proc.selected(data)) == sum(byte.bit_count() for byte in data)
 
 
-@given(garbled_lines)
+@given(st.text("0123456789abcdefx:>- \n.[]", max_size=120))
 def test_parsers_take_any_text(text: str) -> None:
     proc.parse_throttled_s(text)
     proc.mapped_file(text, 1)

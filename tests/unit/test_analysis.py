@@ -200,15 +200,6 @@ def test_a_step_that_never_settled_can_neither_pass_nor_fail() -> None:
     assert "--warmup" in verdict.remedy
 
 
-def test_a_small_change_and_a_dip_only_warn() -> None:
-    rows, at = [], 100.0
-    for number in range(400):
-        at += 1.5 if 200 <= number < 212 else 1.0
-        rows.append(record("w0", at, total_s=1.0))
-    lines = warnings(steps_of(Plan(limit=1), {1: rows}))
-    assert any("dipped by" in line for line in lines), lines
-
-
 def test_from_three_repeats_on_the_interval_is_the_one_between_them() -> None:
     # 10, 11 and 12 requests/s: mean 11, standard deviation 1, t(2) = 4.303
     measurements, records = [], {}

@@ -441,18 +441,6 @@ def test_a_page_has_words_and_keeps_names_for_thresholds_and_programs() -> None:
     assert "readLatency99" in data["permutations"][0]["headlines"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        ({}, "IPerf · 2 permutations · 2 repetitions"),
-        ({"repetitions": 1}, "IPerf · 2 permutations"),
-        ({"permutations": ({},), "repetitions": 1}, "IPerf"),
-    ],
-)
-def test_a_plan_is_described_in_words(changes: dict[str, Any], text: str) -> None:
-    assert replace(stored().plan, **changes).described == text
-
-
 HEADLINES = [headline for kind in KINDS.values() for headline in kind.headlines]
 TABLE = table_of(HEADLINES)
 
@@ -629,26 +617,6 @@ def test_the_verdict_follows_the_interval(
     assert (report.verdict.kind.exit_code, reason in report.verdict.reason) == (code, True), (
         report.verdict
     )
-
-
-def test_a_refuted_threshold_counts_more_than_an_unmeasured_one() -> None:
-    # given a permutation that fails its threshold, and another whose benchmark was refused
-    report = run(plan("bandwidth>=5Gbit/s"), [3e9, 3.01e9, 9e9])
-    name = report.plan.benchmarks[-1].name
-    refused = BenchmarkResult(
-        name,
-        BenchmarkPhase.FAILED,
-        failure=Failure.REFUSED,
-        message="too large",
-        permutation=1,
-        repetition=1,
-    )
-    ended = {**report.ended, name: refused}
-    verdict = evaluate_benchmarks(report.plan, ended).verdict
-    assert verdict.kind.exit_code == 3 and "streams 1" in verdict.reason
-    # and one that meets it leaves the other to be mended
-    met = evaluate_benchmarks(plan("bandwidth>=1Gbit/s"), ended)
-    assert met.verdict.kind.exit_code == 4
 
 
 def test_one_repetition_is_judged_by_its_value_with_a_remark() -> None:

@@ -34,7 +34,6 @@ from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis
 
 INTERVAL_S = 10.0
-ENDED_BY_WORKERS = [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT]
 
 
 @dataclass
@@ -133,7 +132,11 @@ class Books(RuleBasedStateMachine):
         self.redis.hset(keys.rq_job(name), mapping=fields)
         self.redis.rpush(keys.rq_queue("q"), name)
 
-    @rule(who=st.integers(0, 9), outcome=st.sampled_from(ENDED_BY_WORKERS), take=st.booleans())
+    @rule(
+        who=st.integers(0, 9),
+        outcome=st.sampled_from([Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT]),
+        take=st.booleans(),
+    )
     @precondition(lambda self: self.workers)
     def work(self, who: int, outcome: Outcome, take: bool) -> None:
         """A worker finishes what it holds, and takes the next."""

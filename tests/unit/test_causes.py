@@ -182,8 +182,7 @@ def test_growth_within_chance_is_not_reported_as_no_growth() -> None:
 
 
 def test_threads_that_computed_side_by_side_are_no_growth_of_work() -> None:
-    injected, _, _ = INJECTED["threads"]
-    causes, _ = attributed(injected)
+    causes, _ = attributed(INJECTED["threads"][0])
     assert State.ON_CPU not in [cause.state for cause in causes.causes]
 
 
@@ -206,8 +205,7 @@ def test_a_run_that_compares_workers_per_device_is_attributed_from_the_least_to_
 
 
 def test_a_background_load_does_not_change_the_causes() -> None:
-    injected, _, _ = INJECTED["file lock"]
-    measurements, records, _ = run(injected)
+    measurements, records, _ = run(INJECTED["file lock"][0])
     beside, _, _ = INJECTED["disk"]
     _, others, _ = run(beside)
     background = [replace(row, queue="q-storage") for rows in others.values() for row in rows]
@@ -253,8 +251,7 @@ def test_unobserved_time_makes_the_cause_unknown_with_its_share() -> None:
 
 
 def test_run_time_that_no_state_tells_of_was_not_observed() -> None:
-    injected, _, _ = INJECTED["disk"]
-    _, records, _ = run(injected)
+    _, records, _ = run(INJECTED["disk"][0])
     empty = {key: [_with(row, Activity({})) for row in rows] for key, rows in records.items()}
     causes = _attribute(empty)
     assert (
@@ -284,8 +281,7 @@ def test_seconds_before_and_after_agree_with_what_was_added() -> None:
 
 
 def test_records_without_activity_give_no_causes() -> None:
-    injected, _, _ = INJECTED["file lock"]
-    measurements, records, _ = run(replace(injected, sampled=False))
+    measurements, records, _ = run(replace(INJECTED["file lock"][0], sampled=False))
     result = evaluate(plan(), measurements, records, random.Random(1))
     assert result.causes is None and result.to_dict()["causes"] is None
     assert result.verdict.kind is VerdictKind.FAIL and "Cause" not in result.verdict.reason
@@ -327,8 +323,7 @@ def test_workers_count_by_their_requests_and_not_by_those_that_say_where_time_we
 
 
 def test_an_object_is_named_only_when_it_holds_most_of_the_added_time() -> None:
-    injected, _, _ = INJECTED["disk"]
-    _, records, _ = run(injected)
+    _, records, _ = run(INJECTED["disk"][0])
     for rows in records.values():
         for index, row in enumerate(rows):
             waits = tuple(
@@ -389,8 +384,7 @@ activities = st.none() | st.builds(
 @given(st.data())
 def test_whatever_requests_say_the_shares_are_of_the_growth(data: st.DataObject) -> None:
     """Damaged, empty, or contradicting activities: no crash, and no share that is not one."""
-    injected, _, _ = INJECTED["disk"]
-    _, records, _ = run(injected, requests=6)
+    _, records, _ = run(INJECTED["disk"][0], requests=6)
     pool = data.draw(st.lists(activities, min_size=1, max_size=8))
     chance = random.Random(data.draw(st.integers(0, 9)))
     odd = {key: [_with(row, chance.choice(pool)) for row in rows] for key, rows in records.items()}

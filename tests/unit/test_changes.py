@@ -514,18 +514,6 @@ def test_only_pods_that_are_ready_count_and_none_while_others_go(
     assert backend.ready() == ready
 
 
-def test_pods_are_looked_at_twice_a_second_at_most(
-    backend: KubernetesBackend, deployment: FakeDeployment, time: Clock
-) -> None:
-    backend.scale(2)
-    for _ in range(5):
-        backend.ready()
-    assert deployment.calls.count("pods") == 1
-    time.now += LOOK_S
-    backend.ready()
-    assert deployment.calls.count("pods") == 2
-
-
 def test_pods_that_are_never_ready_end_the_run_with_the_reason(
     backend: KubernetesBackend, deployment: FakeDeployment, time: Clock
 ) -> None:

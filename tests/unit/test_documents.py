@@ -224,11 +224,6 @@ def test_halves_of_surrogate_pairs_become_question_marks() -> None:
     assert Whole.from_json(r'{"workers": 1, "secret": "a\ud800"}').secret == "a?"
 
 
-def test_a_type_without_a_schema_raises_a_programming_error() -> None:
-    with pytest.raises(TypeError, match="no schema for"):
-        Form().schema(set[int])
-
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

@@ -44,12 +44,6 @@ def waiting(state: State, named: str = "") -> Injected:
     return Injected(lambda _, n: [Phase(State.ON_CPU, 0.1), Phase(state, 0.25 * n, object=named)])
 
 
-def evaluated(injected: Injected, read: Read, nodes: Sequence[str] = ("node-a",)) -> Evaluation:
-    measurements, records, _ = run(injected, PLAN.steps)
-    records = on_one_node(records) if len(nodes) == 1 else records
-    return _judged(records, measurements, samples_of(records, read, nodes))
-
-
 def _judged(
     records: Records, measurements: Sequence[Measurement], samples: Sequence[NodeSample]
 ) -> Evaluation:
@@ -74,7 +68,9 @@ def _run(injected: Injected) -> tuple[list[Measurement], Records, int]:
 
 
 def causes_of(injected: Injected, read: Read, nodes: Sequence[str] = ("node-a",)) -> Causes:
-    causes = evaluated(injected, read, nodes).causes
+    measurements, records, _ = run(injected, PLAN.steps)
+    records = on_one_node(records) if len(nodes) == 1 else records
+    causes = _judged(records, measurements, samples_of(records, read, nodes)).causes
     assert causes is not None and causes.causes
     return causes
 

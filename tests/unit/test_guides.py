@@ -8,16 +8,14 @@ import re
 import tomllib
 from pathlib import Path
 
-import click
 import pytest
 
 from hack import newcomer
 from hack.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines, shell_blocks
-from scaletest.cli.main import cli
+from tests.unit.test_cli_options import accept
 
 LANGUAGES = {"sh", "sql", "text", "yaml", "toml", "dockerfile", "python", "json", "html"}
-OTHER_PAGES = [path for path in (ROOT / "docs").rglob("*.md") if path not in PAGES]
-ALL_PAGES = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted(OTHER_PAGES)]
+ALL_PAGES = sorted({*PAGES, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")})
 PROGRAMS = r"(?:\./)?(?:scaletest|hack/\w+|helm|kubectl|docker|podman|pip|curl|kind|rq)"
 
 
@@ -62,22 +60,7 @@ def test_command_lines_are_found_behind_pipes_and_before_comments(tmp_path: Path
 def test_commands_of_scaletest_are_accepted(page: Path) -> None:
     for block in shell_blocks(page):
         for arguments in command_lines(block, "scaletest"):
-            accept(block, arguments)
-
-
-def accept(block: Block, arguments: list[str]) -> None:
-    """Parse a command line without running it; the test fails when it is not accepted."""
-    unread = list(arguments)
-    try:
-        context = cli.make_context("scaletest", unread)
-        while isinstance(context.command, click.Group):
-            name, *unread = [*context._protected_args, *context.args]
-            command = context.command.get_command(context, name)
-            context = command.make_context(name, unread, parent=context)
-    except click.exceptions.Exit as ended:
-        assert ended.exit_code == 0
-    except Exception as error:
-        pytest.fail(f"{block.place}: scaletest {' '.join(arguments)}: {error}")
+            accept(block.place, arguments)
 
 
 def anchors(page: Path) -> set[str]:
@@ -141,13 +124,12 @@ def test_the_guide_from_intels_tester_names_its_options_and_exit_codes() -> None
     assert {"0", "2", "3", "4", "6", "7"} <= set(re.findall(r"\b\d\b", ends))
 
 
-DOCS = Path(__file__).parents[2] / "docs"
-PACKAGE = DOCS / "examples" / "scaletest_example"
+EXAMPLES = ROOT / "docs" / "examples"
 
 
 def code_of(guide: str, language: str) -> list[str]:
     """The blocks of code in that language."""
-    text = (DOCS / "how-to" / guide).read_text("utf-8")
+    text = (ROOT / "docs" / "how-to" / guide).read_text("utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
@@ -158,11 +140,11 @@ def code_of(guide: str, language: str) -> list[str]:
 def test_the_complete_file_of_a_guide_is_the_example(guide: str, file: str) -> None:
     title, _, code = code_of(guide, "python")[0].partition("\n")
     assert title.endswith(file)
-    assert code == (PACKAGE / file).read_text("utf-8")
+    assert code == (EXAMPLES / "scaletest_example" / file).read_text("utf-8")
 
 
 @pytest.mark.parametrize("guide", ["write-a-workload.md", "add-a-benchmark-kind.md"])
 def test_the_entry_points_of_a_guide_are_those_of_the_example(guide: str) -> None:
-    project = tomllib.loads((DOCS / "examples" / "pyproject.toml").read_text("utf-8"))["project"]
+    project = tomllib.loads((EXAMPLES / "pyproject.toml").read_text("utf-8"))["project"]
     shown = tomllib.loads(code_of(guide, "toml")[0])["project"]["entry-points"]
     assert shown.items() <= project["entry-points"].items()

@@ -6,7 +6,7 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -58,24 +58,17 @@ def server() -> Iterator[Server]:
 
 
 def ask(server: Server, data: bytes, *, whole: bool = False) -> bytes:
-    """What comes back, perhaps nothing; unless the request is `whole` the server is told that no
-    more comes.
+    """What comes back until the connection is closed, perhaps nothing; unless the request is
+    `whole` the server is told that no more comes.
     """
+    answer = b""
     with socket.create_connection((server.host, int(server.port)), timeout=60) as peer:
         peer.sendall(data)
         if not whole:
             peer.shutdown(socket.SHUT_WR)
-        return all_of(peer)
-
-
-def all_of(peer: socket.socket) -> bytes:
-    """What comes until the connection is closed."""
-    answer = b""
-    try:
-        while chunk := peer.recv(65536):
-            answer += chunk
-    except ConnectionResetError:
-        pass
+        with suppress(ConnectionResetError):
+            while chunk := peer.recv(65536):
+                answer += chunk
     return answer
 
 

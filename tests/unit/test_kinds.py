@@ -375,12 +375,6 @@ def test_a_spec_that_cannot_work_is_refused_with_what_to_do(
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
-def test_a_document_survives_being_written_and_read(kind: Any) -> None:
-    default = benchmark.read({"kind": kind.name})
-    assert benchmark.read(default.document()).spec == default.spec
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_every_kind_has_one_part_that_measures_and_a_task_for_it(kind: Any) -> None:
     spec = benchmark.read({"kind": kind.name}).spec
     parts = kind.layout(spec)
@@ -543,7 +537,13 @@ def test_9_an_empty_claim_template_is_ignored_and_an_existing_volume_is_used() -
 def test_12_a_list_is_replaced_and_a_value_can_be_unset() -> None:
     template = {"kind": "RDMALatency", "spec": {"extraArgs": ["--tclass=96"], "mode": "write"}}
     explicit = [{"extraArgs": ["--sl=3"], "mode": None}, {"extraArgs": None}]
-    plan, _ = plan_of(a_set(template=template, permutations={"explicit": explicit}), list)
+    plan, _ = plan_of(
+        {
+            "kind": "BenchmarkSet",
+            "spec": {"template": template, "permutations": {"explicit": explicit}},
+        },
+        list,
+    )
     first, second = (planned.spec for planned in plan.benchmarks)
     assert (first.extra_args, first.mode) == (("--sl=3",), "read")  # type: ignore[attr-defined]
     assert (second.extra_args, second.mode) == ((), "write")  # type: ignore[attr-defined]
@@ -609,14 +609,6 @@ def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None
         "bandwidth": pytest.approx(9e5),
         "jitter": pytest.approx(5e-4),
         "lost": pytest.approx(0.1),
-    }
-
-
-def a_set(**spec: Any) -> dict[str, Any]:
-    return {
-        "kind": "BenchmarkSet",
-        "metadata": {"name": "s"},
-        "spec": {"template": {"kind": "IPerf"}, **spec},
     }
 
 
