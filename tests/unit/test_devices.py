@@ -358,3 +358,18 @@ def test_workers_that_lease_slots_may_get_any_device(
     before_run.check_plan(Plan(limit=1, queue="q", device_glob=pattern))
     with pytest.raises(NoDevice, match="card1"):
         before_run.check_plan(Plan(limit=1, queue="q", device_glob=pattern, per_device=(2,)))
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "product"),
+    [
+        ("NVIDIA", "NVIDIA H200", "NVIDIA H200"),
+        ("Intel", "8086:56a0", "Intel 8086:56a0"),
+        ("Intel", "", "Intel"),
+        ("", "", ""),
+    ],
+)
+def test_the_product_of_a_device_names_its_vendor_once(
+    vendor: str, model: str, product: str
+) -> None:
+    assert Device("/dev/x", "x", vendor=vendor, model=model).product == product
