@@ -128,23 +128,6 @@ def test_open_load_has_an_end_that_nobody_can_notice_late() -> None:
     loop.close()
 
 
-def test_requests_refused_by_a_full_queue_keep_their_intended_start_and_order() -> None:
-    clock, records = Clock(), []
-    client: Any = FakeClient(lambda request: replied(request.id, wait_s=0.0, run_s=0.0), room=2)
-    clock.now = 1.0
-    loop = OpenLoop(
-        client, "q", records.append, iter([0.0, 0.0, 0.0, 0.1, 2.0]), maximum=100, clock=clock
-    )
-    eventually(lambda: loop.refused == 1)
-    client.room = 100
-    clock.now = 2.0
-    eventually(lambda: len(records) == 4)
-    clock.now = 3.0
-    assert loop.wait_idle(120)
-    loop.close()
-    assert [record.total_s for record in records] == pytest.approx([0.0, 0.0, 1.0, 0.9, 0.0])
-
-
 def test_steering_clamps_and_never_waits_for_redis() -> None:
     # given a client whose Redis is away: every call blocks
     away = threading.Event()

@@ -24,9 +24,7 @@ from scaletest.model.json_schema import DRAFT
 from scaletest.model.lifecycle import (
     LifecycleObject,
     LifecyclePlan,
-    LifecyclePod,
     Stamp,
-    Submission,
 )
 from tests.unit.made import measured
 from tests.unit.test_model import records
@@ -75,22 +73,6 @@ def test_the_schema_has_the_fields_of_the_classes_and_no_other() -> None:
     record = names(Record) - {"reply"} | reply | {"overhead_s", "schema_version"}
     assert set(validator("record").schema["properties"]) == record
     assert set(validator("record").schema["required"]) == Record.always | {"schema_version"}
-
-
-def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other() -> None:
-    plan = validator("lifecycle").schema
-    assert set(plan["properties"]) == names(LifecyclePlan) | {"schema_version", "kind_of_run"}
-    assert set(plan["properties"]) == set(plan["required"])
-    assert plan["additionalProperties"] is False
-    assert set(validator("lifecycle-submission").schema["properties"]) == names(Submission) | {
-        "schema_version"
-    }
-    workload, pod = validator("lifecycle-record").schema["oneOf"]
-    assert set(workload["properties"]) == names(LifecycleObject) - {"pods"} | {
-        "schema_version",
-        "record",
-    }
-    assert set(pod["properties"]) == names(LifecyclePod) | {"record", "workload"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -94,16 +93,6 @@ def test_the_exit_code_covers_both_runs_of_all_tests(
 @pytest.mark.parametrize(("codes", "expected"), [([0], 1), ([1], 1), ([5], 1), ([2], 2)])
 def test_wrong_types_fail_where_tests_pass(codes: list[int], expected: int, play: Play) -> None:
     assert play("--fast", codes=codes, types=1)[0] == expected
-
-
-@pytest.mark.parametrize(
-    ("processors", "lanes"), [(1, (1, 4, 4)), (2, (2, 6, 4)), (12, (12, 16, 8)), (64, (16, 16, 8))]
-)
-def test_lanes_fit_the_machine(processors: int, lanes: tuple[int, int, int], play: Play) -> None:
-    play("--fast", processors=processors)
-    _, asked = play("--all", processors=processors)
-    # of unit tests, of all others but those of the cluster, and of those; the last word counts
-    assert tuple(int(re.findall(r"--numprocesses (\d+)", line)[-1]) for line in asked) == lanes
 
 
 def test_missing_tools_of_a_bare_machine_are_listed() -> None:

@@ -66,6 +66,8 @@ def test_the_command_line_counts_most_then_environment_plan_file_settings_defaul
     monkeypatch.setenv("SCALETEST_VALIDATE_LIMIT", "5")
     assert plan_of(capsys, "-f", str(plan))["limit"] == 5
     assert plan_of(capsys, "--limit", "6")["limit"] == 6
+    # also when it says the default
+    assert plan_of(capsys, "--limit", "8")["limit"] == 8
 
 
 def test_the_suffix_of_a_file_counts_more_than_the_usual_format(file: Path, tmp_path: Path) -> None:

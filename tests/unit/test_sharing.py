@@ -17,8 +17,6 @@ from scaletest.analysis.throughput import Throughput, work
 from scaletest.cli.main import run as program
 from scaletest.model import Background, Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
-from scaletest.report import formats
-from scaletest.report.validation.report import validation_report
 from scaletest.validation.launch import same_devices
 from scaletest.validation.local import LocalBackend, WorkerOptions
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
@@ -177,38 +175,6 @@ def test_the_interval_of_uneven_work_holds_the_truth() -> None:
         rate = result.steps[0].work["frames"]
         covered += abs(rate.per_s - 200) <= rate.half_width
     assert covered >= 183  # of 190 expected; fewer come in 2 of 100 series
-
-
-@pytest.mark.parametrize(
-    ("form", "texts"),
-    {
-        "text": (
-            "frames/s",
-            "fair",
-            "best is 2; of",
-            "8: 256 requests failed, 256 at the memory limit",
-        ),
-        "md": (
-            "frames/s",
-            "| per device |",
-            "memory limit",
-            "Shares: best is 2; of the throughput with 4",
-        ),
-        "html": (
-            "frames/s",
-            "How many share a device",
-            "on each device are best",
-            "memory limit",
-            "fair devices",
-        ),
-        "csv": ("frames_per_s", "memory_limit_hits", "fairness_devices"),
-    }.items(),
-)
-def test_every_format_shows_workers_per_device(
-    tmp_path: Path, form: str, texts: tuple[str, ...]
-) -> None:
-    shown = formats.render(validation_report(runs.make("sharing", tmp_path)), form)
-    assert [text for text in texts if text not in shown] == []
 
 
 def test_per_device_is_refused_for_deployments_with_the_chart_value_to_set() -> None:

@@ -131,6 +131,8 @@ def test_warning_and_chart_tell_the_same_second_of_a_change(tmp_path: Path) -> N
     (mark,) = [mark for mark in chart.marks if mark.css == "c-mark"]
     assert run.result.steps[0].samples[0].warmup_s == pytest.approx(5.0, abs=0.5)
     assert re.findall(r"after (\d+) s", warning) == [f"{mark.points[0][0]:.0f}"]
+    # expect the second in which it really happened
+    assert mark.points[0][0] == pytest.approx(61 * 0.2, abs=1.5)
 
 
 @pytest.mark.parametrize("form", ["text", "md", "csv", "json", "html"])
