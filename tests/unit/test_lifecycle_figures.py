@@ -109,7 +109,6 @@ def test_thinned_points_keep_the_slowest_and_the_density() -> None:
 def test_pods_are_counted_over_time_by_hand() -> None:
     # two pods: scheduled after 4 s, ready after 6 s, finished after 7 s; both are 0.1 s apart
     counted = charted.pods_over_time(of(workload("j", pods=2)).courses)
-    assert counted is not None
     at_end = {name: counts[-1] for name, counts in counted.counts.items()}
     assert at_end == {"submitted": 2, "scheduled": 2, "ready": 2, "ready now": 0}
     assert (counted.moments_s[0], counted.moments_s[-1]) == (0.0, pytest.approx(7.1))
@@ -121,7 +120,6 @@ def test_pods_are_counted_over_time_by_hand() -> None:
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(0, 99))
 def test_counts_over_time_never_fall(count: int, pods: int, seed: int) -> None:
     counted = charted.pods_over_time(of(*made(count, pods, seed=seed)).courses)
-    assert counted is not None
     for name in ("submitted", "scheduled", "ready"):
         counts = counted.counts[name]
         assert all(before <= after for before, after in pairwise(counts))
@@ -152,12 +150,10 @@ def test_the_waterfall_goes_from_the_fastest_to_the_slowest_workload() -> None:
         ends = [end_s for _, end_s in row.ends]
         assert ends == sorted(ends)
     figure = waterfall_figure(of(*made(200)))
-    assert figure is not None
     names = [name for _, name in figure.wide.y.labelled]
     assert (names[0], names[5], names[-1]) == ("fastest", "50 %", "slowest")
     # expect that few workloads are called by their names
     few = waterfall_figure(of(*made(3)))
-    assert few is not None
     assert sorted(name for _, name in few.wide.y.labelled) == ["j-000000", "j-000001", "j-000002"]
 
 
@@ -182,7 +178,6 @@ def test_nodes_are_ordered_by_their_median_and_compared() -> None:
     lifecycle = of(*made(60))
     nodes = charted.by_node(lifecycle.courses)
     assert nodes[0].node == "node-00000" and sum(node.pods for node in nodes) == 60
-    assert nodes[0].median_s is not None and nodes[1].median_s is not None
     assert nodes[0].median_s > 2 * nodes[1].median_s
     page = formats.render(lifecycle_report(LifecycleRun("", "/r", lifecycle, title="l")), "html")
     assert page.index("node-00000") < page.index("node-00001")

@@ -12,9 +12,7 @@ import pytest
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.loops import HOPELESS
-from scaletest.load.steering import NotSteerable, Steered
 from scaletest.model import Outcome, Record
-from scaletest.model.errors import InvalidValue
 from scaletest.model.saturation import OK, TIMED_OUT
 from scaletest.saturation.loads import QueueLoad
 from tests.conftest import eventually
@@ -228,18 +226,6 @@ def test_what_a_full_queue_refused_stays_due_over_changes_of_the_rate() -> None:
         [0.0, 0.1, 0.2, 0.3, 0.4, 0.95]
     )
     assert len({record.reply.id for record in records}) == len(records)
-    loop.close()
-
-
-def test_only_a_rate_can_be_set_of_a_load_with_a_rate() -> None:
-    loop, steering, _ = opened(FakeClient(), Clock())
-    assert steering.steered is Steered.RATE
-    with pytest.raises(NotSteerable):
-        steering.set_parallel(1)
-    for wrong in (-1.0, float("nan"), 1e9):
-        with pytest.raises(InvalidValue):
-            steering.set_rate(wrong)
-    assert steering.rate == 10
     loop.close()
 
 

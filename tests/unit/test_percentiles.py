@@ -48,10 +48,8 @@ def test_five_values_have_a_median_and_no_interval() -> None:
     # given 5 values, all on one side of the median in 1 of 16 samples, expect no 95 % interval, and
     # one from 6 on
     five = percentile([1, 2, 3, 4, 5], 0.5)
-    assert five is not None
     assert (five.value, five.low, five.high) == (3, None, None)
     six = percentile([1, 2, 3, 4, 5, 6], 0.5)
-    assert six is not None
     assert (six.low, six.high) == (1, 6)
 
 
@@ -65,9 +63,6 @@ def test_ranks_are_those_of_the_binomial_distribution(count: int, p: float) -> N
     if count < samples_needed(p):
         assert estimate is None
         return
-    assert estimate is not None
-    assert estimate.low is not None
-    assert estimate.high is not None
 
     def sure(low: float, high: float) -> float:
         return float(binom.cdf(high - 1, count, p) - binom.cdf(low - 1, count, p))

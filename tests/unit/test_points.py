@@ -14,5 +14,4 @@ def test_single_points_ask_for_more_steps() -> None:
 def test_repeats_do_not_replace_steps() -> None:
     assert missing_steps([1, 2] * 10) == {"usl": 1, "capped": 1}
     choice = choose([(1, 1.0), (1, 1.1), (2, 1.6), (2, 1.5), (2, 1.55)])
-    assert choice is not None
     assert choice.too_few == ("usl", "capped")

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -329,19 +328,6 @@ def test_a_second_signal_ends_it_at_once_and_one_reaches_the_program(usual: list
         signal.raise_signal(signal.SIGTERM)
         events.append("never")
     assert (events, usual) == (["SIGTERM", "down"], [signal.SIGTERM])
-
-
-def test_in_another_thread_no_signal_is_handled(usual: list[int]) -> None:
-    events: list[str] = []
-
-    def work() -> None:
-        with stopping(events.append, unwind=True, hand_on=True):
-            signal.raise_signal(signal.SIGTERM)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert (events, usual) == ([], [signal.SIGTERM])
 
 
 def test_a_hangup_that_nohup_lets_us_ignore_ends_nothing() -> None:

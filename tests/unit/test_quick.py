@@ -55,7 +55,6 @@ def test_the_command_to_use_says_how_long_a_long_request_takes(tmp_path: Path) -
 @given(st.floats(0.0, 2.1), st.integers(2, 4096))
 def test_the_steps_never_take_longer_than_they_may(run_s: float, limit: int) -> None:
     steps = quick_steps(run_s, limit)
-    assert steps is not None
     plan = Plan(limit=steps.limit, step_s=steps.step_s)
     assert len(plan.steps) * (steps.step_s + run_s) <= LONGEST_S
     assert steps.step_s >= CYCLES * run_s

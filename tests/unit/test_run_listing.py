@@ -92,7 +92,6 @@ def test_the_index_reads_again_what_has_changed_and_nothing_else(
     assert index.look(60.0)[0] == shown and reads == []
     # when one is labelled and one is deleted, expect both in the next look
     folder = named(root, "two")
-    assert folder is not None
     folder.relabel(lambda _: Labels(note="arc"))
     gone = named(root, "one")
     assert gone is not None and gone.remove()

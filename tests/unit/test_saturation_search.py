@@ -139,7 +139,6 @@ def test_a_slow_service_is_not_taken_for_one_that_holds_everything(
     result = run(plan, Simulated(slots, service_s), 1)
     # expect it no farther up than twice its capacity, with an interval that says how little is
     # known
-    assert result.point is not None
     assert result.point.low <= slots / service_s <= result.point.high < 2.5 * slots / service_s
     assert result.verdict.kind is VerdictKind.FAIL
     assert (
@@ -226,7 +225,6 @@ def test_the_operating_point_has_the_latency_of_theory() -> None:
     # given M/D/8 at 70 % of its capacity: wait of M/M/8 by Erlang C, over 2 and corrected
     # (Cosmetatos 1975)
     result = run(replace(PLAN, step_s=60.0, start=400.0), Simulated(), 3)
-    assert result.operating is not None
     theory = 0.010 + md_c_wait(result.operating.step.level, 8, 0.010)
     values = result.operating.latency
     assert values.mean == pytest.approx(theory, rel=0.02)

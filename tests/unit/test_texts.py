@@ -8,7 +8,6 @@ import importlib.util
 import random
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,6 @@ from scaletest.render.histogram import bins, ends
 from scaletest.report.formats import png
 from scaletest.report.lifecycle import DETAILED, placed
 from scaletest.report.lifecycle_figures import phase_charts
-from scaletest.report.validation import figures
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.lifecycles import of, workload
@@ -56,15 +54,6 @@ def test_a_negligible_shift_is_shown_as_zero() -> None:
     at = 0.0
     times = [at := at + (1.0 if number < 200 else 1.00001) for number in range(400)]
     assert drift({"w": times}).shift == 0.0
-
-
-def test_a_caption_of_logarithmic_axes_says_what_is_true_of_any_steps(tmp_path: Path) -> None:
-    # given steps that do not double
-    steps = [runs.rows(count, 0.5, 30, noise=0.05) for count in (1, 2, 4, 8, 16, 20)]
-    result = runs.loaded(runs.stored(tmp_path / "r", Plan(limit=20, queue="q"), steps))
-    figure = figures.throughput(result)
-    assert "both axes are logarithmic" in figure.caption
-    assert "from mark to mark" not in figure.caption
 
 
 @pytest.mark.parametrize(

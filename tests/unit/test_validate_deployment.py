@@ -235,14 +235,6 @@ def test_an_interrupted_run_resumes_with_the_missing_steps(
     assert steps(folder) == [1, 2, 4, 4, 2, 1]
 
 
-def test_another_plan_is_refused_beside_resume(
-    played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert validate(tmp_path, "--resume", str(tmp_path), "--limit", "8") == 2
-    assert "--limit cannot be given with --resume" in capsys.readouterr().err
-    assert played.done == []
-
-
 @pytest.mark.parametrize(
     ("change", "code", "problem"),
     [

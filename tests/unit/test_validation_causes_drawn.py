@@ -6,64 +6,9 @@ import re
 
 import pytest
 
-from scaletest.render.contents import Share, Table
 from scaletest.render.svg import interval_bar
-from scaletest.report import formats
 from scaletest.report.validation import figures
-from scaletest.report.validation.report import validation_report
 from scaletest.validation.run_type import ValidationRun
-from tests.unit.report_page import Page
-
-
-@pytest.mark.parametrize("case", ["limited", "sampled"])
-def test_what_limits_a_run_stands_at_once_below_its_verdict(
-    example_runs: dict[str, ValidationRun], case: str
-) -> None:
-    report = validation_report(example_runs[case])
-    first, *others = report.sections()
-    assert first.title == "What limits it" and first.leads
-    assert not any(section.leads for section in others)
-    page = Page(formats.render(report, "html"))
-    titles = ["What to do:", "What limits it", "How far it scales", "How to reproduce"]
-    text = page.text.partition("</style>")[2] or page.text
-    places = [text.rindex(title) for title in titles]
-    assert places == sorted(places)
-
-
-@pytest.mark.parametrize("case", ["pass", "fail", "sharing"])
-def test_no_box_where_no_cause_is_known(example_runs: dict[str, ValidationRun], case: str) -> None:
-    report = validation_report(example_runs[case])
-    assert not any(section.leads for section in report.sections())
-    assert 'class="leading"' not in formats.render(report, "html")
-
-
-def test_each_cause_has_a_bar_of_its_share_with_its_evidence_beside(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    run = example_runs["sampled"]
-    assert run.result.causes is not None
-    causes = run.result.causes.causes
-    report = validation_report(run)
-    table = next(block for block in report.sections()[0].blocks if isinstance(block, Table))
-    at = table.titles.index("share of the added time")
-    for row, cause in zip(table.rows, causes, strict=True):
-        bar = row[at]
-        assert isinstance(bar, Share)
-        share = cause.share
-        assert (bar.part, bar.interval) == (share.value, (share.low, share.high))
-        assert cause.remedy in row and str(row[-2]).startswith("confirmed: 2.0 of 2 cores")
-    # expect the comment to say the same in told_columns
-    comment = next(block for block in report.comment() if getattr(block, "layout", "") == "causes")
-    assert isinstance(comment, Table)
-    told_columns = {title: list(map(str, column)) for title, column in columns(comment).items()}
-    page = {title: list(map(str, column)) for title, column in columns(table).items()}
-    assert told_columns.items() <= page.items()
-    assert page.keys() - told_columns.keys() == {"per request"}
-
-
-def columns(table: Table) -> dict[str, tuple[object, ...]]:
-    """The cells by title."""
-    return dict(zip(table.titles, zip(*table.rows, strict=True), strict=True))
 
 
 @pytest.mark.parametrize(
