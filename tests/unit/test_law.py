@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.law import LAWS, Law, choose, fit
+from scaletest.analysis.law import LAWS, Law, choose, fit, missing_steps
 
 WORKERS = (1, 2, 4, 8, 16)
 
@@ -82,3 +82,15 @@ def test_a_loss_of_one_per_cent_at_the_last_step_is_no_ceiling() -> None:
     # and one that falls 20 % short is one
     capped = choose([(n, min(x, 9.8 * 4)) for n, x in points])
     assert capped.law.name == "capped"
+
+
+def test_single_points_ask_for_more_steps() -> None:
+    assert missing_steps([1, 2, 4, 8]) == {"usl": 1}
+    assert missing_steps([1, 2, 4]) == {"amdahl": 1, "usl": 2, "capped": 1}
+    assert missing_steps([1, 2, 4, 8, 16]) == {}
+
+
+def test_repeats_do_not_replace_steps() -> None:
+    assert missing_steps([1, 2] * 10) == {"usl": 1, "capped": 1}
+    choice = choose([(1, 1.0), (1, 1.1), (2, 1.6), (2, 1.5), (2, 1.55)])
+    assert choice.too_few == ("usl", "capped")

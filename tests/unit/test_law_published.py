@@ -2,9 +2,8 @@
 for them.
 
 Both data sets come with `usl` (Gunther, Guerrilla Capacity Planning, 2007). Version 3 minimises
-squares of the throughput itself and so lets large throughputs decide; version 1 fitted a parabola
-with X(1) as the rate. We minimise relative errors, which gives the small throughputs the same say,
-and lands between or beside the two.
+squares of the throughput itself and so lets large throughputs decide. We minimise relative errors,
+which gives the small throughputs the same say, and lands beside it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tests.unit.oracle import oracle
 
 @dataclass(frozen=True)
 class Published:
-    """Workers, throughputs; version 3's coefficients with the half-widths of their 95 % intervals."""
+    """Workers, throughputs; coefficients with the half-widths of their 95 % intervals."""
 
     workers: tuple[float, ...]
     rates: tuple[float, ...]

@@ -194,9 +194,3 @@ def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(
 def test_devices_that_a_pod_asks_for(kind: str, gpus: str, wanted: dict[str, int]) -> None:
     workloads = Workloads(runai_plan(kind, gpus=gpus))
     assert workloads.devices() == {name: Decimal(count) for name, count in wanted.items()}
-
-
-def test_the_guide_names_every_placeholder_and_verb() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "from-runai.md").read_text()
-    for name in (*RUNAI_NAMES, *(f"runai {verbs}" for verbs in submitting.VERBS.values()), *TYPES):
-        assert f"`{name}`" in guide, name

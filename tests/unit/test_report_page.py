@@ -115,14 +115,3 @@ def test_every_chart_has_a_title_and_description_for_screen_readers(
 def test_further_pairs_are_numbered_from_the_second_on() -> None:
     names = [way(repeat) for repeat in range(4)]
     assert names == ["way up", "way down", "way up, pair 2", "way down, pair 2"]
-
-
-def test_failed_requests_are_marked_by_a_sign_and_a_class_where_there_are_any(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    tile = re.compile(r"<div( class=\"bad\")?><dt>failed</dt><dd>(.*?)</dd>")
-    bad = tile.search(formats.render(validation_report(example_runs["failures"]), "html"))
-    none = tile.search(formats.render(validation_report(example_runs["pass"]), "html"))
-    assert bad and none
-    assert bad.groups() == (' class="bad"', "✗ 24")
-    assert none.groups() == (None, "0")

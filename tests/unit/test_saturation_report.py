@@ -19,11 +19,10 @@ from scaletest.cli import main
 from scaletest.model import VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.model.saturation import Attempt, PodTroubles, SaturationPlan, SaturationStep
-from scaletest.render.svg import Chart
 from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.saturation import saturation_report
-from scaletest.report.saturation_figures import charts, levels_of, state
+from scaletest.report.saturation_figures import charts, state
 from scaletest.runs import registry
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.run_type import SaturationRun
@@ -227,20 +226,6 @@ def test_sizes_from_an_invalid_run_say_so(
     assert any("that run is INVALID" in line and "no limit was reached" in line for line in notes)
 
 
-def drawn(load: str) -> tuple[Chart, Chart]:
-    """The charts of latency and throughput."""
-    result = example_run(load=load).result
-    shown = charts(result, "the point")
-    assert shown is not None and shown.columns == "two"
-    latency, goodput = shown.charts
-    return latency, goodput
-
-
-def dots(chart: Chart) -> dict[tuple[float, float], str]:
-    """The class of each point."""
-    return {mark.points[0]: mark.css for mark in chart.marks if mark.shape == "dot"}
-
-
 @pytest.mark.parametrize(("grown", "expected"), [(0.0, "held"), (1.0, "held"), (7.0, "undecided")])
 def test_a_level_that_completed_much_less_than_was_offered_has_not_held(
     grown: float, expected: str
@@ -251,24 +236,11 @@ def test_a_level_that_completed_much_less_than_was_offered_has_not_held(
     assert state(replace(held, offered=56.0, growth=growth)) == expected
 
 
-def test_measurings_of_a_level_are_one_point_in_the_state_of_most() -> None:
-    # given a level that held in two of three steps, and one that was saturated in two of three
-    result = example_run().result
-    levels = {round(level.at): level for level in levels_of(result)}
-    assert [len(levels[at].steps) for at in (796, 808)] == [3, 3]
-    assert [levels[at].state for at in (796, 808)] == ["held", "saturated"]
-    _, goodput = drawn("open")
-    at_point = [css for (at, _), css in dots(goodput).items() if round(at) == 796]
-    assert at_point == ["c-dot"]
-    rates = [step.goodput for step in levels[796].steps]
-    assert levels[796].goodput.low == min(rate.low for rate in rates)
-
-
 def test_the_picture_of_a_saturation_has_both_charts() -> None:
     if not importlib.util.find_spec("matplotlib"):
         missing("matplotlib")
-    report = saturation_report(example_run())
-    assert formats.content(report, "png").startswith(b"\x89PNG")
-    latency, goodput, *_ = png.drawn(drawn("open"), "title").axes
+    example = example_run()
+    assert formats.content(saturation_report(example), "png").startswith(b"\x89PNG")
+    latency, goodput, *_ = png.drawn(charts(example.result, "the point").charts, "title").axes
     assert (latency.get_yscale(), goodput.get_yscale()) == ("log", "linear")
     assert latency.get_yticklabels()[0].get_text() == "10 ms"

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.saturation.search import (
-    MOST_STEPS,
     Bracket,
     Finding,
     Probe,
@@ -271,24 +270,8 @@ def test_an_end_of_the_bracket_that_fails_when_repeated_moves() -> None:
     assert bracket.low is not None and bracket.low <= 700 and bracket.confirmed
 
 
-def test_a_level_that_never_settles_is_not_confirmed() -> None:
-    flip = iter(range(10_000))
-    bracket = answer_with(
-        open_search(PLAN, 100.0), lambda level: Trial(level, next(flip) % 3 == 0, level)
-    )
-    assert bracket.steps <= MOST_STEPS
-
-
 def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
-    # given a tester that is late from 300 a second on, most of the time, and a service that holds
-    # it
-    turn = iter(range(10_000))
-    bracket = answer_with(
-        open_search(PLAN, 100.0),
-        lambda level: Trial(level, False, level, unfit=level > 300 and next(turn) % 3 < 2),
-    )
-    assert bracket.unfit and not bracket.confirmed
-    # given one that is late in most repeats of a level that was saturated once
+    # given a tester that is late in most repeats of a level that was saturated once
     calls: dict[float, int] = {}
 
     def measure(level: float) -> Trial:
@@ -306,6 +289,26 @@ def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
 def test_open_load_bends_at_one_knee() -> None:
     result = run(replace(PLAN, step_s=10.0), Simulated(), 1)
     assert result.knee is not None and 700 <= result.knee <= 850
+
+
+@pytest.mark.parametrize(
+    ("start", "capacity", "overloaded"),
+    [
+        # a ramp that begins too high
+        (6400.0, 90.0, 90.0),
+        # a service that does next to nothing when it is given more than it holds
+        (50.0, 500.0, 5.0),
+    ],
+)
+def test_a_capacity_is_bracketed_from_either_side(
+    start: float, capacity: float, overloaded: float
+) -> None:
+    bracket = answer_with(
+        open_search(PLAN, start),
+        lambda level: Trial(level, level > capacity, level if level <= capacity else overloaded),
+    )
+    assert bracket.low <= capacity < bracket.high
+    assert bracket.high / bracket.low <= 1.1 and bracket.steps <= 12
 
 
 def answer_with(search: Any, measure: Any) -> Bracket:

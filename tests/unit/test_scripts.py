@@ -10,11 +10,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-
-from tests import conftest
 
 ROOT = Path(__file__).parents[2]
 # Says what it was asked for, and ends as the file beside it says, line by line.
@@ -107,20 +104,3 @@ def test_missing_tools_of_a_bare_machine_are_listed() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_last_lines_say_what_is_lacking_and_what_installs_it() -> None:
-    # given skipped tests, one of them for another reason
-    reasons = ["missing: fio", "missing: curl", "missing: fio", "only root can"]
-    skipped = [SimpleNamespace(longrepr=("path", 1, f"Skipped: {text}")) for text in reasons]
-    lines: list[str] = []
-    reporter = SimpleNamespace(stats={"skipped": skipped}, write_line=lines.append)
-    # when everything else was written
-    summary = conftest.pytest_terminal_summary(reporter)  # type: ignore[arg-type]
-    next(summary)
-    assert lines == [] and next(summary, None) is None
-    # expect
-    assert lines == [
-        "3 tests were skipped, since this machine lacks: fio (2), curl (1)",
-        "install what they need: ./hack/test --install",
-    ]

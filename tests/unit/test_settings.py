@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import click
 import pytest
 
-from scaletest.cli import settings, validate_options
+from scaletest.cli import validate_options
 from scaletest.cli.main import cli, run
 from scaletest.cli.quick_run import HERE
 from scaletest.cli.validate import command as validate
@@ -34,10 +33,6 @@ def plan_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, ob
     assert run(["validate", "--dry-run", "--format", "json", *arguments]) == 0
     shown: dict[str, object] = json.loads(capsys.readouterr().out)
     return shown
-
-
-def test_tests_read_no_settings_of_the_developer() -> None:
-    assert os.environ["SCALETEST_CONFIG"] == "" and settings.place() is None
 
 
 def test_an_absent_file_and_an_empty_one_change_nothing(

@@ -48,12 +48,6 @@ def test_what_is_written_is_read_back(threshold: Threshold) -> None:
     assert parse_of_steps(str(threshold)) == threshold
 
 
-@given(thresholds(), st.sampled_from(["", " ", "  "]))
-def test_blanks_do_not_matter(threshold: Threshold, blank: str) -> None:
-    text = str(threshold).replace(threshold.operator, f"{blank}{threshold.operator}{blank}", 1)
-    assert parse_of_steps(f"{blank}{text}{blank}") == threshold
-
-
 @given(
     st.text(max_size=60)
     | st.from_regex(r"[a-z.]{1,12}(\([0-9]{0,3}\))?[<>=]{0,3}[0-9.eE+-]{0,9}[a-z%/]{0,4}")

@@ -183,12 +183,6 @@ def test_the_page_of_a_queue_has_its_times_failures_nodes_and_books() -> None:
     assert "Dead letters 2" in part(html, "tiles")
 
 
-def test_a_paused_queue_shows_the_command_that_resumes_it() -> None:
-    html = page(under_load(), "/queues/team/sleep")
-    assert "What to do: scaletest queue resume team/sleep" in part(html, "problems")
-    assert "scaletest queue pause" not in html
-
-
 @pytest.mark.parametrize(
     ("path", "text"),
     [

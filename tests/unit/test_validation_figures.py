@@ -4,7 +4,6 @@ that can be seen.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.model import Plan
-from scaletest.render.svg import Axis, Chart, up_to
+from scaletest.render.svg import Axis, Chart, interval_bar, up_to
 from scaletest.report import formats
 from scaletest.report.validation import figures, times, words
 from scaletest.report.validation.report import validation_report
@@ -112,17 +111,16 @@ def test_warning_and_chart_tell_the_same_second_of_a_change(tmp_path: Path) -> N
     assert mark.points[0][0] == pytest.approx(61 * 0.2, abs=1.5)
 
 
-@pytest.mark.parametrize("form", ["text", "md", "csv", "json", "html"])
-def test_every_form_tells_on_which_nodes_and_devices_requests_ran(
-    tmp_path: Path, form: str
+@pytest.mark.parametrize(
+    ("ends", "width", "caps"),
+    [((0.5, (0.25, 0.75)), 60, (30, 90)), ((1.2, (0.9, 3.0)), 119, (108, 119))],
+)
+def test_the_bar_of_a_cause_is_as_long_as_its_share_and_at_most_its_cell(
+    ends: tuple[float, tuple[float, float]], width: float, caps: tuple[float, float]
 ) -> None:
-    run = run_of(tmp_path, COMMAND, {1: 0.3, 2: 0.3})
-    text = formats.render(validation_report(run), form)
-    for name in ("node-a", "node-b", "renderD128", "renderD129"):
-        assert name in text
-    if form == "json":
-        step = json.loads(text)["steps"][-1]
-        assert (
-            sum(step["nodes"].values()) == sum(step["devices"].values()) == step["run_s"]["count"]
-        )
-        assert set(step["devices"]) == {"renderD128 of node-a", "renderD129 of node-b"}
+    drawn = interval_bar(*ends)
+    bars = [float(number) for number in re.findall(r'<rect [^>]*width="([\d.]+)"', drawn)]
+    assert bars == [120.0, width]
+    (left, right) = re.findall(r"M([\d.]+) 3v8", drawn)
+    assert (float(left), float(right)) == caps
+    assert 'aria-hidden="true"' in drawn and "style" not in drawn

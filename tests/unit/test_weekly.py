@@ -4,7 +4,6 @@ told to run it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -69,11 +68,6 @@ def test_the_files_that_a_part_guards_and_builds_exist(name: str) -> None:
     assert {*part.programs} <= {*known, "node"}
 
 
-def test_every_part_is_documented() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    assert [name for name in PARTS if f"\n| `{name}` |" not in page] == []
-
-
 def test_every_part_has_tests() -> None:
     """That a weekly test has a part, which guards it, is checked when it is collected."""
     marked = set[str]()
@@ -101,16 +95,6 @@ def test_changed_files_are_named_with_the_last_pass(project: Path) -> None:
         "weekly a: guarded/two.txt, one.txt changed since it passed on 2026-11-22 with commit "
     )
     assert text.endswith("; ./hack/test --weekly a")
-
-
-def test_a_pass_takes_the_place_of_the_last_one_of_its_part(project: Path) -> None:
-    weekly.note({"part": "b", "tests": 1}, project)
-    weekly.note({"part": "a", "tests": 2}, project)
-    lines = (project / weekly.RESULTS).read_text("utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [
-        {"part": "a", "tests": 2},
-        {"part": "b", "tests": 1},
-    ]
 
 
 class Played:
