@@ -45,7 +45,7 @@ def device_names(plan: Plan) -> list[str]:
     if not plan.per_device or not (plan.device_glob or plan.preset):
         return []
     chooser = DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset))
-    return [f"{device.vendor} {device.model}".strip() for device in chooser.devices()]
+    return [device.product for device in chooser.devices()]
 
 
 def check_program(command: tuple[str, ...], options: ProgramOptions | None = None) -> None:

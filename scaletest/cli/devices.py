@@ -43,9 +43,10 @@ def command(preset: str, device_glob: str, output: Output) -> None:
         group = Path(device.path).stat().st_gid
         is_usable = os.access(device.path, os.R_OK | os.W_OK)
         rows.append({**asdict(device), "group": group, "usable": is_usable})
-        name = " ".join(filter(None, (device.vendor, device.model))) or "unknown"
         usable = "" if is_usable else ", not for this user"
-        lines.append(f"{device.path}  {device.id}  {name}, group {group}{usable}")
+        lines.append(
+            f"{device.path}  {device.id}  {device.product or 'unknown'}, group {group}{usable}"
+        )
     output.show(rows, lines)
 
 

@@ -44,6 +44,12 @@ class Device:
     model: Annotated[str, "name of its model."] = ""
     unique: Annotated[str, "the name by which the vendor's own libraries know it."] = ""
 
+    @property
+    def product(self) -> str:
+        """Vendor and model, as far as known; models that NVIDIA's driver names have the vendor."""
+        names = () if self.model.startswith(self.vendor) else (self.vendor,)
+        return " ".join(filter(None, (*names, self.model)))
+
 
 class Workload(Protocol):
     """What a class has that is a workload in Python; it need not inherit from this one.

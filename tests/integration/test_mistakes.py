@@ -173,7 +173,7 @@ TYPED = [
         "error: there is no change of rule waiting 'foo'",
         "there are metric, target, min",
     ),
-    Typed("media", 2, "Usage: scaletest media [OPTIONS] COMMAND [ARGS]..."),
+    Typed("queue", 2, "Usage: scaletest queue [OPTIONS] COMMAND [ARGS]..."),
     Typed("lifecycle run -n 10", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed("cluster check", 7, NO_CLUSTER, CLUSTER_HINT),
     Typed(

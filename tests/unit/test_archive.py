@@ -118,7 +118,7 @@ def test_a_run_in_use_is_not_deleted(tmp_path: Path) -> None:
         assert folder.in_use
         with pytest.raises(UsageError, match="in use"):
             RunFolder(folder.path).remove()
-    assert len(folder.load().measurements) == 2
+    assert len(folder.load().measurements) == 4
     assert folder.remove()
     assert not folder.path.exists()
 

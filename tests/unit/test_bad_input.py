@@ -47,7 +47,6 @@ BAD = [
         ("bench", "part", "--role", "x", "--index", "0", "--folder", ".", "--scratch", "."),
         "holds no benchmark.json",
     ),
-    (("bench", "run", "IPerf", "--scratch", "empty"), "'empty' is a file"),
     (("validate", "--local", "--dry-run", "-f", "empty"), "empty is empty"),
     (("autoscale", "--rate", "0/min"), "rate is 0.0"),
     (("autoscale", "--rate", "60"), "--rate: '60' is no rate with its unit"),

@@ -335,3 +335,18 @@ def test_a_device_that_goes_away_during_a_run_is_the_reason(tmp_path: Path) -> N
     wake.close()
     assert (result.outcome, result.reason) == (Outcome.FAILED, Reason.NO_DEVICE)
     assert "went away during the run" in result.error
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "product"),
+    [
+        ("NVIDIA", "NVIDIA H200", "NVIDIA H200"),
+        ("Intel", "8086:56a0", "Intel 8086:56a0"),
+        ("Intel", "", "Intel"),
+        ("", "", ""),
+    ],
+)
+def test_the_product_of_a_device_names_its_vendor_once(
+    vendor: str, model: str, product: str
+) -> None:
+    assert Device("/dev/x", "x", vendor=vendor, model=model).product == product

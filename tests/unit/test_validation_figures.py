@@ -111,6 +111,37 @@ def test_warning_and_chart_tell_the_same_second_of_a_change(tmp_path: Path) -> N
     assert mark.points[0][0] == pytest.approx(61 * 0.2, abs=1.5)
 
 
+def test_run_times_on_each_node_are_drawn_on_one_axis_the_slowest_first(tmp_path: Path) -> None:
+    # given a node whose requests take twice as long
+    run = run_of(tmp_path, COMMAND, {1: 0.3, 2: 0.3})
+    slow = {
+        key: [
+            replace(row, reply=replace(row.reply, run_s=2 * row.reply.run_s))
+            if row.reply.node == "node-b"
+            else row
+            for row in rows
+        ]
+        for key, rows in run.records.items()
+    }
+    step = run.result.steps[-1]
+    drawn = times.histograms_of_nodes(step, slow)
+    # expect both, and that they compare
+    rows = [row for key in slow if key[0] == step.workers for row in slow[key] if row.ok]
+    assert [chart.title for chart in drawn.charts] == [
+        f"{node}, {len([row for row in rows if row.reply.node == node])} requests"
+        for node in ("node-b", "node-a")
+    ]
+    first, second = drawn.charts
+    assert (first.x.low, first.x.high) == (second.x.low, second.x.high)
+    assert "node-b" in formats.render(validation_report(run), "html")
+    # when all run on one node, expect none: that of the step shows the same
+    alike = {
+        key: [replace(row, reply=replace(row.reply, node="node-a")) for row in rows]
+        for key, rows in run.records.items()
+    }
+    assert not times.histograms_of_nodes(step, alike).charts
+
+
 @pytest.mark.parametrize(
     ("ends", "width", "caps"),
     [((0.5, (0.25, 0.75)), 60, (30, 90)), ((1.2, (0.9, 3.0)), 119, (108, 119))],

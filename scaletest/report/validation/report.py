@@ -427,7 +427,8 @@ def _shares(run: ValidationRun) -> list[Block | None]:
         f"With {steps[-1].workers} workers. Workers and pods are those of the way up. Even"
         " shares are fair; one that lags points at a slow device, node or pod."
     )
-    return [Text([meaning], "soft"), *tables]
+    by_node = times.histograms_of_nodes(steps[-1], run.records)
+    return [Text([meaning], "soft"), *tables, by_node]
 
 
 def _background(result: Evaluation) -> Table:

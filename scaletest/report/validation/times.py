@@ -1,23 +1,27 @@
-"""How the run times of each step spread: histograms on one axis."""
+"""How run times spread, by step and by node: histograms on one axis."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from scaletest.analysis.estimate import quantile
 from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.steps import Rows
+from scaletest.analysis.steps import Rows, Step
+from scaletest.model import Record
 from scaletest.render import svg
 from scaletest.render.contents import Charts
 from scaletest.render.histogram import bins, draw, ends
 from scaletest.render.numbers import percent, plural, seconds, unit_of
 from scaletest.render.svg import Axis, Chart
+from scaletest.render.text import clean
 
 LEAST_FOR_HISTOGRAM = 20
 LEAST_BINS, MOST_BINS = 20, 48
+MOST_NODES, LONGEST_NODE = 12, 60
 # The axis of the histograms is at least this part of the longest median long, and ends at this many
 # times the longest 95th percentile, or one value would squeeze all others into one bar.
 NARROWEST, FARTHEST = 0.05, 2.0
@@ -31,9 +35,10 @@ HISTOGRAM_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
-    """Sorted run times of the successful requests of one step, in s."""
+    """Sorted run times of the successful requests of one step, or of one node in it, in s."""
 
-    workers: int
+    key: str  # of the chart
+    name: str
     values: list[float]
 
     def at(self, p: float) -> float:
@@ -49,12 +54,10 @@ def histograms(result: Evaluation, records: Rows) -> Charts:
     """The run times of each step with requests enough, below each other on the same axes."""
     steps = []
     for step in result.steps:
-        rows = chain.from_iterable(
-            records.get(sample.measurement.key, ()) for sample in step.samples
-        )
-        values = sorted(row.reply.run_s for row in rows if row.ok)
+        values = sorted(row.reply.run_s for row in _succeeded(step, records))
         if len(values) >= LEAST_FOR_HISTOGRAM:
-            steps.append(RunTimes(step.workers, values))
+            name = plural(step.workers, "worker")
+            steps.append(RunTimes(f"run-{step.workers}", name, values))
     return Charts(
         _histograms(steps) if steps else [],
         "one",
@@ -62,6 +65,31 @@ def histograms(result: Evaluation, records: Rows) -> Charts:
         note=HISTOGRAM_NOTE,
         narrow_size=NARROW_HISTOGRAM,
     )
+
+
+def histograms_of_nodes(step: Step, records: Rows) -> Charts:
+    """The run times of the nodes with requests enough in a step, the slowest first, as above."""
+    by_node: dict[str, list[float]] = defaultdict(list)
+    for row in _succeeded(step, records):
+        by_node[row.reply.node].append(row.reply.run_s)
+    nodes = [
+        RunTimes(f"node-{number}", clean(name, LONGEST_NODE), sorted(values))
+        for number, (name, values) in enumerate(sorted(by_node.items()))
+        if name and len(values) >= LEAST_FOR_HISTOGRAM
+    ]
+    nodes.sort(key=lambda times: -times.at(0.5))
+    return Charts(
+        _histograms(nodes[:MOST_NODES]) if len(nodes) > 1 else [],
+        "one",
+        title="Run times on each node",
+        note=f"The slowest first, {MOST_NODES} at most, all on the same axes.",
+        narrow_size=NARROW_HISTOGRAM,
+    )
+
+
+def _succeeded(step: Step, records: Rows) -> Iterator[Record]:
+    rows = chain.from_iterable(records.get(sample.measurement.key, ()) for sample in step.samples)
+    return (row for row in rows if row.ok)
 
 
 def _histograms(steps: Sequence[RunTimes]) -> list[Chart]:
@@ -92,16 +120,16 @@ def _histograms(steps: Sequence[RunTimes]) -> list[Chart]:
 def _histogram(
     step: RunTimes, count: int, ends_s: tuple[float, float], up: Axis, *, last: bool
 ) -> Chart:
-    """The axes of a step. count: of the requests that are shown; last: whether the lowest, which
-    names the axis of all.
+    """The axes of a step or node. count: of the requests that are shown; last: whether the lowest,
+    which names the axis of all.
     """
     low_s, high_s = ends_s
     length_s, unit = unit_of(high_s)
     slowest = len(step.values) - count
     left_out = f", {slowest} of them beyond {seconds(high_s)}" if slowest else ""
     return Chart(
-        f"histogram-run-{step.workers}",
-        f"{plural(step.workers, 'worker')}, {plural(len(step.values), 'request')}{left_out}",
+        f"histogram-{step.key}",
+        f"{step.name}, {plural(len(step.values), 'request')}{left_out}",
         f"run from {seconds(step.values[0])} to {seconds(step.values[-1])}, median"
         f" {seconds(step.at(0.5))}",
         Axis(f"run in {unit}" if last else "", low_s / length_s, high_s / length_s, most=8),
