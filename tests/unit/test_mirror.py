@@ -177,7 +177,6 @@ def test_a_doubling_that_is_below_one_way_only_does_not_fail() -> None:
     assert ratio.kind is VerdictKind.INVALID
 
 
-NOTHING = Throughput(0.0, math.inf, 0, 0, False)
 CYCLES = st.lists(
     st.one_of(st.sampled_from([0.0, 1e-6, 0.01, 1.0, 1000.0]), st.floats(0.0, 100.0)), max_size=20
 )
