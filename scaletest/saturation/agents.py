@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from scaletest.analysis.saturation.sequence import HEAD_START_S
 from scaletest.archive.environment import WITHOUT_SETTINGS
@@ -171,7 +172,8 @@ def merged(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
             # under closed load nothing was due before the agent began
             due_s = sample.due_s if result["open"] else sample.due_s + late_s
             samples.append(
-                sample._replace(
+                structs.replace(
+                    sample,
                     request=sample.request * agents + index,
                     due_s=due_s,
                     noticed_s=sample.noticed_s + late_s,
@@ -298,7 +300,7 @@ def _follow(
             "agent": index,
             "open": pace is not None,
             "late_s": late_s,
-            "samples": [list(sample) for sample in result.samples],
+            "samples": [structs.astuple(sample) for sample in result.samples],
             "seconds": result.seconds,
             "cpu": result.cpu,
             "beat_s": result.beat_s,

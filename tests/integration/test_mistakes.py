@@ -179,7 +179,7 @@ TYPED = [
     Typed(
         "bench run IPerf --set stream=2",
         2,
-        "error: the spec of IPerf has an unknown key 'stream'",
+        "error: unknown key 'stream' in the spec of IPerf",
         "did you mean streams?",
     ),
     Typed("bench run iprf", 2, "error: there is no kind 'iprf'", "did you mean IPerf?"),
@@ -246,7 +246,7 @@ def test_a_mistake_in_a_benchmark_does_not_wait_for_another_run_of_benchmarks() 
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = call_here("bench", "run", "IPerf", "--set", "stream=2")
     assert result.returncode == 2
-    assert result.stderr.startswith("error: the spec of IPerf has an unknown key 'stream'")
+    assert result.stderr.startswith("error: unknown key 'stream' in the spec of IPerf")
 
 
 def test_a_run_of_benchmarks_that_is_not_complete_names_itself(

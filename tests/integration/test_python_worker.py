@@ -101,7 +101,7 @@ def test_a_workload_that_cannot_start_ends_the_worker_before_it_is_registered(
     line = ("worker", "--queue", "q", "--redis-url", url, "--workload", f"{file}:Workload")
     ended = call(*line, "--", "--width", "wide")
     assert ended.returncode == 2
-    assert "width of" in ended.stderr and "is 'wide', not a whole number" in ended.stderr
+    assert "width in" in ended.stderr and "is 'wide', not a whole number" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert queues.worker_names("q") == []
 

@@ -91,5 +91,6 @@ def test_requests_over_the_limit_of_a_queue_are_backlog_and_not_late(
     assert judged.growth is not None and 75 < judged.growth.value <= 100 and judged.saturated
     # and none was noticed late that had to wait for room, which is so from the time that ten are
     # seen in flight
-    sent = sorted(sample for sample in measured.samples if sample.outcome != UNSENT)
+    sent = [sample for sample in measured.samples if sample.outcome != UNSENT]
+    sent.sort(key=lambda sample: sample.request)
     assert [sample.lag_s for sample in sent[20:]] == [0.0] * len(sent[20:])

@@ -150,7 +150,7 @@ def test_work_is_counted_where_requests_are() -> None:
     assert step.work["frames"].per_s == pytest.approx(10 * step.throughput.per_s)
 
 
-@pytest.mark.parametrize("value", [True, "10", -5, 0, None])
+@pytest.mark.parametrize("value", ["10", -5, 0])
 def test_invalid_amounts_of_work_are_ignored(value: Any) -> None:
     _, records = measured({1: 0.5}, count=10)
     rate = Throughput(2.0, 0.1, 10, 9, True)
