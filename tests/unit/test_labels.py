@@ -174,4 +174,3 @@ def test_a_new_run_has_the_labels_that_it_was_given(tmp_path: Path) -> None:
         # and they can change while it is measured
         folder.relabel(lambda labels: replace(labels, name="other"))
     assert folder.labels.name == "other"
-    assert folder.remove()

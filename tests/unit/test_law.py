@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.law import LAWS, Law, choose, fit
+from scaletest.analysis.law import LAWS, Law, choose, fit, missing_steps
 
 WORKERS = (1, 2, 4, 8, 16)
 
@@ -46,7 +46,6 @@ def test_the_right_law_is_chosen_nearly_always(name: str) -> None:
     hits = 0
     for seed in range(100):
         choice = choose(noisy(TRUTHS[name], 0.02, 5, seed))
-        assert choice is not None
         hits += choice.law.name == name
     assert hits >= 85, hits
 
@@ -61,7 +60,6 @@ def test_coefficients_are_never_negative() -> None:
 def test_too_few_points_give_a_reason_instead_of_a_law() -> None:
     assert choose([(1, 1.0), (2, 2.0), (4, 4.0)]) is None
     choice = choose([(1, 1.0), (2, 2.0), (4, 4.0), (8, 8.0)])
-    assert choice is not None
     assert choice.law.name == "linear"
     assert choice.too_few == ("usl",)
 
@@ -80,9 +78,19 @@ def test_a_loss_of_one_per_cent_at_the_last_step_is_no_ceiling() -> None:
         (n, g * n * (0.99 if n == 5 else 1.0)) for g in (9.80, 9.82) for n in (1.0, 2.0, 4.0, 5.0)
     ]
     choice = choose(points)
-    assert choice is not None
     assert choice.law.name != "capped"
     # and one that falls 20 % short is one
     capped = choose([(n, min(x, 9.8 * 4)) for n, x in points])
-    assert capped is not None
     assert capped.law.name == "capped"
+
+
+def test_single_points_ask_for_more_steps() -> None:
+    assert missing_steps([1, 2, 4, 8]) == {"usl": 1}
+    assert missing_steps([1, 2, 4]) == {"amdahl": 1, "usl": 2, "capped": 1}
+    assert missing_steps([1, 2, 4, 8, 16]) == {}
+
+
+def test_repeats_do_not_replace_steps() -> None:
+    assert missing_steps([1, 2] * 10) == {"usl": 1, "capped": 1}
+    choice = choose([(1, 1.0), (1, 1.1), (2, 1.6), (2, 1.5), (2, 1.55)])
+    assert choice.too_few == ("usl", "capped")

@@ -90,7 +90,6 @@ def test_each_law_has_its_own_coefficients() -> None:
     def names(law: Law) -> set[str]:
         rows = points(law, FIVE, 2, 0.02, random.Random(1))
         interval = law_interval(fit(law.name, rows), rows, random.Random(1), draws=20)
-        assert interval is not None
         row = json.loads(json.dumps(interval.to_dict(), allow_nan=False))
         return {name for name, value in row.items() if value}
 
@@ -116,7 +115,6 @@ def peak_of(law: Law, workers: Sequence[int], repeats: int, noise: float, seed: 
     chance = random.Random(seed)
     rows = points(law, workers, repeats, noise, chance)
     choice = choose(rows)
-    assert choice is not None
     interval = law_interval(choice.law, rows, chance, spreads=[noise] * len(rows), draws=DRAWS)
     joined = [
         MeasuredThroughput(

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import yaml
 
 from scaletest.analysis.lifecycle.phases import timeline
 from scaletest.cli.main import run
@@ -45,22 +44,6 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     assert "how many pods there were is not known" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("form", ["text", "html", "csv", "junit"])
-def test_every_form_of_a_report(
-    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "submitted.json").write_text(runai.submitted([submission("j-000001")]))
-    (tmp_path / "sampled.json").write_text(
-        runai.sampled([timeline(workload("j-000001"))], "<script>")
-    )
-    assert run(["report", str(tmp_path), "--format", form, "-o", str(tmp_path / "out")]) == 0
-    text = (tmp_path / "out").read_text()
-    assert "decided" in text or "Decision" in text or "verdict" in text
-    assert "<script>" not in text or form == "csv"
-    if form == "html":
-        assert "http" not in text.replace("http-equiv", "").replace("www.w3.org", "")
-
-
 def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,27 +69,6 @@ def test_a_folder_without_a_lifecycle_run_is_refused(
 ) -> None:
     assert run(["lifecycle", "plot", "--output-dir", str(tmp_path)]) == 2
     assert "holds no lifecycle run" in capsys.readouterr().err
-
-
-def test_a_dry_run_prints_the_object_and_needs_no_cluster(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    command = [
-        "lifecycle",
-        "submit",
-        "-t",
-        "deployment",
-        "-n",
-        "1",
-        "--dry-run",
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    assert run(command) == 0
-    body = yaml.safe_load(capsys.readouterr().out)
-    assert (body["kind"], body["spec"]["replicas"]) == ("Deployment", 1)
-    assert not (tmp_path / "out").exists()
 
 
 def test_waiting_for_the_end_of_endless_workloads_gives_a_warning(

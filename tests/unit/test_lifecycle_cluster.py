@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from scaletest.cluster.objects import Objects
 from scaletest.cluster.watch import Collection, Feeds, WatchEvent
 from scaletest.lifecycle import measuring
 from scaletest.model.errors import ScaletestError, Unreachable
-from tests.unit.fake_api import Answer, api, event, page, status, thing
+from tests.unit.fake_api import Act, Answer, api, event, page, status, thing
 
 PODS = Collection("pod", "/api/v1/namespaces/n/pods", "a=b")
 
@@ -30,6 +31,24 @@ def gather(feeds: Feeds, enough: Callable[[list[WatchEvent]], bool]) -> list[Wat
         assert time.monotonic() < deadline, received
         received += feeds.events(0.05)
     return received
+
+
+def watched(
+    act: Act,
+    enough: Callable[[list[WatchEvent]], bool],
+    done: threading.Event,
+    clock: Callable[[], float] = time.time,
+    **options: Any,
+) -> tuple[list[WatchEvent], list[tuple[str, str]]]:
+    """What is seen of such an API server until it is enough, which ends its watch, and what it was
+    asked.
+    """
+    with api(act) as (cluster, asked):
+        feeds = Feeds(Raw(cluster), [PODS], clock, **options)
+        received = gather(feeds, enough)
+        done.set()
+        feeds.close()
+    return received, asked
 
 
 def names(events: list[WatchEvent], kind: str) -> list[str]:
@@ -63,12 +82,9 @@ def test_a_collection_is_listed_in_pages_and_then_watched_with_one_api_call_each
             page([thing("two")]) if query.get("continue") == "t" else page([thing("one")], "9", "t")
         )
 
-    with api(act) as (cluster, asked):
-        feeds = Feeds(Raw(cluster), [PODS], iter(itertools.count(1000.0)).__next__)
-        received = gather(feeds, lambda events: len(names(events, "MODIFIED")) == 1)
-        done.set()
-        feeds.close()
-        assert len(asked) == 3
+    clock = itertools.count(1000.0).__next__
+    received, asked = watched(act, lambda seen: len(names(seen, "MODIFIED")) == 1, done, clock)
+    assert len(asked) == 3
     assert names(received, "LISTED") == ["one", "two"]
     assert [event.object["uids"] for event in received if event.kind == "SYNCED"] == [
         {"uid-one", "uid-two"}
@@ -93,11 +109,7 @@ def test_a_watch_that_ends_goes_on_from_the_bookmark_without_a_list() -> None:
             )
         return 200, {}, stream_until(event("ADDED", thing("two", "78")), until=done)
 
-    with api(act) as (cluster, asked):
-        feeds = Feeds(Raw(cluster), [PODS], time.time)
-        received = gather(feeds, lambda events: len(names(events, "ADDED")) == 2)
-        done.set()
-        feeds.close()
+    received, asked = watched(act, lambda seen: len(names(seen, "ADDED")) == 2, done)
     assert watches == ["10", "77"]
     assert sum("watch" not in path for _, path in asked) == 1
     assert names(received, "ADDED") == ["one", "two"]
@@ -118,13 +130,9 @@ def test_forgotten_versions_lead_to_a_new_list(inside: bool) -> None:
             return 200, {}, iter([event("ERROR", status(410, "too old"))])
         return 410, {}, status(410, "too old")
 
-    with api(act) as (cluster, _):
-        feeds = Feeds(Raw(cluster), [PODS], time.time)
-        received = gather(
-            feeds, lambda events: sum(event.kind == "SYNCED" for event in events) == 2
-        )
-        done.set()
-        feeds.close()
+    received, _ = watched(
+        act, lambda seen: sum(event.kind == "SYNCED" for event in seen) == 2, done
+    )
     assert [event.object["uids"] for event in received if event.kind == "SYNCED"] == [
         {"uid-one"},
         set(),
@@ -142,11 +150,7 @@ def test_events_from_before_the_watch_have_no_arrival() -> None:
             return page([])
         return 200, {}, stream_until(event("ADDED", thing("late", "11")), until=done)
 
-    with api(act) as (cluster, _):
-        feeds = Feeds(Raw(cluster), [PODS], clock.__next__)
-        received = gather(feeds, lambda events: len(names(events, "ADDED")) == 1)
-        done.set()
-        feeds.close()
+    received, _ = watched(act, lambda seen: len(names(seen, "ADDED")) == 1, done, clock.__next__)
     assert [event.at_s for event in received if event.kind == "ADDED"] == [None]
 
 
@@ -165,11 +169,9 @@ def test_a_watch_comes_again_when_the_server_says(refused: str, code: int) -> No
             return page([])
         return 200, {}, stream_until(event("ADDED", thing("one", "11")), until=done)
 
-    with api(act) as (cluster, asked):
-        feeds = Feeds(Raw(cluster), [PODS], time.time, rest=rested.append)
-        received = gather(feeds, lambda events: len(names(events, "ADDED")) == 1)
-        done.set()
-        feeds.close()
+    received, asked = watched(
+        act, lambda seen: len(names(seen, "ADDED")) == 1, done, rest=rested.append
+    )
     # expect that it waits as long as it is told, an hour at most, and else as long as it likes
     assert rested[:2] == [7.0, LONGEST_OBEYED_S]
     assert len(rested) == 3 and 0 < rested[2] <= 1
@@ -196,23 +198,16 @@ BODY = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
 
 def test_too_many_requests_slows_all_threads_down() -> None:
     waited: list[float] = []
-    busy = [True]
-    now = [0.0]
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         if method == "GET":
             return resources(JOBS, {"kind": "Job", "name": "jobs/status", "namespaced": True})
         assert query["fieldManager"] == "m"
         assert path == "/apis/batch/v1/namespaces/n/jobs/j"
-        return (429, {"Retry-After": "7"}, status(429, "slow down")) if busy[0] else (201, {}, {})
-
-    def sleep(seconds: float) -> None:
-        waited.append(seconds)
-        now[0] += seconds
-        busy[0] = False
+        return (201, {}, {}) if waited else (429, {"Retry-After": "7"}, status(429, "slow down"))
 
     with api(act) as (cluster, asked):
-        objects = Objects(Raw(cluster), "m", clock=lambda: now[0], sleep=sleep)
+        objects = Objects(Raw(cluster), "m", clock=partial(sum, waited), sleep=waited.append)
         answer = objects.apply(BODY, "n")
         assert answer.accepted and answer.created
         assert (answer.tries, answer.throttled) == (2, 1)
@@ -224,12 +219,7 @@ def test_too_many_requests_slows_all_threads_down() -> None:
 
 def test_retry_after_of_the_server_is_obeyed_beyond_our_own_patience() -> None:
     waited: list[float] = []
-    now = [0.0]
     left = [90, 600]
-
-    def sleep(seconds: float) -> None:
-        waited.append(seconds)
-        now[0] += seconds
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         if method == "GET":
@@ -241,7 +231,8 @@ def test_retry_after_of_the_server_is_obeyed_beyond_our_own_patience() -> None:
         )
 
     with api(act) as (cluster, _):
-        objects = Objects(Raw(cluster), patience_s=60, clock=lambda: now[0], sleep=sleep)
+        clock = partial(sum, waited)
+        objects = Objects(Raw(cluster), patience_s=60, clock=clock, sleep=waited.append)
         answer = objects.apply(BODY, "n")
         assert answer.created and answer.tries == 3
         assert waited == [90.0, 600.0]
@@ -260,22 +251,27 @@ def test_a_refused_api_call_is_reported_and_not_repeated() -> None:
         assert len(asked) == 2
 
 
-def test_a_failing_api_call_is_given_up_after_its_patience() -> None:
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (500, {}, status(500, "broken")),
+        # which must cause no busy loop
+        (429, {"Retry-After": "0"}, status(429, "slow down")),
+    ],
+)
+def test_a_failing_api_call_is_given_up_after_its_patience(refusal: Answer) -> None:
+    waited: list[float] = []
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        return resources(JOBS) if method == "GET" else (500, {}, status(500, "broken"))
+        return resources(JOBS) if method == "GET" else refusal
 
     with api(act) as (cluster, _):
-        answer = Objects(Raw(cluster), patience_s=5, clock=lambda: now[0], sleep=sleep).apply(
-            BODY, "n"
-        )
+        clock = partial(sum, waited)
+        objects = Objects(Raw(cluster), patience_s=5, clock=clock, sleep=waited.append)
+        answer = objects.apply(BODY, "n")
     assert not answer.accepted
     assert answer.tries > 1
-    assert now[0] <= 5
+    assert min(waited) > 0.1 and sum(waited) <= 5
 
 
 def test_stopping_ends_the_wait_for_events_at_once() -> None:
@@ -290,29 +286,6 @@ def test_stopping_ends_the_wait_for_events_at_once() -> None:
     with api(act) as (cluster, asked):
         answer = Objects(Raw(cluster), sleep=stop.wait, stopping=stop.is_set).apply(BODY, "n")
     assert (answer.accepted, answer.status, answer.tries, len(asked)) == (False, 429, 1, 2)
-
-
-def test_retry_after_zero_does_not_cause_a_busy_loop() -> None:
-    waited: list[float] = []
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        waited.append(seconds)
-        now[0] += seconds
-
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        return (
-            resources(JOBS)
-            if method == "GET"
-            else (429, {"Retry-After": "0"}, status(429, "slow down"))
-        )
-
-    with api(act) as (cluster, _):
-        answer = Objects(Raw(cluster), patience_s=5, clock=lambda: now[0], sleep=sleep).apply(
-            BODY, "n"
-        )
-    assert not answer.accepted
-    assert waited and min(waited) > 0.1
 
 
 def test_many_api_calls_are_in_flight_at_once() -> None:

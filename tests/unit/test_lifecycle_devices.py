@@ -50,27 +50,24 @@ def test_without_devices_no_node_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "resource", "offered"),
+    ("amounts", "gpus", "resource", "offered"),
     [
-        ("16", "nvidia.com/gpu", "nodes offer nvidia.com/gpu:"),
-        ("1", "gpu.intel.com/xe", "nodes offer nvidia.com/gpu:"),
+        # two nodes of 8 have 16, but a pod is on one of them
+        (("8", "8"), "16", "nvidia.com/gpu", "nodes offer nvidia.com/gpu:"),
+        (("8", "8"), "1", "gpu.intel.com/xe", "nodes offer nvidia.com/gpu:"),
+        (("0",), "1", "nvidia.com/gpu", "nodes offer no devices"),
     ],
 )
-def test_devices_that_no_node_offers_are_refused(gpus: str, resource: str, offered: str) -> None:
-    # two nodes of 8 have 16, but a pod is on one of them
+def test_devices_that_no_node_offers_are_refused(
+    amounts: tuple[str, ...], gpus: str, resource: str, offered: str
+) -> None:
     with (
-        api(nodes("8", "8")) as (cluster, _),
+        api(nodes(*amounts)) as (cluster, _),
         pytest.raises(UsageError, match=f"no node offers {gpus} {resource}") as caught,
     ):
         check_devices(asking(gpus, resource), cluster)
     hint = caught.value.hint or ""
     assert offered in hint and "<num_gpus> 0" in hint and "<force>" in hint
-
-
-def test_a_laptop_without_devices_is_told_so() -> None:
-    with api(nodes("0")) as (cluster, _), pytest.raises(UsageError) as caught:
-        check_devices(asking("1"), cluster)
-    assert "nodes offer no devices" in (caught.value.hint or "")
 
 
 def test_without_the_right_to_list_nodes_there_is_a_warning() -> None:

@@ -32,11 +32,8 @@ def test_thresholds_pass_fail_or_stay_undecided_by_the_measured_times(
         for index in range(20)
     ]
     for row in rows:
-        row.pods[f"{row.name}-0"].stamps["ready"] = (
-            row.pods[f"{row.name}-0"].stamps["scheduled"].merged(Stamp())
-        )
-        at = row.pods[f"{row.name}-0"].stamps["scheduled"].watch_s or 0.0
-        row.pods[f"{row.name}-0"].stamps["ready"] = Stamp(watch_s=at + 0.5)
+        stamps = row.pods[f"{row.name}-0"].stamps
+        stamps["ready"] = Stamp(watch_s=(stamps["scheduled"].watch_s or 0.0) + 0.5)
     lifecycle = of(*rows, thresholds=[text])
     assert lifecycle.thresholds[0].kind is kind, lifecycle.thresholds[0]
 

@@ -1,13 +1,16 @@
-"""Records of a lifecycle as lines of JSON."""
+"""Records of a lifecycle as lines of JSON, and times from the Run:ai database."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.lifecycle.sampling import read
 from scaletest.lifecycle.tracker import Tracker
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.lifecycle import LifecycleObject, Submission, read_line
 from tests.unit.lifecycles import job, pod, sighting
 
@@ -30,3 +33,12 @@ def test_foreign_records_are_refused_cleanly(line: str) -> None:
     for read_one in (lambda: read_line(line, {}), lambda: Submission.from_json(line)):
         with pytest.raises(InvalidValue):
             read_one()
+
+
+def test_backend_times_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text("jobName,time_created\nj-1,1790000000123\n")
+    assert read(path) == {"j-1": 1790000000.123}
+    path.write_text("name,when\nj-1,3\n")
+    with pytest.raises(UsageError, match="backend times"):
+        read(path)

@@ -20,14 +20,12 @@ def test_defect_09_all_series_are_ordered_alike() -> None:
     assert [course.workload.name for course in lifecycle.courses] == ["j-1", "j-2", "j-3"]
     for name in ("created", "scheduled", "ready"):
         step = lifecycle.step(name)
-        assert step is not None
         assert list(step.values) == sorted(step.values, key=lambda value: value or 0.0)
 
 
 def test_defect_11_percentiles_and_parts_of_seconds() -> None:
     rows = [workload(f"j-{index:03}", step=0.001 * (index + 1)) for index in range(300)]
     created = of(*rows).step("created")
-    assert created is not None and created.spread.p99 is not None and created.spread.p50 is not None
     assert created.spread.p50.value == pytest.approx(0.1505)
     assert created.spread.p99.value == pytest.approx(0.29701)
     # refused ones are seen

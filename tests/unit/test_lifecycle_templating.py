@@ -113,18 +113,6 @@ spec:
     }
 
 
-def test_the_nearest_name_is_suggested() -> None:
-    text = "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '${nmae}'}]}"
-    with pytest.raises(InvalidValue) as caught:
-        Workloads(plan(template=text))
-    assert caught.value.hint == "did you mean name?"
-
-
-def test_no_devices_asks_for_no_kind_of_device() -> None:
-    body = Workloads(plan(template=text_of("job", None), gpus="0")).make("j-1")
-    assert body["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == {}
-
-
 @pytest.mark.parametrize(
     ("kind", "workers", "pods"),
     [

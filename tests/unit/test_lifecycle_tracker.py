@@ -26,12 +26,6 @@ def test_a_milestone_keeps_the_apis_second_and_our_arrival() -> None:
     assert stamps["scheduled"] == Stamp(BEGAN + 1, BEGAN + 1.95)
 
 
-def test_a_listed_object_has_no_arrival() -> None:
-    tracker = Tracker({"j"})
-    tracker.see(sighting("pod", "LISTED", pod("p", "j", scheduled=2.0)))
-    assert tracker.workloads["j"].pods["uid-p"].stamps["scheduled"] == Stamp(BEGAN + 2)
-
-
 def test_a_listed_object_gets_no_arrival_from_a_later_event() -> None:
     tracker = Tracker({"j-00aa11"})
     done, bound = job("j-00aa11", done=3.0), claim("j-00aa11-0-scaletest-pvc", "Bound")

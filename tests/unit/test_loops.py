@@ -12,9 +12,7 @@ import pytest
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.loops import HOPELESS
-from scaletest.load.steering import NotSteerable, Steered
 from scaletest.model import Outcome, Record
-from scaletest.model.errors import InvalidValue
 from scaletest.model.saturation import OK, TIMED_OUT
 from scaletest.saturation.loads import QueueLoad
 from tests.conftest import eventually
@@ -128,23 +126,6 @@ def test_open_load_has_an_end_that_nobody_can_notice_late() -> None:
     loop.close()
 
 
-def test_requests_refused_by_a_full_queue_keep_their_intended_start_and_order() -> None:
-    clock, records = Clock(), []
-    client: Any = FakeClient(lambda request: replied(request.id, wait_s=0.0, run_s=0.0), room=2)
-    clock.now = 1.0
-    loop = OpenLoop(
-        client, "q", records.append, iter([0.0, 0.0, 0.0, 0.1, 2.0]), maximum=100, clock=clock
-    )
-    eventually(lambda: loop.refused == 1)
-    client.room = 100
-    clock.now = 2.0
-    eventually(lambda: len(records) == 4)
-    clock.now = 3.0
-    assert loop.wait_idle(120)
-    loop.close()
-    assert [record.total_s for record in records] == pytest.approx([0.0, 0.0, 1.0, 0.9, 0.0])
-
-
 def test_steering_clamps_and_never_waits_for_redis() -> None:
     # given a client whose Redis is away: every call blocks
     away = threading.Event()
@@ -245,18 +226,6 @@ def test_what_a_full_queue_refused_stays_due_over_changes_of_the_rate() -> None:
         [0.0, 0.1, 0.2, 0.3, 0.4, 0.95]
     )
     assert len({record.reply.id for record in records}) == len(records)
-    loop.close()
-
-
-def test_only_a_rate_can_be_set_of_a_load_with_a_rate() -> None:
-    loop, steering, _ = opened(FakeClient(), Clock())
-    assert steering.steered is Steered.RATE
-    with pytest.raises(NotSteerable):
-        steering.set_parallel(1)
-    for wrong in (-1.0, float("nan"), 1e9):
-        with pytest.raises(InvalidValue):
-            steering.set_rate(wrong)
-    assert steering.rate == 10
     loop.close()
 
 

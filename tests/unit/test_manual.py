@@ -8,11 +8,9 @@ import re
 import tomllib
 from pathlib import Path
 
-import click
 import pytest
 
 from hack import manual
-from tests.unit.test_cli_options import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "scaletest.1"
@@ -40,19 +38,6 @@ def test_the_page_is_in_the_wheel_and_in_the_images() -> None:
     name = str(PAGE.relative_to(ROOT))
     assert wheel["targets"]["wheel"]["shared-data"] == {name: "share/man/man1/scaletest.1"}
     assert f"!{name}" in (ROOT / ".dockerignore").read_text().splitlines()
-
-
-def test_every_command_and_option_is_in_it() -> None:
-    text = PAGE.read_text("ascii")
-    sections = dict(re.findall(r"^\.SS scaletest (.*)\n((?:(?!\.S[SH]).*\n)*)", text, re.M))
-    shown = {name.replace("\\-", "-"): body for name, body in sections.items()}
-    for name, command in COMMANDS.items():
-        if command.hidden:
-            continue
-        body = shown[name].replace("\\-", "-")
-        for option in command.params:
-            if isinstance(option, click.Option) and not option.hidden:
-                assert max(option.opts, key=len) in body, f"{name} {option.opts}"
 
 
 def test_all_lines_are_text_or_known_requests() -> None:

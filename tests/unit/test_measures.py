@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.analysis.comparison import Measure, place_text
-from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.thresholds import Measured, judge
-from scaletest.model.verdict import STEP, Measurable, parse
+from scaletest.analysis.comparison import Measure
 from scaletest.runs.registry import type_of
 from tests.unit.kept_runs import KEPT_RUNS, unpack
 
@@ -54,23 +51,3 @@ def test_a_run_has_the_measures_of_its_type(
     measures = measured(name)
     assert {measure.name for measure in measures} >= set(EXAMPLES[name])
     assert measures
-
-
-def test_a_threshold_is_judged_at_the_places_that_it_names_and_by_the_worst_of_all() -> None:
-    estimates = {1: Estimate(0.1, 0.09, 0.11), 8: Estimate(0.8, 0.7, 0.9)}
-    table = {"latency.p95": Measurable("s", STEP)}
-    texts = ("latency.p95(1)<200ms", "latency.p95(workers=8)<200ms", "latency.p95<200ms")
-    thresholds = [parse(text, table, "'latency.p95<1s'") for text in texts]
-    results = []
-    for threshold in thresholds:
-        wheres = [{"workers": workers} for workers in estimates]
-        places = [
-            Measured(estimates[where["workers"]], place=place_text(where))
-            for where in wheres
-            if threshold.about(where)
-        ]
-        results.append(judge(threshold, places))
-    assert [result.kind for result in results] == ["PASS", "FAIL", "FAIL"]
-    assert results[2].reason == "workers 8: 800 ms [700, 900]"
-    missing = judge(thresholds[0], [Measured(None, "not measured")])
-    assert (missing.kind, missing.reason) == ("INVALID", "not measured")

@@ -253,11 +253,6 @@ def test_arguments_count_as_bytes_together() -> None:
         Request("r", "q", ("ä" * 1024, "x" * 2049))
 
 
-@given(st.floats(1e-6, 86400))
-def test_histogram_is_within_one_percent(seconds: float) -> None:
-    assert histogram.middle(histogram.bucket(seconds)) == pytest.approx(seconds, rel=0.01)
-
-
 @given(st.lists(st.floats(1e-6, 3600), min_size=1, max_size=60), st.floats(0, 1))
 def test_quantiles_of_the_histogram_are_those_of_the_values(
     values: list[float], share: float

@@ -326,32 +326,6 @@ def test_files_that_are_absent_leave_their_figures_out(tmp_path: Path) -> None:
     assert bare.read() == bare.read() == {}
 
 
-def test_without_sysfs_no_disk_is_reported(node: Node) -> None:
-    for folder in (node.root / "sys/block").iterdir():
-        folder.rmdir()
-    (node.root / "sys/block").rmdir()
-    reader = node.reader()
-    reader.read()
-    node.counters(1)
-    node.now += 1.0
-    assert not [name for name in reader.read() if name.startswith("disk:")]
-
-
-def test_a_disk_that_is_plugged_in_later_is_read_from_its_second_reading_on(node: Node) -> None:
-    reader = node.reader()
-    reader.read()
-    more = "   8      16 sdb {0} 0 {0} {0} 0 0 0 0 0 {0} 0 0 0 0 0 0 0\n"
-    (node.root / "sys/block/sdb").mkdir()
-    readings = []
-    for reads in (100, 200):
-        node.write(
-            "proc/diskstats", DISKS.format(reads=1, sectors=1, ms=1, busy=1) + more.format(reads)
-        )
-        node.now += 1.0
-        readings.append(reader.read().get("disk:sdb"))
-    assert readings == [None, {"busy": 0.1, "read": 51200.0, "written": 0.0, "wait_s": 0.001}]
-
-
 def test_only_the_busiest_disks_and_interfaces_are_reported(node: Node) -> None:
     disk = " 8 0 {name} 1 0 8 1 0 0 0 0 0 {busy} 1 0 0 0 0 0 0\n"
     network = " {name}: {received} 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"

@@ -123,19 +123,6 @@ def test_6_a_phase_never_goes_back() -> None:
     assert status.of(iperf, observation, {"phase": "Running"}, 0.0)["phase"] == "Running"
 
 
-def test_11_a_failed_benchmark_keeps_no_objects_and_no_lock() -> None:
-    cluster = FakeCluster()
-    cluster.runs = False
-    asked(cluster)
-    look(cluster)
-    cluster.now += manifests.START_S + 1
-    state = until_ended(cluster)
-    assert (state["phase"], state["failure"]) == ("Failed", "timed_out")
-    assert {plural for plural, _ in cluster.objects} == {"iperfs", "configmaps", "leases"}
-    assert [name for plural, name in cluster.objects if plural == "configmaps"] == ["one-result"]
-    assert cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] == ""
-
-
 def test_13_peers_have_addresses_of_the_family_and_the_network_that_were_asked_for() -> None:
     networks = [
         {"name": "cni", "ips": ["10.1.0.1"], "default": True},

@@ -7,16 +7,17 @@ from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look
 
+IPERF = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+
 
 def test_an_executor_has_the_operator_measure_and_leaves_no_object() -> None:
     # given an operator that looks whenever the executor waits
     cluster, phases = FakeCluster(), list[BenchmarkPhase]()
-    iperf = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
     executor = OperatorExecutor(
         cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None
     )
     # when it runs one
-    measured = executor.run(iperf, phases.append)
+    measured = executor.run(IPERF, phases.append)
     # expect the phases as they come, the result, and no object
     assert measured.ok and measured.headlines == {"bandwidth": 5e9}
     assert phases == [
@@ -27,7 +28,7 @@ def test_an_executor_has_the_operator_measure_and_leaves_no_object() -> None:
     assert ("iperfs", "one") not in cluster.objects
     # and one of another run is left alone
     asked(cluster)
-    measured = executor.run(iperf, phases.append)
+    measured = executor.run(IPERF, phases.append)
     assert (measured.phase, measured.failure) == (BenchmarkPhase.FAILED, "refused")
     assert ("iperfs", "one") in cluster.objects
 
@@ -38,9 +39,8 @@ def test_an_executor_without_an_operator_times_out_with_the_reason() -> None:
     def sleep(seconds: float) -> None:
         cluster.now += seconds
 
-    iperf = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
     measured = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep).run(
-        iperf, lambda phase: None
+        IPERF, lambda phase: None
     )
     assert (measured.failure, measured.message) == ("timed_out", "no operator takes care of it")
     assert ("iperfs", "one") not in cluster.objects
@@ -52,10 +52,9 @@ def test_an_executor_that_was_killed_finds_its_benchmark_again() -> None:
     cluster.objects["iperfs", "one"]["metadata"]["labels"] = {RUN: "run-1"}
     look(cluster)
     # when the run goes on
-    iperf = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
     executor = OperatorExecutor(
         cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None
     )
     # expect the result of that one measurement
-    assert executor.run(iperf, lambda phase: None).ok
+    assert executor.run(IPERF, lambda phase: None).ok
     assert cluster.made.count("jobs/one-client") == 1

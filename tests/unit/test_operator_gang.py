@@ -84,28 +84,6 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
     assert waits[1][0]["securityContext"]["allowPrivilegeEscalation"] is False
 
 
-def test_without_a_gang_no_object_of_gang_scheduling_is_created() -> None:
-    cluster = cluster_with()
-    assert until_ended(cluster)["phase"] == "Completed"
-    assert not [change for change in cluster.made if change.startswith("podgroups")]
-
-
-def test_a_queue_is_waited_for_longer_than_pods_are() -> None:
-    cluster = queued()
-    cluster.now += manifests.START_S + 1
-    state = look(cluster)
-    assert (state["phase"], state["message"]) == ("Pending", WAITS)
-    assert "startedAt" not in state
-    # when it is admitted; expect it measured, and all of it gone
-    admit(cluster)
-    assert until_ended(cluster)["phase"] == "Completed"
-    assert {plural for plural, _ in cluster.objects} == {
-        "iperfs",
-        "configmaps",
-        "leases",
-    }
-
-
 @pytest.mark.parametrize(
     ("spec", "limit_s"), [({}, gang_scheduling.ADMIT_S), ({"queueLimit": 60}, 60)]
 )
@@ -239,20 +217,6 @@ def test_a_kind_without_servers_waits_for_its_admission() -> None:
 def test_a_queue_name_without_effect_is_refused(spec: dict[str, str]) -> None:
     with pytest.raises(InvalidValue):
         benchmark.read({"kind": "IPerf", "spec": spec})
-
-
-def test_a_queued_benchmark_does_not_keep_others_from_measuring() -> None:
-    # given one that waits in a queue, and another that waits for its turn
-    cluster = queued()
-    asked(cluster, "two")
-    assert look(cluster, "two")["message"] == benchmark_reconciler.WAITING
-    # when the first is not admitted at once
-    cluster.now += gang_scheduling.AT_ONCE_S + 1
-    look(cluster)
-    # expect the second measured, and the first when it is admitted
-    assert until_ended(cluster, "two")["phase"] == "Completed"
-    admit(cluster)
-    assert until_ended(cluster)["phase"] == "Completed"
 
 
 def test_a_gang_admitted_while_another_measures_is_measured_next() -> None:

@@ -185,25 +185,6 @@ def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: st
     assert len(json.dumps(state)) <= status.MOST_BYTES
 
 
-def test_16_results_of_a_set_are_written_only_when_there_are_new_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cluster, ended_counts = FakeCluster(), list[int]()
-    asked(cluster, "set", "BenchmarkSet", template=IPERF, repetitions=3)
-    of = set_reconciler.measured_so_far
-
-    def counted(*arguments: Any, **named: Any) -> Document:
-        ended_counts.append(len(arguments[1]))
-        return of(*arguments, **named)
-
-    monkeypatch.setattr(set_reconciler, "measured_so_far", counted)
-    reconcile_settings = settings(cluster)
-    state = until_set_ended(cluster, reconcile_settings)
-    assert (state["succeeded"], state["summary"]) == (3, "5.000 Gbit/s")
-    # once at the start, and once for each that has ended
-    assert len(ended_counts) == 4
-
-
 def test_16_values_that_are_null_are_not_written_again_and_again() -> None:
     # given a permutation that takes a field back, and results of one repetition, which have no
     # interval

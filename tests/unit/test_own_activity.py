@@ -15,7 +15,6 @@ from workers.runtime import Runtime, Settings
 def test_sleep_is_asleep_unless_it_waits_for_a_cpu(wake: Wake) -> None:
     result, run_s = Runtime(Settings(("sleep", "0.3")), wake).run((), 0.0)
     activity = result.activity
-    assert activity is not None
     assert activity.seconds[State.SLEEP] >= 0.2
     assert activity.seconds.get(State.NOT_OBSERVED, 0.0) < 0.01
     assert sum(activity.seconds.values()) == pytest.approx(run_s, rel=0.1)

@@ -28,20 +28,6 @@ def test_poisson_arrivals_have_the_rate_and_variance_of_a_poisson_process() -> N
     assert times == list(itertools.islice(pace.poisson(10, random.Random(1)), 20_000))
 
 
-def test_a_new_rate_moves_what_was_not_due_and_nothing_else() -> None:
-    follows = pace.constant(2)
-    assert [next(follows) for _ in range(3)] == [0, 0.5, 1.0]
-    # given starts at 1.5 and 2, and that a fifth of the time to the one at 2.0 is left at 1.9
-    follows.change(10, 1.9)
-    assert [next(follows) for _ in range(3)] == pytest.approx([1.5, 1.92, 2.02])
-    # when it is paused, expect what was due before, and nothing more before it goes on
-    follows.change(0, 2.05)
-    assert (follows.due_s, next(follows)) == (pytest.approx(2.02), math.inf)
-    follows.change(10, 100.05)
-    assert follows.due_s == pytest.approx(100.12)
-    assert str(follows) == "10 requests/s"
-
-
 CHANGES = st.lists(
     st.tuples(st.floats(0, 5), st.sampled_from([0.0, 0.5, 1.0, 7.0, 100.0])), max_size=8
 )

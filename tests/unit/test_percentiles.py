@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import statistics
 from typing import Any
 
 import pytest
@@ -34,11 +33,6 @@ def test_quantiles_are_those_of_numpy(numpy: Any, ordered: list[float], p: float
     assert quantile(ordered, p) == pytest.approx(numpy.quantile(ordered, p), rel=1e-9, abs=1e-9)
 
 
-@given(values)
-def test_the_median_is_the_median(ordered: list[float]) -> None:
-    assert quantile(ordered, 0.5) == pytest.approx(statistics.median(ordered))
-
-
 @pytest.mark.parametrize(
     ("p", "needed"), [(0.5, 5), (0.9, 29), (0.95, 59), (0.99, 299), (0.999, 2995), (0.1, 29)]
 )
@@ -54,10 +48,8 @@ def test_five_values_have_a_median_and_no_interval() -> None:
     # given 5 values, all on one side of the median in 1 of 16 samples, expect no 95 % interval, and
     # one from 6 on
     five = percentile([1, 2, 3, 4, 5], 0.5)
-    assert five is not None
     assert (five.value, five.low, five.high) == (3, None, None)
     six = percentile([1, 2, 3, 4, 5, 6], 0.5)
-    assert six is not None
     assert (six.low, six.high) == (1, 6)
 
 
@@ -71,9 +63,6 @@ def test_ranks_are_those_of_the_binomial_distribution(count: int, p: float) -> N
     if count < samples_needed(p):
         assert estimate is None
         return
-    assert estimate is not None
-    assert estimate.low is not None
-    assert estimate.high is not None
 
     def sure(low: float, high: float) -> float:
         return float(binom.cdf(high - 1, count, p) - binom.cdf(low - 1, count, p))
@@ -93,21 +82,6 @@ def test_the_value_lies_in_its_interval_and_the_interval_in_the_sample(
     if estimate is not None and estimate.low is not None and estimate.high is not None:
         assert ordered[0] <= estimate.low <= estimate.high <= ordered[-1]
         assert estimate.low - 1e-6 <= estimate.value <= estimate.high + 1e-6
-
-
-@pytest.mark.parametrize(("count", "p"), [(20, 0.5), (100, 0.9), (300, 0.99), (1000, 0.99)])
-def test_intervals_cover_the_truth(count: int, p: float) -> None:
-    # given normal values, over 400 seeds, expect the interval to cover the true quantile in 95 % or
-    # a little more
-    truth = statistics.NormalDist().inv_cdf(p)
-    covered = 0
-    for seed in range(400):
-        estimate = percentile(normal(count, seed), p)
-        assert estimate is not None
-        assert estimate.low is not None
-        assert estimate.high is not None
-        covered += estimate.low <= truth <= estimate.high
-    assert 0.93 * 400 <= covered <= 0.985 * 400
 
 
 def test_a_summary_is_json_and_says_what_it_has_too_few_values_for() -> None:

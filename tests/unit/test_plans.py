@@ -268,20 +268,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         plan_of("-f", str(tmp_path / "long"))
 
 
-def test_a_flag_wins_over_environment_over_file_over_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "plan.yaml").write_text("limit: 6\n")
-    given_file = ("-f", str(tmp_path / "plan.yaml"))
-    assert plan_of().limit == 8
-    assert plan_of(*given_file).limit == 6
-    monkeypatch.setenv("SCALETEST_VALIDATE_LIMIT", "5")
-    assert plan_of(*given_file).limit == 5
-    assert plan_of(*given_file, "--limit", "3").limit == 3
-    # a flag counts even when it says the default
-    assert plan_of(*given_file, "--limit", "8").limit == 8
-
-
 def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given_file = ("-f", str(file))
     assert plan_of(*given_file).command == ("ffmpeg", "-i", "1.mkv")

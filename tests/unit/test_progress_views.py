@@ -197,20 +197,6 @@ def test_foreign_text_in_live_rows_is_harmless_and_cut_to_the_width() -> None:
     assert drawn and all(cell_len(line.rpartition("\x1b[2K")[2]) <= 40 for line in drawn)
 
 
-def test_live_rows_follow_the_width_of_the_terminal() -> None:
-    console, _ = terminal(100)
-    widths: list[int] = []
-
-    def rows_of(width: int) -> list[str]:
-        widths.append(width)
-        return ["row"]
-
-    with LiveRows(rows_of, console) as live:
-        console.width = 50
-        live._live.refresh()
-    assert (widths[0], widths[-1]) == (99, 49)
-
-
 def test_a_terminal_without_such_letters_gets_others() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii", errors="strict")

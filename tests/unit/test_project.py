@@ -186,17 +186,6 @@ def test_links_in_the_documentation_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_every_peer_of_the_benchmark_is_pinned_and_says_how_it_runs() -> None:
-    from hack.benchmarks.peers.catalogue import ADAPTERS, NAMES, load
-
-    assert {path.name for path in ADAPTERS.glob("with_*.py")} == {
-        f"with_{name}.py" for name in NAMES
-    }
-    for peer in map(load, NAMES):
-        assert all("==" in dependency for dependency in peer.dependencies)
-        assert bool(peer.left) != bool(peer.done)
-
-
 def test_commands_print_through_one_function() -> None:
     """It makes foreign texts harmless; what is printed past it would reach the terminal as it
     is.

@@ -213,6 +213,15 @@ def test_map_keeps_so_many_in_flight_and_takes_items_as_replies_come(make: Make)
     waiting.shutdown()
 
 
+def answer_first_of_three(replies: Iterator[Reply], fake: FakeBroker) -> None:
+    """Take the first reply of a map that has three requests in flight."""
+    with ThreadPoolExecutor(1) as waiting:
+        first = waiting.submit(next, replies)
+        eventually(lambda: len(fake.submitted) == 3)
+        fake.reply(echo(fake.submitted[0]))
+        first.result(60)
+
+
 def test_map_slows_down_at_a_full_queue_and_loses_no_item(make: Make) -> None:
     client, fake = make(echo, room=3)
     replies = client.map("q", range(10), in_flight=4)
@@ -241,11 +250,7 @@ def test_what_map_has_in_flight_at_its_early_end_is_cancelled(make: Make, end: s
             raise ZeroDivisionError
 
     replies: Any = client.map("q", items(), in_flight=3)
-    with ThreadPoolExecutor(1) as waiting:
-        first = waiting.submit(next, replies)
-        eventually(lambda: len(fake.submitted) == 3)
-        fake.reply(echo(fake.submitted[0]))
-        first.result(60)
+    answer_first_of_three(replies, fake)
     if end == "closed":
         replies.close()
     else:
@@ -275,11 +280,7 @@ def test_an_interrupt_behind_the_submission_takes_the_requests_back(
 def test_an_iterator_that_is_collected_in_the_middle_of_a_call_is_cancelled(make: Make) -> None:
     client, fake = make()
     replies: Any = client.map("q", list("abc"), in_flight=3)
-    with ThreadPoolExecutor(1) as waiting:
-        first = waiting.submit(next, replies)
-        eventually(lambda: len(fake.submitted) == 3)
-        fake.reply(echo(fake.submitted[0]))
-        first.result(60)
+    answer_first_of_three(replies, fake)
     # when garbage collection ends it in a thread that has the client for itself
     with client._call():
         replies.close()

@@ -27,27 +27,22 @@ from tests.unit.runs import COMMAND, loaded, make, rows, sampled, stored
 MOST_LINES = 15
 
 
-def test_a_short_request_gets_all_steps() -> None:
-    steps = quick_steps(0.2, 8)
-    assert steps is not None
-    assert steps.limit == 8
-    assert steps.step_s == 2.0
-
-
-def test_a_long_request_gets_fewer_steps() -> None:
-    steps = quick_steps(1.4, 16)
-    assert steps is not None
-    assert steps.limit == 4
-    assert steps.step_s == CYCLES * 1.4
-
-
-def test_a_limit_between_two_powers_is_a_step() -> None:
-    assert quick_steps(0.1, 6) == QuickSteps(6, 2.0)
-    assert quick_steps(1.25, 6) == QuickSteps(4, 5.0)
-
-
-def test_a_request_that_is_too_long_fits_into_no_step() -> None:
-    assert quick_steps(9.0, 8) is None
+@pytest.mark.parametrize(
+    ("run_s", "limit", "steps"),
+    [
+        (0.2, 8, QuickSteps(8, 2.0)),
+        (1.4, 16, QuickSteps(4, CYCLES * 1.4)),
+        # a limit between two powers is a step
+        (0.1, 6, QuickSteps(6, 2.0)),
+        (1.25, 6, QuickSteps(4, 5.0)),
+        # a request that fits into no step
+        (9.0, 8, None),
+    ],
+)
+def test_longer_requests_get_fewer_steps(
+    run_s: float, limit: int, steps: QuickSteps | None
+) -> None:
+    assert quick_steps(run_s, limit) == steps
 
 
 def test_the_command_to_use_says_how_long_a_long_request_takes(tmp_path: Path) -> None:
@@ -60,7 +55,6 @@ def test_the_command_to_use_says_how_long_a_long_request_takes(tmp_path: Path) -
 @given(st.floats(0.0, 2.1), st.integers(2, 4096))
 def test_the_steps_never_take_longer_than_they_may(run_s: float, limit: int) -> None:
     steps = quick_steps(run_s, limit)
-    assert steps is not None
     plan = Plan(limit=steps.limit, step_s=steps.step_s)
     assert len(plan.steps) * (steps.step_s + run_s) <= LONGEST_S
     assert steps.step_s >= CYCLES * run_s

@@ -130,13 +130,6 @@ def test_powers_of_two_are_thinned_out() -> None:
     assert svg.powers(1, 1024, 6) == [1, 4, 16, 64, 256, 1024]
 
 
-@given(st.text())
-def test_clean_text_is_printable_and_can_be_written(foreign: str) -> None:
-    cleaned = text.clean(foreign)
-    assert all(character.isprintable() or character == "\n" for character in cleaned)
-    cleaned.encode()
-
-
 @given(st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("`|<>&\\\n")))
 def test_a_code_span_ends_where_it_should(foreign: str) -> None:
     span = text.code(foreign)

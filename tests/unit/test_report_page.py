@@ -12,7 +12,6 @@ import pytest
 from scaletest.analysis.stopping import way
 from scaletest.model import Activity, Plan, State
 from scaletest.report import formats
-from scaletest.report.formats import html
 from scaletest.report.validation.report import validation_report
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs
@@ -113,64 +112,6 @@ def test_every_chart_has_a_title_and_description_for_screen_readers(
         assert set((chart["aria-labelledby"] or "").split()) <= ids
 
 
-def test_a_page_names_way_up_and_way_down_of_every_measuring(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    # given a run that goes up and down once, with a load beside it
-    text = Page(formats.render(validation_report(example_runs["mirrored"]), "html")).text
-    page = text.partition("Law:")[2]  # behind the contents
-    courses = page.partition("Throughput over time")[2].partition("Wait and run times")[0]
-    beside = page.partition("Other queues")[2].partition("How to reproduce")[0]
-    # expect a panel and a row of the load for every step and way, with its name
-    for name in ("way up", "way down"):
-        assert [
-            f"{count}, {name}" in courses for count in ("1 worker", "2 workers", "4 workers")
-        ] == [True] * 3
-        assert len(re.findall(rf"storage\s*[124]\s*{name}", beside)) == 3
-    assert "those of the way up" in page
-
-
 def test_further_pairs_are_numbered_from_the_second_on() -> None:
     names = [way(repeat) for repeat in range(4)]
     assert names == ["way up", "way down", "way up, pair 2", "way down, pair 2"]
-
-
-def test_failed_requests_are_marked_by_a_sign_and_a_class_where_there_are_any(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    tile = re.compile(r"<div( class=\"bad\")?><dt>failed</dt><dd>(.*?)</dd>")
-    bad = tile.search(formats.render(validation_report(example_runs["failures"]), "html"))
-    none = tile.search(formats.render(validation_report(example_runs["pass"]), "html"))
-    assert bad and none
-    assert bad.groups() == (' class="bad"', "✗ 24")
-    assert none.groups() == (None, "0")
-
-
-def test_the_head_names_the_run_and_the_contents_lead_to_every_section(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    report = validation_report(example_runs["sampled"])
-    text = formats.render(report, "html")
-    assert f"run {report.head.name} · 2026-09-21" in text.partition("</header>")[0]
-    titles = [section.title for section in report.sections()]
-    links = re.findall(r'<a href="#(.*?)">(.*?)</a>', text)
-    assert [title for _, title in links] == [*titles, "How to reproduce"]
-    for anchor, title in links:
-        assert f'<h2 id="{anchor}">{title}</h2>' in text
-    # expect none on a short page
-    assert "<nav" not in formats.render(validation_report(example_runs["nothing"]), "html")
-
-
-def test_the_plan_shows_what_was_asked_for_and_folds_the_rest(
-    example_runs: dict[str, ValidationRun],
-) -> None:
-    run = example_runs["limited"]
-    text = formats.render(validation_report(run), "html").rpartition("<h2>Plan</h2>")[2]
-    asked, _, rest = text.partition("<details>")
-    names = re.findall(r"<dt>(.*?)</dt>", asked)
-    assert names == ["limit", "queue", "command"]
-    others = re.findall(r"<dt>(.*?)</dt>", rest)
-    assert "scale" in others and not set(names) & set(others)
-    settings = {key for key in run.result.plan.to_dict() if key not in html.UNSHOWN}
-    assert len(names) + len(others) == len(settings)
-    assert f"{len(others)} more settings" in rest

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.cli.main import run as scaletest
 from scaletest.model import Plan, VerdictKind
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.report import formats
@@ -17,28 +16,6 @@ from scaletest.report.validation.report import validation_report
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.run_type import RUN_TYPE
 from tests.unit import runs
-
-
-def test_a_run_is_found_by_name_and_written_to_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    root = tmp_path / "scaletest" / "runs"
-    runs.make("pass", root)
-    for name in ("LAST", "pass", "ass", str(root / "pass")):
-        assert scaletest(["report", name]) == 0
-        assert "scaletest report pass -o report.html" in capfd.readouterr().out
-    page = tmp_path / "report.html"
-    assert scaletest(["report", "LAST", "--format", "html", "-o", str(page)]) == 0
-    assert capfd.readouterr().out == ""
-    assert page.read_text("utf-8").startswith("<!doctype html>")
-    assert (
-        scaletest(["report", "LAST", "--format", "html", "-o", str(tmp_path / "no" / "where")]) == 2
-    )
-    assert "cannot be written" in capfd.readouterr().err
-    assert scaletest(["report", "other"]) == 2
-    assert "there is no run 'other'" in capfd.readouterr().err
-
 
 FILES = (
     "plan.json",

@@ -232,10 +232,3 @@ def test_joules_are_unknown_where_one_of_the_devices_that_requests_ran_on_has_no
     assert step.nodes[0].devices == {RENDER, "/dev/dri/renderD129"}
     assert step.joules_per_request is None and RENDER in step.nodes[0].energy
     assert of(evaluated(read=Counter()), 1).joules_per_request is not None
-
-
-RECORDS = on_one_node(run(COMPUTING, (1, 2, 4))[1])
-
-
-def evaluated_samples(counter: Counter) -> list[NodeSample]:
-    return samples_of(RECORDS, counter)

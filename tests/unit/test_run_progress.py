@@ -129,17 +129,6 @@ def test_changes_are_told_at_once_and_figures_as_often_as_wanted(folder: RunFold
     assert states[4].done == 2 and states[5].ended
 
 
-def test_who_does_not_want_to_know_more_ends_the_run(folder: RunFolder) -> None:
-    def fail(change: ProgressChange, state: RunProgress, message: str) -> None:
-        if state.done:
-            raise ZeroDivisionError
-
-    impatient = Progress(fail)
-    with pytest.raises(ZeroDivisionError), impatient.of_run(folder, "sleep 1"):
-        impatient.at(1, 4)
-    assert state_of(folder).log[-1].startswith("ended early: ")
-
-
 @pytest.mark.parametrize("name", TYPES)
 def test_progress_is_deleted_with_a_run_of_any_type(name: str, tmp_path: Path) -> None:
     layout = run_type(name).layout

@@ -10,7 +10,7 @@ import pytest
 
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.runs.folder import LOCK, RunFolder
-from scaletest.runs.places import find, new_path, opened
+from scaletest.runs.places import find, new_path
 from scaletest.runs.registry import TYPES, run_type, type_of
 
 
@@ -19,16 +19,6 @@ def test_a_run_type_is_what_its_line_says(name: str) -> None:
     registered, kind = TYPES[name], run_type(name)
     assert (kind.name, kind.layout.plan) == (name, registered.plan)
     assert kind.layout.files[0] == registered.plan
-
-
-@pytest.mark.parametrize("name", TYPES)
-def test_a_folder_tells_its_run_type(name: str, tmp_path: Path) -> None:
-    layout = run_type(name).layout
-    folder = RunFolder.create(tmp_path / "run", layout)
-    assert opened(folder.path) is None
-    folder.write(layout.plan, {"kind": name})
-    there = opened(folder.path)
-    assert there is not None and type_of(there).name == name
 
 
 def test_a_run_of_another_version_says_what_is_unknown(tmp_path: Path) -> None:

@@ -6,16 +6,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-
-from tests import conftest
 
 ROOT = Path(__file__).parents[2]
 # Says what it was asked for, and ends as the file beside it says, line by line.
@@ -96,16 +92,6 @@ def test_wrong_types_fail_where_tests_pass(codes: list[int], expected: int, play
     assert play("--fast", codes=codes, types=1)[0] == expected
 
 
-@pytest.mark.parametrize(
-    ("processors", "lanes"), [(1, (1, 4, 4)), (2, (2, 6, 4)), (12, (12, 16, 8)), (64, (16, 16, 8))]
-)
-def test_lanes_fit_the_machine(processors: int, lanes: tuple[int, int, int], play: Play) -> None:
-    play("--fast", processors=processors)
-    _, asked = play("--all", processors=processors)
-    # of unit tests, of all others but those of the cluster, and of those; the last word counts
-    assert tuple(int(re.findall(r"--numprocesses (\d+)", line)[-1]) for line in asked) == lanes
-
-
 def test_missing_tools_of_a_bare_machine_are_listed() -> None:
     # given a Python without any package
     line = [sys.executable, "-S", "-m", "hack.kubernetes", "missing"]
@@ -118,20 +104,3 @@ def test_missing_tools_of_a_bare_machine_are_listed() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_last_lines_say_what_is_lacking_and_what_installs_it() -> None:
-    # given skipped tests, one of them for another reason
-    reasons = ["missing: fio", "missing: curl", "missing: fio", "only root can"]
-    skipped = [SimpleNamespace(longrepr=("path", 1, f"Skipped: {text}")) for text in reasons]
-    lines: list[str] = []
-    reporter = SimpleNamespace(stats={"skipped": skipped}, write_line=lines.append)
-    # when everything else was written
-    summary = conftest.pytest_terminal_summary(reporter)  # type: ignore[arg-type]
-    next(summary)
-    assert lines == [] and next(summary, None) is None
-    # expect
-    assert lines == [
-        "3 tests were skipped, since this machine lacks: fio (2), curl (1)",
-        "install what they need: ./hack/test --install",
-    ]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import click
 import pytest
 
-from scaletest.cli import settings, validate_options
+from scaletest.cli import validate_options
 from scaletest.cli.main import cli, run
 from scaletest.cli.quick_run import HERE
 from scaletest.cli.validate import command as validate
@@ -34,10 +33,6 @@ def plan_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, ob
     assert run(["validate", "--dry-run", "--format", "json", *arguments]) == 0
     shown: dict[str, object] = json.loads(capsys.readouterr().out)
     return shown
-
-
-def test_tests_read_no_settings_of_the_developer() -> None:
-    assert os.environ["SCALETEST_CONFIG"] == "" and settings.place() is None
 
 
 def test_an_absent_file_and_an_empty_one_change_nothing(
@@ -66,6 +61,8 @@ def test_the_command_line_counts_most_then_environment_plan_file_settings_defaul
     monkeypatch.setenv("SCALETEST_VALIDATE_LIMIT", "5")
     assert plan_of(capsys, "-f", str(plan))["limit"] == 5
     assert plan_of(capsys, "--limit", "6")["limit"] == 6
+    # also when it says the default
+    assert plan_of(capsys, "--limit", "8")["limit"] == 8
 
 
 def test_the_suffix_of_a_file_counts_more_than_the_usual_format(file: Path, tmp_path: Path) -> None:

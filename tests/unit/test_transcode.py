@@ -274,22 +274,16 @@ def test_onevpl_without_a_device_is_known() -> None:
     assert "No implementation was found" in reading.complaint
 
 
-def test_onevpls_session_is_read() -> None:
-    assert onevpl(sample("onevpl-synthetic-one.out"), "").figures == {
-        "frames": 600,
-        "fps": 256.342,
-        "sessions": 1,
-        "encode_errors": 0,
-    }
-
-
-def test_a_decoder_that_feeds_others_is_not_counted_and_a_failed_session_is() -> None:
-    assert onevpl(sample("onevpl-synthetic-cascade.out"), "").figures == {
-        "frames": 524,
-        "fps": 149.316,
-        "sessions": 2,
-        "encode_errors": 1,
-    }
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [
+        ("one", {"frames": 600, "fps": 256.342, "sessions": 1, "encode_errors": 0}),
+        # a decoder that feeds others is not counted, and a failed session is
+        ("cascade", {"frames": 524, "fps": 149.316, "sessions": 2, "encode_errors": 1}),
+    ],
+)
+def test_onevpls_sessions_are_read(name: str, figures: dict[str, float]) -> None:
+    assert onevpl(sample(f"onevpl-synthetic-{name}.out"), "").figures == figures
     assert onevpl(sample("onevpl-published-sessions.out"), "").figures == {}
 
 

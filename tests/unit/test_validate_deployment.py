@@ -1,5 +1,5 @@
 """validate --deployment from the command line, against a cluster and a client that the test
-plays.
+plays, and where it runs when no option says it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -235,14 +236,6 @@ def test_an_interrupted_run_resumes_with_the_missing_steps(
     assert steps(folder) == [1, 2, 4, 4, 2, 1]
 
 
-def test_another_plan_is_refused_beside_resume(
-    played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert validate(tmp_path, "--resume", str(tmp_path), "--limit", "8") == 2
-    assert "--limit cannot be given with --resume" in capsys.readouterr().err
-    assert played.done == []
-
-
 @pytest.mark.parametrize(
     ("change", "code", "problem"),
     [
@@ -343,16 +336,25 @@ def test_pods_may_take_as_long_as_the_backend_says(tmp_path: Path) -> None:
         folder.begin(plan, {})
         return ValidationRunner(plan, folder, progress, clock=lambda: now[0], **options)
 
-    class Began(Exception):
-        pass
-
-    def began(*arguments: Any) -> None:
-        raise Began
-
-    load: Any = SimpleNamespace(set_parallel=began)
+    load: Any = Mock(set_parallel=Mock(side_effect=NotImplementedError))
     # expect that only who gave them less gives up
     with pytest.raises(WaitTimeout):
         runner("short").run(backend, load)
     now[0] = 0.0
-    with pytest.raises(Began):
+    # who gave them enough begins the load
+    with pytest.raises(NotImplementedError):
         runner("long", ready_s=300.0).run(backend, load)
+
+
+@pytest.mark.parametrize("word", ["nosuchprog", "plan.yaml"])
+def test_a_word_that_is_no_program_starts_no_run(
+    word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    (tmp_path / "plan.yaml").write_text("limit: 2\n")
+    assert run(["validate", word, "--limit", "2"]) == 2
+    error = capsys.readouterr().err
+    assert ("nosuchprog cannot be started" in error) == (word == "nosuchprog")
+    assert ("-f plan.yaml" in error) == (word == "plan.yaml")
+    assert not (tmp_path / "scaletest").exists()

@@ -4,11 +4,9 @@ told to run it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +68,6 @@ def test_the_files_that_a_part_guards_and_builds_exist(name: str) -> None:
     assert {*part.programs} <= {*known, "node"}
 
 
-def test_every_part_is_documented() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    assert [name for name in PARTS if f"\n| `{name}` |" not in page] == []
-
-
 def test_every_part_has_tests() -> None:
     """That a weekly test has a part, which guards it, is checked when it is collected."""
     marked = set[str]()
@@ -102,44 +95,6 @@ def test_changed_files_are_named_with_the_last_pass(project: Path) -> None:
         "weekly a: guarded/two.txt, one.txt changed since it passed on 2026-11-22 with commit "
     )
     assert text.endswith("; ./hack/test --weekly a")
-
-
-@pytest.mark.parametrize("name", ["one.txt", "guarded/new.txt"])
-def test_a_change_that_is_not_committed_counts(project: Path, name: str) -> None:
-    assert weekly.uncommitted(PART, project) == []
-    (project / name).write_text("after\n", "utf-8")
-    assert weekly.uncommitted(PART, project) == [name]
-    assert f"{name} changed since" in weekly.warning("a", PART, project)
-
-
-def test_a_commit_missing_from_the_history_is_reported(project: Path) -> None:
-    (row,) = weekly.passes(project).values()
-    weekly.note({**row, "commit": "0123456789ab"}, project)
-    (project / "one.txt").write_text("after\n", "utf-8")
-    commit(project)
-    text = weekly.warning("a", PART, project)
-    assert "files that it guards changed" in text and "which is not in this history" in text
-
-
-def test_without_a_repository_the_state_of_parts_is_unknown(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GIT_DIR", str(project / "none"))
-    assert "it is unknown what changed" in weekly.warning("a", PART, project)
-
-
-def test_a_part_that_never_passed_is_reported(project: Path) -> None:
-    assert "never passed" in weekly.warning("b", PART, project)
-
-
-def test_a_pass_takes_the_place_of_the_last_one_of_its_part(project: Path) -> None:
-    weekly.note({"part": "b", "tests": 1}, project)
-    weekly.note({"part": "a", "tests": 2}, project)
-    lines = (project / weekly.RESULTS).read_text("utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [
-        {"part": "a", "tests": 2},
-        {"part": "b", "tests": 1},
-    ]
 
 
 class Played:
@@ -190,11 +145,3 @@ def test_only_a_whole_pass_of_a_commit_is_noted(
         assert set(row) == {"part", "date", "commit", "content", "tests", "seconds"}
         assert (row["tests"], row["content"]) == (3, weekly.content(PART, project))
         assert git(project, "rev-parse", "HEAD").startswith(row["commit"])
-
-
-def test_an_unknown_part_is_refused_with_the_list() -> None:
-    line = [sys.executable, "-m", "hack.weekly", "tools", "nonsense"]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "unknown part nonsense" in done.stderr
-    assert all(name in done.stderr for name in PARTS)

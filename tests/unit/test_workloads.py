@@ -155,10 +155,6 @@ def test_sleep_succeeds_and_honours_its_limit(wake: Wake) -> None:
     assert "0.05 s" in result.error
 
 
-def test_the_smaller_limit_of_worker_and_request_counts(wake: Wake) -> None:
-    assert run(wake, Settings(time_limit_s=0.04), "30", limit_s=20).timeout_s == 0.04
-
-
 @pytest.mark.parametrize("argument", ["-1", "nan", "inf", "abc", "", "1e300"])
 def test_sleep_refuses_what_is_no_duration(wake: Wake, argument: str) -> None:
     result = run(wake, Settings(), argument)
