@@ -242,7 +242,7 @@ def _resumed(name: str, place: ValidationPlace, progress: Progress) -> Result:
     """The result of a run that goes on."""
     with python_names():
         files = places.find(name, os.environ)
-        plan = ValidationFolder(files.path, files.layout).plan()
+        plan = ValidationFolder(files.path).plan()
     with _alone(), _importable(plan), python_names():
         folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
     return Result(folder)

@@ -17,7 +17,7 @@ from scaletest.analysis.lifecycle.result import (
     WorkloadSelection,
     result,
 )
-from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
 from scaletest.model.verdict import parse
@@ -70,7 +70,6 @@ class LifecycleType(RunType):
     """What the rest of the product asks about them."""
 
     folder = LifecycleFolder
-    layout = LAYOUT
     curve_title = "median time of each phase"
     curve_path = ("seconds", "p50", "value")
 
@@ -127,11 +126,6 @@ def read(
     interrupted: str = "",
 ) -> LifecycleRun:
     """Everything in the folder's files; without a plan they are those of the original tool."""
-    if not store.exists and (store.path / "plan.json").is_file():
-        raise UsageError(
-            f"{store.path} is a run of another kind",
-            hint="see: scaletest report",
-        )
     workloads, submissions = store.workloads(), store.submissions()
     plan = store.plan() if store.exists else None
     if plan is None and not workloads:

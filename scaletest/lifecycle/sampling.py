@@ -29,11 +29,12 @@ from scaletest.cluster.connection import Missing, Raw
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.folder import SAMPLING, SUBMISSIONS, LifecycleFolder
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
 from scaletest.model.run_progress import WORKLOAD
+from scaletest.runs.folder import SAMPLING, SUBMISSIONS
 from scaletest.runs.progress import Progress
 
 NAME, TIME = "jobName", "time_created"
@@ -95,7 +96,7 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
                 watched.append(Collection(role, path(*candidate)))
         return watched
 
-    kind = kinds.KINDS.get(plan.kind)
+    kind = kinds.KINDS.get(plan.workload_type)
     # the Run:ai command line takes no labels of ours
     own = plan.label if plan.tool != "runai" else ""
     label = own if kind is None or kind.labelled else ""

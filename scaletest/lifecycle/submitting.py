@@ -221,8 +221,8 @@ def runai(plan: LifecyclePlan) -> Tool:
         if "unknown command" in answer.reason:
             raise UsageError(
                 f"the Run:ai command line is of version 1: {answer.reason}",
-                hint=f"install version 2 (its verb is {VERBS[plan.kind]}), or submit with --tool"
-                " api or kubectl",
+                hint=f"install version 2 (its verb is {VERBS[plan.workload_type]}), or submit"
+                " with --tool api or kubectl",
             )
         return answer
 
@@ -231,9 +231,9 @@ def runai(plan: LifecyclePlan) -> Tool:
 
 def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
     """Arguments of the Run:ai command line that submit a workload; UsageError when it cannot."""
-    if plan.kind not in VERBS:
+    if plan.workload_type not in VERBS:
         raise UsageError(
-            f"the Run:ai command line cannot submit {plan.kind}",
+            f"the Run:ai command line cannot submit {plan.workload_type}",
             hint=f"give --workload-type {', '.join(VERBS)}",
         )
     if plan.template_file:
@@ -241,12 +241,12 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
             "the Run:ai command line takes no template", hint="submit it with --tool api or kubectl"
         )
     arguments = [
-        *(*VERBS[plan.kind].split(), name, "-p", plan.project, "-i", plan.image),
+        *(*VERBS[plan.workload_type].split(), name, "-p", plan.project, "-i", plan.image),
         *_devices(plan.gpus),
         *("--cpu-core-request", "0.05", "--cpu-memory-request", "1M"),
         *("--image-pull-policy", "IfNotPresent"),
     ]
-    if plan.kind == "runai-distributed":
+    if plan.workload_type == "runai-distributed":
         arguments += ["--workers", str(plan.workers)]
     if plan.pvc:
         claim = f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral"

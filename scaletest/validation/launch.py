@@ -64,7 +64,7 @@ def resume(
     """Go on with a run. The plan is the stored one: a step measured under another plan would not
     compare with the others. hand_on: Python code begins this, which goes on after a signal.
     """
-    folder = ValidationFolder(files.path, files.layout)
+    folder = ValidationFolder(files.path)
     with folder.locked():
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))

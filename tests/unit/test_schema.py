@@ -79,7 +79,7 @@ def test_the_schema_has_the_fields_of_the_classes_and_no_other() -> None:
 
 def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other() -> None:
     plan = validator("lifecycle").schema
-    assert set(plan["properties"]) == names(LifecyclePlan) | {"schema_version", "kind_of_run"}
+    assert set(plan["properties"]) == names(LifecyclePlan) | {"schema_version", "kind"}
     assert set(plan["properties"]) == set(plan["required"])
     assert plan["additionalProperties"] is False
     assert set(validator("lifecycle-submission").schema["properties"]) == names(Submission) | {
@@ -94,7 +94,7 @@ def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other()
 
 
 @pytest.mark.parametrize(
-    "change", [{"until": "never"}, {"count": -1}, {"more": 1}, {"kind_of_run": "validation"}]
+    "change", [{"until": "never"}, {"count": -1}, {"more": 1}, {"kind": "validation"}]
 )
 def test_an_invalid_lifecycle_plan_does_not_fit_its_schema(change: dict[str, Any]) -> None:
     plan = checked(LifecyclePlan("0a1b2c", "job", "n", 3).to_dict(), "lifecycle")
