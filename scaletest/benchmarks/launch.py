@@ -247,23 +247,18 @@ def _executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Execut
         ),
     )
     if place.namespace:
-        yield _in_cluster(place.namespace, folder.name)
+        cluster = connection.connect(place.namespace)
+        if GROUP not in connection.groups(cluster):
+            raise Unreachable(
+                f"the cluster does not know {GROUP}",
+                hint="install the operator: docs/how-to/operator.md",
+            )
+        yield OperatorExecutor(Documents(cluster), place.namespace, folder.name)
     elif place.queue:
         with closing(QueueExecutor(connect(place.redis_url), place.queue)) as executor:
             yield executor
     else:
         yield LocalExecutor(folder.logs)
-
-
-def _in_cluster(namespace: str, run: str) -> Executor:
-    """Raises Unreachable without a cluster that knows benchmarks."""
-    cluster = connection.connect(namespace)
-    if GROUP not in connection.groups(cluster):
-        raise Unreachable(
-            f"the cluster does not know {GROUP}",
-            hint="install the operator: docs/how-to/operator.md",
-        )
-    return OperatorExecutor(Documents(cluster), namespace, run)
 
 
 @contextmanager
@@ -302,7 +297,11 @@ def _document(subject: str, changes: BenchmarkChanges) -> dict[str, Any]:
     else:
         document = {"apiVersion": API_VERSION, "kind": kind_of(subject).name, "spec": {}}
     change = _changes(changes.sets)
-    of_set = _set_fields(changes)
+    of_set: dict[str, Any] = {}
+    if changes.repetitions is not None:
+        of_set["repetitions"] = changes.repetitions
+    if changes.thresholds:
+        of_set["thresholds"] = list(changes.thresholds)
     if is_set(document):
         template = {"template": {"spec": change}} if change else {}
         return dict(merged(document, {"spec": {**of_set, **template}}))
@@ -331,15 +330,6 @@ def _with_local_defaults(document: dict[str, Any]) -> dict[str, Any]:
     for name in reversed(path):
         change = {name: change}
     return dict(merged(change, document)) if kind else document
-
-
-def _set_fields(changes: BenchmarkChanges) -> dict[str, Any]:
-    """The fields of a set that the options change."""
-    changed = {
-        "repetitions": changes.repetitions,
-        "thresholds": list(changes.thresholds) or None,
-    }
-    return {name: value for name, value in changed.items() if value is not None}
 
 
 def _file(path: Path) -> dict[str, Any]:

@@ -238,8 +238,12 @@ class Tracker:
         """Mark the workloads as gone whose objects a complete list does not hold."""
         present = {name for uid, name in self._uids.items() if uid in uids}
         for workload in self.workloads.values():
-            lacks = workload.name not in present and not workload.gone
-            if lacks and _is_expected(workload, asked_s):
+            accepted = workload.stamps.get("accepted")
+            # a list that was asked for before the workload was accepted need not hold it
+            is_expected = workload.seen or (
+                accepted is not None and (accepted.watch_s or asked_s) < asked_s
+            )
+            if is_expected and workload.name not in present and not workload.gone:
                 workload.gone = True
                 self.touched.add(workload.name)
 
@@ -251,12 +255,6 @@ def _passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | 
     known = stamps.get(milestone)
     if known is None or known.api_s is None:
         mark(stamps, milestone, Stamp(time_s, at_s if known is None else None))
-
-
-def _is_expected(workload: LifecycleObject, asked_s: float) -> bool:
-    """Whether a list that was asked for then holds the workload, if it is still there."""
-    accepted = workload.stamps.get("accepted")
-    return workload.seen or (accepted is not None and (accepted.watch_s or asked_s) < asked_s)
 
 
 def _arrival(event: WatchEvent) -> float | None:

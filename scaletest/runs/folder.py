@@ -158,11 +158,6 @@ class RunFolder:
             return ""
         return str(verdict.get("kind") or "") if isinstance(verdict, dict) else ""
 
-    @property
-    def file_bytes(self) -> int:
-        """How much its files hold together."""
-        return sum(map(self.size, FILES))
-
     @contextmanager
     def trouble(self, verb: str) -> Iterator[None]:
         """Files that cannot be used, as a UsageError: a full disk, a folder that is gone or may not

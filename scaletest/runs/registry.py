@@ -17,7 +17,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.verdict import VerdictKind
 from scaletest.render.contents import Report
-from scaletest.runs.folder import ENVIRONMENT, PLAN, RESULT, RunFolder
+from scaletest.runs.folder import ENVIRONMENT, FILES, PLAN, RESULT, RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
 
 # Runs with more in their files are not judged anew for a list, since that takes half a second each.
@@ -174,7 +174,8 @@ def listed(folder: RunFolder) -> ListedRun:
     except (ScaletestError, OSError) as error:
         return replace(run, verdict=running, problem=str(error))
     verdict, problem = folder.stored_verdict, ""
-    if running is None and not verdict and folder.file_bytes <= MOST_LISTED_BYTES:
+    is_short = sum(map(folder.size, FILES)) <= MOST_LISTED_BYTES
+    if running is None and not verdict and is_short:
         try:
             verdict = str(judge(folder).verdict.kind)
         except Exception as error:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,8 +21,13 @@ _DEVICES = Path("/dev")
 
 def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
     """What this process can read now. It starts a child for the test, and ends it."""
-    with _sleeping() as pid:
-        times, calls, functions = _of_child(pid)
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "read line"],  # sleeps until its input is closed
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as child:
+        times, calls, functions = _of_child(child.pid)
     drivers = _drivers(devices, drm)
     counting = {*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])}
     return Visibility(
@@ -37,18 +40,6 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         devices=drivers,
         counters=tuple(sorted(counting.intersection(drivers.values()))),
     )
-
-
-@contextmanager
-def _sleeping() -> Iterator[int]:
-    """A child that waits until it is not needed any more."""
-    with subprocess.Popen(
-        ["/bin/sh", "-c", "read line"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as child:
-        yield child.pid
 
 
 def _of_child(pid: int) -> tuple[bool, bool, bool]:

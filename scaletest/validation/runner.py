@@ -149,18 +149,15 @@ class ValidationRunner:
         if samples:
             self._collector.start()
         try:
-            self._measure_pairs(backend, load)
+            for number in count():
+                turns = self._turns(number)
+                if not turns or not self._measure_all(turns, backend, load):
+                    break
         finally:
             self._collector.close()
         result = self.result()
         self._store(lambda: self._folder.write(RESULT, result.to_dict()))
         return result
-
-    def _measure_pairs(self, backend: Backend, load: Load) -> None:
-        for number in count():
-            turns = self._turns(number)
-            if not turns or not self._measure_all(turns, backend, load):
-                break
 
     def _turns(self, number: int) -> list[Turn]:
         """The planned measurements, or those of this further pair of ways, chosen by the pairs
