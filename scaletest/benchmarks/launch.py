@@ -68,7 +68,18 @@ def start(
         for benchmark in plan.benchmarks:
             executor.refuse(benchmark)
         if is_here(place):
-            _look_before(plan, progress)
+            # a tool that is not installed is missed before anything begins
+            for benchmark in plan.benchmarks:
+                try:
+                    require(benchmark)
+                except BenchmarkFailed as error:
+                    name = benchmark.kind.name
+                    raise UsageError(
+                        f"{name} cannot run here: {error.message}", hint=error.remedy
+                    ) from None
+            files = [each.kind.files(each.spec, tempfile.gettempdir()) for each in plan.benchmarks]
+            for line in dict.fromkeys(filter(None, files)):
+                progress.message(line)
         folder.make(empty=True)
         with folder.locked():
             folder.begin(plan, {**environment(sys.argv), **_where(plan, place)}, labels)
@@ -151,21 +162,6 @@ class _Course:
 def is_here(place: BenchmarkPlace) -> bool:
     """Whether benchmarks run on this machine."""
     return not (place.queue or place.namespace)
-
-
-def _look_before(plan: BenchmarkPlan, progress: Progress) -> None:
-    """Say which files benchmarks lay out here; UsageError when a tool is not installed."""
-    for benchmark in plan.benchmarks:
-        try:
-            require(benchmark)
-        except BenchmarkFailed as error:
-            name = benchmark.kind.name
-            raise UsageError(
-                f"{name} cannot run here: {error.message}", hint=error.remedy
-            ) from None
-    files = [each.kind.files(each.spec, tempfile.gettempdir()) for each in plan.benchmarks]
-    for line in dict.fromkeys(filter(None, files)):
-        progress.message(line)
 
 
 def _look(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:

@@ -89,15 +89,7 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
         template=templating.text_of(kind.name, options.template),
         template_file=str(options.template or ""),
     )
-    return _of_template(plan, kind, options)
-
-
-def _of_template(
-    plan: LifecyclePlan, kind: kinds.WorkloadKind, options: LifecycleWorkloadOptions
-) -> LifecyclePlan:
-    """The plan with what the template says its objects are. UsageError for another kind of Run:ai
-    than the one that was chosen.
-    """
+    # what the template says its objects are; it may be of another kind of Run:ai
     workloads = Workloads(plan)
     own_name = f"runai-{workloads.kind.removesuffix('Workload').lower()}"
     if workloads.of_runai and own_name != kind.name and own_name in kinds.KINDS:

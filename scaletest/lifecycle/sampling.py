@@ -174,12 +174,19 @@ class Sampler:
                         return True
                     if feeds.watching:
                         self.watching.set()
-                    done = self._all_done(submitting())
+                    is_submitting = submitting() and len(self._answered) < self._plan.count
+                    done = not is_submitting and all(
+                        self._fates.get(name, Fate.PENDING) is not Fate.PENDING
+                        for name in filter(self._counts, self._answered)
+                    )
                     done_since = (done_since or time.monotonic()) if done else 0.0
                     if done and time.monotonic() - done_since > SETTLE_S:
                         return True
                 if time.monotonic() - self._written_s > every_s:
-                    every_s = self._write_timed(feeds)
+                    began = time.monotonic()
+                    self.keep(feeds)
+                    self._written_s = time.monotonic()
+                    every_s = max(KEEP_EVERY_S, (self._written_s - began) / KEEP_SHARE)
             return False
         finally:
             feeds.close()
@@ -196,13 +203,6 @@ class Sampler:
             if time.monotonic() > until:
                 break
         return synced
-
-    def _write_timed(self, feeds: Feeds) -> float:
-        """Write everything down; the seconds after which to do it again."""
-        began = time.monotonic()
-        self.keep(feeds)
-        self._written_s = time.monotonic()
-        return max(KEEP_EVERY_S, (self._written_s - began) / KEEP_SHARE)
 
     def _look(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
@@ -241,14 +241,6 @@ class Sampler:
     def _counts(self, name: str) -> bool:
         """Whether a workload was accepted."""
         return self._answered.get(name, False)
-
-    def _all_done(self, submitting: bool) -> bool:
-        if submitting and len(self._answered) < self._plan.count:
-            return False
-        return all(
-            self._fates.get(name, Fate.PENDING) is not Fate.PENDING
-            for name in filter(self._counts, self._answered)
-        )
 
     def keep(self, feeds: Feeds) -> None:
         """Write everything down."""

@@ -96,7 +96,13 @@ class Submitter:
             if self._stopping():
                 break
             answers = [pool.submit(self._submit, name, note) for name in burst]
-            self._check([answer.result() for answer in answers])
+            rows = [answer.result() for answer in answers]
+            refused = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
+            fewest = min(HOPELESS, self._plan.count)
+            if refused and not self.done[True] and self.done[False] >= fewest:
+                raise AllRefused(
+                    f"none of {self.done[False]} workloads was accepted: {refused[-1]}"
+                )
             if self._plan.delay_s:
                 self._pause(self._plan.delay_s)
             if time.monotonic() - written > every:
@@ -104,12 +110,6 @@ class Submitter:
                 self._store.keep_submitted()
                 written = time.monotonic()
                 every = max(KEEP_EVERY_S, (written - started) / KEEP_SHARE)
-
-    def _check(self, answers: Sequence[Submission]) -> None:
-        """Raise AllRefused when nothing was accepted so far, nor will be."""
-        refused = [f"{row.status} {row.reason}" for row in answers if not row.accepted]
-        if refused and not self.done[True] and self.done[False] >= min(HOPELESS, self._plan.count):
-            raise AllRefused(f"none of {self.done[False]} workloads was accepted: {refused[-1]}")
 
     def _submit(self, name: str, note: Callable[[Submission], None]) -> Submission:
         plan = self._plan

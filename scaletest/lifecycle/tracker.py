@@ -71,7 +71,18 @@ class Tracker:
         """Take one sighting in."""
         self.events += 1
         if event.kind == "SYNCED":
-            self._synced(event)
+            # a list is complete: what we know and it does not hold is gone, since when nobody knows
+            uids = event.object["uids"]
+            asked_s = event.at_s or 0.0
+            if event.role == "pod":
+                for pod in chain.from_iterable(
+                    row.pods.values() for row in self.workloads.values()
+                ):
+                    pod.gone = pod.gone or pod.uid not in uids
+                if self._bare:
+                    self._lacking(uids, asked_s)
+            elif event.role == "workload":
+                self._lacking(uids, asked_s)
             return
         if event.role == "event":
             self._event(event)
@@ -219,20 +230,6 @@ class Tracker:
         else:
             # the list of Events may come before that of the pods
             self._early.setdefault(uid, {}).setdefault(of_pod, at_s)
-
-    def _synced(self, event: WatchEvent) -> None:
-        """A list is complete: what we know and it does not hold is gone, since when nobody
-        knows.
-        """
-        uids = event.object["uids"]
-        asked_s = event.at_s or 0.0
-        if event.role == "pod":
-            for pod in chain.from_iterable(row.pods.values() for row in self.workloads.values()):
-                pod.gone = pod.gone or pod.uid not in uids
-            if self._bare:
-                self._lacking(uids, asked_s)
-        elif event.role == "workload":
-            self._lacking(uids, asked_s)
 
     def _lacking(self, uids: Container[str], asked_s: float) -> None:
         """Mark the workloads as gone whose objects a complete list does not hold."""

@@ -185,16 +185,13 @@ class Sockets:
             os.close(copy)
             return None
         with connection:
-            return self._describe(connection)
-
-    def _describe(self, connection: socket.socket) -> SocketPeer:
-        peer = _peer_of(connection)
-        if not self._served:
+            peer = _peer_of(connection)
+            if not self._served:
+                return peer
+            serves = bool(peer.name) and connection.family in (socket.AF_INET, socket.AF_INET6)
+            if peer.listening or (serves and connection.getsockname()[1] == self._served):
+                return SocketPeer(CLIENTS)
             return peer
-        serves = bool(peer.name) and connection.family in (socket.AF_INET, socket.AF_INET6)
-        if peer.listening or (serves and connection.getsockname()[1] == self._served):
-            return SocketPeer(CLIENTS)
-        return peer
 
     def _listed(
         self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]

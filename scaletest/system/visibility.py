@@ -28,7 +28,12 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         stderr=subprocess.DEVNULL,
     ) as child:
         times, calls, functions = _of_child(child.pid)
-    drivers = _drivers(devices, drm)
+    # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
+    drivers = {}
+    for path in sorted((devices / "dri").glob("renderD*")):
+        driver = drm / path.name / "device" / "driver"
+        drivers[str(path)] = driver.resolve().name if driver.exists() else ""
+    drivers |= {str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}
     counting = {*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])}
     return Visibility(
         times=times,
@@ -77,12 +82,3 @@ def _cgroup(root: Path) -> int:
     if (root / "cgroup.controllers").exists():
         return 2
     return int(any((root / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY])))
-
-
-def _drivers(devices: Path, drm: Path) -> dict[str, str]:
-    """The render nodes and NVIDIA devices here, each with its driver, "" when hidden."""
-    drivers = {}
-    for path in sorted((devices / "dri").glob("renderD*")):
-        driver = drm / path.name / "device" / "driver"
-        drivers[str(path)] = driver.resolve().name if driver.exists() else ""
-    return {**drivers, **{str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}}

@@ -228,7 +228,11 @@ class ValidationRunner:
             backend.scale(workers)
             self._wait_ready(workers, backend)
             scale_s = self._clock() - began
-            self._notice()
+            # the warnings about the machine, once, before the first load
+            look, self._look = self._look, tuple
+            lines = look()
+            self._progress.warn(lines)
+            self._noticed += [line for line in lines if line not in self._noticed]
             if not self._stopped_by:
                 for other in self._others:
                     other.enter(workers, repeat)
@@ -243,13 +247,6 @@ class ValidationRunner:
             self._keep(
                 Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s)
             )
-
-    def _notice(self) -> None:
-        """Show the warnings about the machine, once, before the first load."""
-        look, self._look = self._look, tuple
-        lines = look()
-        self._progress.warn(lines)
-        self._noticed += [line for line in lines if line not in self._noticed]
 
     def _keep(self, measurement: Measurement) -> None:
         """Store the step and the result so far; a step without a record is dropped."""
