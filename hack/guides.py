@@ -50,7 +50,7 @@ set -eu -o pipefail
 scaletest() {
   local code=0
   command scaletest "$@" || code=$?
-  case $1:$code in validate:[34] | saturate:[34] | bench:[34] | compare:3) code=0 ;; esac
+  case ${1:-}:$code in validate:[34] | saturate:[34] | bench:[34] | compare:3) code=0 ;; esac
   return "$code"
 }
 # What was started with & in the block before may not listen yet.

@@ -19,9 +19,11 @@ from scaletest.exporter import metrics
 from scaletest.exporter.metrics import BOUNDS
 from scaletest.kinds import document_schemas
 from scaletest.kinds.benchmark_set import SetSpec
-from scaletest.kinds.fields import SpecField, as_yaml, fields_of
 from scaletest.kinds.kind import CommonSpec
 from scaletest.kinds.registry import KINDS
+from scaletest.model.declared import DocumentMember, members
+from scaletest.model.json_schema import json_type
+from scaletest.model.texts import as_yaml
 
 ROOT = Path(__file__).parents[1]
 CLI_PAGE = ROOT / "docs" / "reference" / "cli.md"
@@ -141,7 +143,7 @@ def benchmarks_page() -> str:
         "",
     ]
     lines += ["Fields of every kind:", "", *_fields(CommonSpec, frozenset())]
-    common = frozenset(field.name for field in fields_of(CommonSpec))
+    common = frozenset(field.name for field in members(CommonSpec))
     for kind in KINDS.values():
         lines += ["", f"## {kind.name}", "", kind.help, "", *_fields(kind.spec, common)]
         lines += ["", "| number | unit | better | meaning |", "|---|---|---|---|"]
@@ -162,31 +164,29 @@ def benchmarks_page() -> str:
 
 def _fields(spec: type, without: frozenset[str]) -> list[str]:
     lines = ["| field | type | default | meaning |", "|---|---|---|---|"]
-    for field in fields_of(spec):
+    for field in members(spec):
         if field.name in without:
             continue
         default = ""
-        if not field.nested and field.default not in ("", (), None) and field.default != {}:
-            default = f"`{as_yaml(field.default)}`"
+        if field.usual not in ("", [], None, {}):
+            default = f"`{as_yaml(field.usual)}`"
         meaning = _meaning(field).replace("|", "\\|")
-        lines.append(f"| {field.name} | {field.kind} | {default} | {meaning} |")
+        lines.append(f"| {field.name} | {json_type(field.hint)} | {default} | {meaning} |")
     return lines
 
 
-def _meaning(field: SpecField) -> str:
+def _meaning(field: DocumentMember) -> str:
     """Write the help of a field, and the rules that its value must keep."""
-    sentences = [field.help]
-    if field.choices:
-        sentences.append(f"One of {', '.join(map(str, field.choices))}.")
-    if field.minimum is not None and field.maximum is not None:
-        sentences.append(f"{field.minimum:.12g} to {field.maximum:.12g}.")
-    elif field.minimum is not None:
-        sentences.append(f"From {field.minimum:.12g}.")
-    sentences += [f"`{alias}` is read as {number}." for alias, number in field.aliases.items()]
-    if field.trusted:
+    rule = field.rule
+    sentences = [rule.description]
+    if rule.allowed:
+        sentences.append(rule.allowed)
+    for alias, meant in rule.extra.get("aliases", {}).items():
+        sentences.append(f"`{alias}` is read as {meant}.")
+    if "trusted" in rule.extra:
         sentences.append("A worker takes it only with --allow-commands.")
-    if field.refused:
-        sentences.append(f"Refused: {', '.join(map(str, field.refused))}.")
+    if "refused" in rule.extra:
+        sentences.append(f"Refused: {', '.join(rule.extra['refused'])}.")
     return " ".join(sentences)
 
 

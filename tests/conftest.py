@@ -26,7 +26,7 @@ from scaletest import broker
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
 from scaletest.model import Request
-from scaletest.model.errors import NoServer, ScaletestError
+from scaletest.model.errors import NoServer
 from scaletest.system import proc
 from scaletest.system.children import python_module
 from scaletest.system.wake import Wake
@@ -392,6 +392,16 @@ def wait_for(client: Client, count: int, seconds: float = 240.0) -> dict[str, An
     return replies
 
 
+def check_books(queues: Queues, **counts: int) -> None:
+    """The books of queue `q` balance, with these numbers: of requests that wait or run, or of a
+    counter.
+    """
+    state = queues.state("q")
+    known = {**state.counters, "waiting": state.waiting, "running": state.running}
+    assert {name: known.get(name, 0) for name in counts} == counts
+    assert state.balance == 0, state
+
+
 def processes_with(text: str) -> list[int]:
     """Ids of living processes whose command line holds the text."""
     pids = []
@@ -428,19 +438,3 @@ def children_of(parent: int) -> dict[int, str]:
         except (OSError, IndexError):
             continue
     return lines
-
-
-__all__ = [
-    "Gate",
-    "ScaletestError",
-    "call",
-    "call_here",
-    "children_of",
-    "daemon_line",
-    "eventually",
-    "missing",
-    "need",
-    "processes_with",
-    "program",
-    "wait_for",
-]

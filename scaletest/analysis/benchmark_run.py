@@ -21,10 +21,10 @@ from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, 
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
 from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan, place_of
-from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model import Verdict, wire
 from scaletest.model.declared import INNER, Written, called
+from scaletest.model.texts import as_yaml
 from scaletest.model.verdict import Threshold, while_running
 from scaletest.render.numbers import plural
 from scaletest.render.text import clean
@@ -59,7 +59,7 @@ def _measured(name: str, permutation: MeasuredPermutation) -> Measured:
     place, summary = clean(permutation.name, 60), permutation.summaries.get(name)
     if summary is None:
         return Measured(None, *_missing(name, permutation), place=place)
-    remedy = "measure more --repetitions"
+    remedy = "measure more <repetitions>"
     if summary.count == 1:
         return Measured(
             exactly(summary.mean),

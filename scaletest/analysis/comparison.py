@@ -316,7 +316,7 @@ def compare(
         verdict = Verdict(
             VerdictKind.INVALID,
             f"the runs measured different workloads, with {'; '.join(dict.fromkeys(foreign))}",
-            "compare runs of one workload, or add --force",
+            "compare runs of one workload, or add <force>",
         )
         alone = tuple(CandidateComparison(side, (), contrast) for side, contrast in candidates)
         return Comparison(run_type, tolerance, base, alone, verdict)
@@ -549,8 +549,8 @@ def _verdict(compared: Sequence[CandidateComparison], tolerance: float) -> Verdi
             return Verdict(
                 VerdictKind.INVALID,
                 f"{change.text}: {change.reason}{place}",
-                "measure both with more --repeats, requests or workloads, or allow a larger"
-                " --tolerance",
+                "measure both with more <repeats>, requests or workloads, or allow a larger"
+                " <tolerance>",
             )
     reason = f"none of {len(deciding)} measures is worse by more than {limit}"
     if better := sum(change.change is Change.IMPROVEMENT for _, change in deciding):
@@ -572,7 +572,7 @@ def _incomplete(compared: Sequence[CandidateComparison]) -> Verdict | None:
     return Verdict(
         VerdictKind.INVALID,
         f"not measured in both runs: {', '.join(dict.fromkeys(lacking))}",
-        "measure both to the end: --resume",
+        "measure both to the end: <resume>",
     )
 
 

@@ -123,7 +123,9 @@ class Targets(Document):
         float, Meta(gt=0, le=1, extra={"hint": "give a share above 0, at most 1, such as 0.7"})
     ] = 0.7
     wait_s: Annotated[PositiveSeconds, Meta(title="wait target")] = 30.0
-    window_s: Annotated[PositiveSeconds, Meta(le=LONGEST_WINDOW_S, title="window")] = 60.0
+    window_s: Annotated[
+        float, Meta(gt=0, le=LONGEST_WINDOW_S, title="window", extra={"unit": "s"})
+    ] = 60.0
 
 
 @dataclass(frozen=True, slots=True)

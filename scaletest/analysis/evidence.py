@@ -32,7 +32,7 @@ LOW_CLOCK, SLOWED = 0.8, 0.5
 # Cores that other programs use are worth a line from this part on.
 OTHERS = 0.2
 FREE_CORES = (
-    "free the cores that other programs or the tester use, then more cores or a lower --limit"
+    "free the cores that other programs or the tester use, then more cores or a lower <limit>"
 )
 # States in which a wait for a device may hide: its driver waits in user space.
 HIDING = (State.LOCK, State.IDLE, State.SLEEP)

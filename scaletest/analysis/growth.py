@@ -239,7 +239,7 @@ def _sentence(equals: Sequence[int], leader: Step, plan: Plan) -> str:
     if len(equals) == 1:
         return f"{best}: every other number does less"
     others = ", ".join(map(str, equals[1:]))
-    sharper = "more --repeats" if plan.repeats > 1 else f"--precision {plan.precision / 2:g}"
+    sharper = "more <repeats>" if plan.repeats > 1 else f"<precision> {plan.precision / 2:g}"
     most = "it did most"
     if leader.per_device != equals[0]:
         most = f"most was measured with {leader.per_device}"

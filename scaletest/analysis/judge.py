@@ -164,12 +164,12 @@ def disturbance_of(samples: Sequence[MeasuredStep], disturbed: Sequence[Interfer
     return worst.sentence if worst else ""
 
 
-RESUME = "continue it where it ended: --resume"
+RESUME = "continue it where it ended: <resume>"
 # Requests in flight by the records over those that the client kept in flight. Below this range the
 # client left workers idle; above it there are records of requests that were never in flight.
 LITTLE = (0.90, 1.05)
 OTHERS = "free the cores that other programs or the tester use, and run it again"
-UNLIKE_REMEDY = "compare run times by worker and device, and measure with --repeats 3"
+UNLIKE_REMEDY = "compare run times by worker and device, and measure with <repeats> 3"
 # A smaller share of slow requests needs no mention.
 NEGLIGIBLE = 0.001
 
@@ -238,7 +238,7 @@ def _smaller(plan: Plan, steps: Sequence[Step]) -> str:
     """A further remedy where device memory was too small for some numbers of workers per device."""
     good = [str(step.per_device) for step in steps if not step.failures]
     if plan.compares and good and any(step.memory_hits for step in steps):
-        return f"; or leave out what does not fit: --per-device {','.join(good)}"
+        return f"; or leave out what does not fit: <per_device> {','.join(good)}"
     return ""
 
 
@@ -253,7 +253,7 @@ def _lost(steps: Sequence[Step]) -> Ground | None:
                     count = measured.measurement.requests
                     reason = f"{measured.lost} of {count} records with {at} are missing"
                 return Ground(
-                    Rank.NOT_THE_SUBJECT, reason, "measure what is damaged again: --resume"
+                    Rank.NOT_THE_SUBJECT, reason, "measure what is damaged again: <resume>"
                 )
     return None
 
@@ -349,15 +349,15 @@ def _failed_ratio(
 
 def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference]) -> Ground | None:
     """Open where a step is missing, has too few requests, or was not steady."""
-    longer = "give a longer --max-step"
+    longer = "give a longer <max_step>"
     if plan.step_s:
-        longer = f"give a longer --step-time than {plan.step_s:g} s"
+        longer = f"give a longer <step_time> than {plan.step_s:g} s"
     for step in steps:
         if step.throughput.completions == 0:
             reason = f"no request was completed with {plural(step.workers, 'worker')}"
-            return Ground(Rank.OPEN, reason, f"{longer}, or correct --seconds")
+            return Ground(Rank.OPEN, reason, f"{longer}, or correct <seconds>")
         if not step.throughput.enough:
-            return Ground(Rank.OPEN, _too_few(step), f"{longer}, or correct --seconds")
+            return Ground(Rank.OPEN, _too_few(step), f"{longer}, or correct <seconds>")
         at = f"with {plural(step.workers, 'worker')}"
         for measured in _doubtful(step):
             if measured.drift.unsteady:
@@ -366,7 +366,7 @@ def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference
             if not measured.settled:
                 reason = f"{at} throughput had not settled by the end of the step"
                 return Ground(
-                    Rank.OPEN, reason, f"{longer}, or say how long warming up takes with --warmup"
+                    Rank.OPEN, reason, f"{longer}, or say how long warming up takes with <warmup>"
                 )
     if not _complete(plan, steps):
         return Ground(Rank.OPEN, "not every step was measured", "run it again to the end")
@@ -400,7 +400,7 @@ def _steadier(sample: MeasuredStep, disturbed: Sequence[Interference]) -> str:
         return f"{disturbance}: end that, and run it again"
     at_s = sample.warmup_s + sample.drift.shift_at_s
     if sample.drift.shift > 0:
-        return f"it may have been warming up: try --warmup {math.ceil(at_s)}"
+        return f"it may have been warming up: try <warmup> {math.ceil(at_s)}"
     return f"find what changed after {at_s:.0f} s ({CHANGES}), and run it again"
 
 
@@ -458,12 +458,12 @@ def _slow(before: Step, step: Step) -> str:
 
 def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
     if plan.repeats > 1:
-        return "measure with more --repeats"
+        return "measure with more <repeats>"
     if plan.step_s:
-        return f"measure longer than --step-time {plan.step_s:g}"
+        return f"measure longer than <step_time> {plan.step_s:g}"
     if _out_of_time(plan, steps):
-        return f"allow longer steps: --max-step {2 * plan.longest_s:g}"
-    return f"ask for --precision {plan.precision / 2:g}"
+        return f"allow longer steps: <max_step> {2 * plan.longest_s:g}"
+    return f"ask for <precision> {plan.precision / 2:g}"
 
 
 def _out_of_time(plan: Plan, steps: Sequence[Step]) -> bool:

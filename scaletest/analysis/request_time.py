@@ -55,12 +55,12 @@ PLACE_TEXTS: dict[str, PlaceText] = {
         " more cores or nodes",
     ),
     State.CPU_WAIT: PlaceText(
-        "waiting for a CPU", "waiting for a CPU", "more cores, or a lower --limit"
+        "waiting for a CPU", "waiting for a CPU", "more cores, or a lower <limit>"
     ),
     State.THROTTLED: PlaceText(
         "CPU limit",
         "throttled by the container's CPU limit",
-        "a higher CPU limit of the container, or a lower --limit",
+        "a higher CPU limit of the container, or a lower <limit>",
     ),
     State.DISK: PlaceText(
         "disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"

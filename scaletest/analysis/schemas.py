@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from scaletest.analysis.comparison import Comparison
@@ -11,9 +11,6 @@ from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.model import Measurement, NodeSample, Plan, Record, plan
 from scaletest.model.json_schema import VERSION, Form, Schema, closed, described, headed
 from scaletest.model.lifecycle import (
-    OWN_MILESTONES,
-    POD_INCIDENTS,
-    POD_MILESTONES,
     LifecycleObject,
     LifecyclePlan,
     LifecyclePod,
@@ -22,9 +19,6 @@ from scaletest.model.lifecycle import (
 from scaletest.model.measurement import Environment
 from scaletest.model.run_progress import ProgressEvent
 
-# Documents that nobody reads have no defaults.
-_WRITTEN = Form(defaults=False)
-
 
 def _result() -> Schema:
     """result.json of a validation; what is printed also has its folder."""
@@ -32,14 +26,9 @@ def _result() -> Schema:
         "What a validation found. Seconds, requests per second, parts of 1; what is not known is"
         " null."
     )
-    schema = described("result", description, Evaluation, _WRITTEN)
+    schema = described("result", description, Evaluation)
     schema["properties"]["folder"] = _text("where the run is stored; printed, not stored")
     return schema
-
-
-def _lifecycle() -> Schema:
-    """lifecycle.json."""
-    return described("lifecycle", "What a lifecycle was to do.", LifecyclePlan)
 
 
 def _lifecycle_result() -> Schema:
@@ -48,7 +37,6 @@ def _lifecycle_result() -> Schema:
         "lifecycle-result",
         "What a lifecycle found. Seconds; what is not known is null.",
         LifecycleResult,
-        _WRITTEN,
     )
     schema["properties"]["folder"] = _text("where the run is kept")
     schema["required"].append("folder")
@@ -61,13 +49,11 @@ def _lifecycle_record() -> Schema:
         "schema_version": VERSION,
         "record": {"const": "workload"},
         **Form().properties(LifecycleObject),
-        "stamps": _stamps(OWN_MILESTONES),
     }
     pod = {
         "record": {"const": "pod"},
         "workload": _text("its name"),
         **Form().properties(LifecyclePod),
-        "stamps": _stamps((*POD_MILESTONES, *POD_INCIDENTS)),
     }
     rows = [
         {**closed(workload), "description": "what is known of a workload"},
@@ -76,60 +62,40 @@ def _lifecycle_record() -> Schema:
     return headed("lifecycle-record", {"oneOf": rows})
 
 
-def _stamps(milestones: Sequence[str]) -> Schema:
-    names = {
-        "api_s": "by the API, whole seconds",
-        "watch_s": "this machine's clock when it was seen",
-        "event_s": "by an Event",
-    }
-    times = {
-        name: {"type": "number", "description": description} for name, description in names.items()
-    }
-    stamp = closed(times, list(times))
-    return {
-        **closed(dict.fromkeys(milestones, stamp), milestones),
-        "description": "when each milestone was passed, seconds since the epoch; never a guess",
-    }
-
-
 def _text(description: str) -> Schema:
     return {"type": "string", "description": description}
 
 
-_CLASSES: Mapping[str, tuple[type, str, Form]] = {
-    "plan": (Plan, "The plan of a run.", Form()),
-    "record": (Record, "One request that ended.", Form()),
-    "measurement": (Measurement, "One measurement of one step.", Form()),
+_CLASSES: Mapping[str, tuple[type, str]] = {
+    "plan": (Plan, "The plan of a run."),
+    "record": (Record, "One request that ended."),
+    "measurement": (Measurement, "One measurement of one step."),
     "node-sample": (
         NodeSample,
         "One sample of the resources and devices of a node.",
-        _WRITTEN,
     ),
     "environment": (
         Environment,
         "Machine and versions of a run. What cannot be read is empty.",
-        _WRITTEN,
     ),
-    "lifecycle-submission": (Submission, "One workload that was submitted.", Form()),
+    "lifecycle": (LifecyclePlan, "What a lifecycle was to do."),
+    "lifecycle-submission": (Submission, "One workload that was submitted."),
     "progress-event": (
         ProgressEvent,
         "A line of --progress json: how far a run is, after something happened.",
-        _WRITTEN,
     ),
     "comparison": (
         Comparison,
         "What comparing a run with others of its type found.",
-        _WRITTEN,
     ),
 }
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     **{
-        name: partial(described, name, description, kind, form)
-        for name, (kind, description, form) in _CLASSES.items()
+        name: partial(described, name, description, kind)
+        for name, (kind, description) in _CLASSES.items()
     },
     "plan-file": plan.file,
     "result": _result,
-    "lifecycle": _lifecycle,
     "lifecycle-result": _lifecycle_result,
     "lifecycle-record": _lifecycle_record,
 }

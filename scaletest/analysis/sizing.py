@@ -215,7 +215,7 @@ def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) ->
         )
     if not 0 <= spare <= 1000:
         raise InvalidValue(
-            f"{spare} nodes may be lost", hint="give --spare a number from 0 to 1000"
+            f"{spare} nodes may be lost", hint="give <spare> a number from 0 to 1000"
         )
     return list(_sizes(demand, headroom, spare))
 

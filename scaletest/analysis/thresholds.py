@@ -40,7 +40,7 @@ from scaletest.render.numbers import plural, quantity
 # The worst first; among equals the first step counts.
 _ORDER = (VerdictKind.FAIL, VerdictKind.INVALID, VerdictKind.PASS)
 # The rule that ends a step looks at throughput alone, so a larger --max-step would not help.
-_LONGER = "measure longer, with --step-time or a smaller --precision, or more often, with --repeats"
+_LONGER = "measure longer, with <step_time> or a smaller <precision>, or more often, with <repeats>"
 # Remedy for a bound that is refuted.
 LIMITED = "find what limits it there, or set another threshold"
 # Base units whose values have a prefix of their own, whatever the unit of the bound.
@@ -229,7 +229,7 @@ def _ratio(ratio: Ratio | None) -> Measured:
         return Measured(
             None,
             "there is no step before it with a throughput",
-            "name a later step, or raise --limit",
+            "name a later step, or raise <limit>",
         )
     return Measured(Estimate(ratio.value, ratio.low, ratio.high))
 
@@ -282,6 +282,6 @@ def _coefficient(name: str, coefficients: Coefficients) -> Measured:
         return Measured(
             None,
             "no scaling law could be fitted",
-            "measure 4 steps or more: raise --limit or --repeats",
+            "measure 4 steps or more: raise <limit> or <repeats>",
         )
     return Measured(coefficients[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from scaletest.analysis.comparison import Measure
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import DescribedLaw
 from scaletest.analysis.steps import Step
+from scaletest.api.words import in_python, python_names
 from scaletest.model.errors import NotPassed, UsageError, suggestion
 from scaletest.model.record import Record
 from scaletest.model.verdict import Verdict, VerdictKind
@@ -77,7 +79,8 @@ class Result:
     def verdict(self) -> Verdict:
         """PASS, FAIL or INVALID, with the reason and what to do; RUNNING while it is measured."""
         verdict: Verdict = self._judged.verdict
-        return verdict
+        reason, remedy = map(in_python, (verdict.reason, verdict.remedy))
+        return replace(verdict, reason=reason, remedy=remedy)
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -107,7 +110,7 @@ class Result:
     @property
     def warnings(self) -> Sequence[str]:
         """Remarks that do not change the verdict."""
-        return self._report.head.warnings
+        return list(map(in_python, self._report.head.warnings))
 
     @property
     def records(self) -> Iterator[Record]:
@@ -133,7 +136,9 @@ class Result:
         if verdict.kind is VerdictKind.PASS:
             return
         missed = (line for line in self.thresholds if line.kind is not VerdictKind.PASS)
-        reasons = (f"threshold {line.text} is {line.kind}: {line.reason}" for line in missed)
+        reasons = (
+            f"threshold {line.text} is {line.kind}: {in_python(line.reason)}" for line in missed
+        )
         error = NotPassed(
             "\n".join((f"{self.name} is {verdict.kind}: {verdict.reason}", *reasons)),
             hint=verdict.remedy,
@@ -213,4 +218,5 @@ def load_run(name: str | os.PathLike[str] = "LAST") -> Result:
     Raises:
         UsageError: there is no such run, or it cannot be read.
     """
-    return Result(places.find(os.fspath(name), os.environ))
+    with python_names():
+        return Result(places.find(os.fspath(name), os.environ))

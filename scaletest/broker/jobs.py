@@ -88,7 +88,7 @@ def stored(redis: Redis, request_id: str) -> Reply:
     except NoSuchJobError as error:
         raise InvalidValue(
             f"request {request_id} is not known",
-            hint="its result may have expired, or it was submitted without --no-wait",
+            hint="its result may have expired, or it was submitted without <keep>",
         ) from error
     latest = job.latest_result()
     if latest is None and job.get_status().value == "failed":

@@ -17,16 +17,19 @@ from redis.exceptions import ResponseError
 from scaletest.broker import keys
 from scaletest.broker.connection import REFUSED, Redis, transient
 from scaletest.broker.scripts import script
-from scaletest.model import checks, histogram, queue_counts, wire
+from scaletest.model import checks, histogram, queue_counts
+from scaletest.model.declared import Count, Document
 from scaletest.model.errors import InvalidValue, UndeclaredQueue
 from scaletest.model.record import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class QueueEntry:
+class QueueEntry(Document):
     """A queue's declaration. maximum: of waiting requests, 0 for none. owner: declaring client."""
 
-    maximum: int = 0
+    document_name = "its entry"
+
+    maximum: Count = 0
     note: str = ""
     owner: str = ""
 
@@ -37,23 +40,13 @@ def shown(name: bytes | str) -> str:
     return checks.cut(text, 200)
 
 
-def read_entry(value: bytes | str) -> QueueEntry:
-    """Parse the entry of a queue; InvalidValue when scaletest did not write it."""
-    fields = wire.take(wire.load(value, "its entry"), "its entry", _ENTRY_TYPES)
-    checks.count(fields.get("maximum", 0), "the maximum in its entry")
-    return QueueEntry(**fields)
-
-
-_ENTRY_TYPES: dict[str, type] = {"maximum": int, "note": str, "owner": str}
-
-
 def sorted_out(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
     """Queues by name, and by raw name the reason why another entry is not a queue."""
     queues: dict[str, QueueEntry] = {}
     foreign: dict[bytes, str] = {}
     for raw, value in rows.items():
         try:
-            queues[checks.queue_name(raw.decode())] = read_entry(value)
+            queues[checks.queue_name(raw.decode())] = QueueEntry.from_json(value)
         except UnicodeDecodeError:
             foreign[raw] = "its name is not UTF-8"
         except InvalidValue as error:
@@ -341,7 +334,7 @@ def _state(name: str, row: list[Any]) -> QueueState:
         row_ended,
     ) = row
     past = queue_counts.read(row_ended)
-    entry = read_entry(declared)
+    entry = QueueEntry.from_json(declared)
     return QueueState(
         name=name,
         maximum=entry.maximum,

@@ -50,7 +50,7 @@ class Rendezvous:
         if text is None:
             raise UsageError(
                 f"there is no rendezvous of agents {self.name!r}",
-                hint="agents are started by saturate --agents N",
+                hint="agents are started by saturate <agents> N",
             )
         return dict(json.loads(text))
 

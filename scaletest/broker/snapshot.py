@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
-from scaletest.broker.queues import DeclaredQueue, living, pairs, read_entry, shown, text_of
+from scaletest.broker.queues import DeclaredQueue, QueueEntry, living, pairs, shown, text_of
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts
 from scaletest.model.errors import InvalidValue
@@ -178,7 +178,7 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         row_ended,
     ) = row
     past = queue_counts.read(row_ended)
-    entry = read_entry(declared)
+    entry = QueueEntry.from_json(declared)
     if workers is None:
         workers, suspects = _many_workers(redis, checks.queue_name(name.decode()))
     return QueueSnapshot(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any
 
 import click
 import cloup
@@ -13,9 +12,11 @@ import yaml
 from scaletest.cli import options as shared
 from scaletest.cli.bench import complete_kind
 from scaletest.cli.output import Output, echo
-from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
+from scaletest.model.declared import DocumentMember, members
+from scaletest.model.json_schema import json_type
+from scaletest.model.wording import as_options
 from scaletest.plugins.registry import BUILT_IN
 
 
@@ -38,12 +39,12 @@ def _source(row: Mapping[str, str]) -> str:
 def explained(name: str) -> tuple[dict[str, object], str]:
     """One kind, as data and as text."""
     kind = kind_of(name)
-    spec = fields.fields_of(kind.spec)
+    spec = members(kind.spec)
     example = {
         "apiVersion": API_VERSION,
         "kind": kind.name,
         "metadata": {"name": kind.name.lower()},
-        "spec": {field.name: _default(field) for field in spec if field.name not in _COMMON},
+        "spec": {field.name: field.usual for field in spec if field.name not in _COMMON},
     }
     document = yaml.safe_dump(example, sort_keys=False)
     explanation: dict[str, object] = {
@@ -63,7 +64,7 @@ def explained(name: str) -> tuple[dict[str, object], str]:
     }
     width = max(len(field.name) for field in spec)
     lines = [
-        *(f"{kind.name}: {kind.help}", *kind.notes, "", "spec"),
+        *(f"{kind.name}: {kind.help}", *map(as_options, kind.notes), "", "spec"),
         *(f"  {field.name:{width}}  {_described(field)}" for field in spec),
         *("", "numbers"),
         *(
@@ -76,46 +77,34 @@ def explained(name: str) -> tuple[dict[str, object], str]:
     return explanation, "\n".join(lines)
 
 
-def _row_of_field(field: fields.SpecField) -> dict[str, object]:
+def _row_of_field(field: DocumentMember) -> dict[str, object]:
     """A field of a kind's spec as data. own: the kind alone has it, others do not."""
+    rule = field.rule
     return {
         "field": field.name,
-        "type": field.kind,
-        "default": _default(field),
-        "help": field.help,
-        "choices": list(field.choices),
-        "minimum": field.minimum,
-        "maximum": field.maximum,
+        "type": json_type(field.hint),
+        "default": field.usual,
+        "help": rule.description,
+        "choices": list(rule.choices),
+        "minimum": rule.limits.get("ge"),
+        "maximum": rule.limits.get("le"),
         "own": field.name not in _COMMON,
     }
 
 
-def _described(field: fields.SpecField) -> str:
+def _described(field: DocumentMember) -> str:
     """Type, default, description and limits of a field, in words."""
-    default = _default(field)
+    default = field.usual
     usual = "not set"
     if default not in ("", None, [], {}):
         written = yaml.safe_dump(default, default_flow_style=True).removesuffix("...\n").strip()
         usual = f"default {written}"
-    limits = ""
-    if field.choices:
-        limits = f" One of {', '.join(map(str, field.choices))}."
-    elif field.minimum is not None and field.maximum is not None:
-        limits = f" {field.minimum:g} to {field.maximum:g}."
-    elif field.minimum is not None or field.maximum is not None:
-        limits = f" From {field.minimum or 0:g}."
-    return f"{field.kind}, {usual}. {field.help}{limits}"
-
-
-def _default(field: fields.SpecField) -> Any:
-    """The default of a field as YAML has it."""
-    if field.nested:
-        return fields.written(field.default, defaults=False)
-    return list(field.default) if isinstance(field.default, tuple) else field.default
+    sentences = f"{field.rule.description} {field.rule.allowed}".rstrip()
+    return f"{json_type(field.hint)}, {usual}. {sentences}"
 
 
 # Fields that not one kind alone has.
-_SHARED = chain(*(fields.fields_of(spec) for spec in (PairSpec, CrowdSpec, MpiSpec)))
+_SHARED = chain(*(members(spec) for spec in (PairSpec, CrowdSpec, MpiSpec)))
 _COMMON = {field.name for field in _SHARED} - {"transport"}
 
 

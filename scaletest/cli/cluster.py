@@ -13,6 +13,7 @@ from scaletest.cli.output import Output, echo
 from scaletest.cluster import autoscalers, inventory, rights
 from scaletest.cluster.connection import connect
 from scaletest.model.errors import Unreachable
+from scaletest.model.wording import as_options
 from scaletest.render.text import clean
 
 
@@ -90,7 +91,7 @@ def _allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
     for row in allowance.rights:
         missing = "MISSING" if row.needed else "no"
         state = "yes" if row.allowed else missing
-        yield f"  {state:8} {row.right:{width}}  {row.why}"
+        yield f"  {state:8} {row.right:{width}}  {as_options(row.why)}"
     yield "\nautoscaling and devices"
     for api in allowance.apis:
         yield f"  {api.state:9} {api.group:26} {api.why}"
@@ -107,7 +108,7 @@ def _allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
             yield f"{where}: {room.room} workers fit{placed}; limited by {room.limited_by}"
     yield from cause_lines(allowance.causes)
     for line in allowance.warnings:
-        yield f"\nwarning: {clean(line)}"
+        yield f"\nwarning: {clean(as_options(line))}"
 
 
 def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:

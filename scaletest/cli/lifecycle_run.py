@@ -28,6 +28,7 @@ from scaletest.lifecycle.templating import Workloads
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.lifecycle import LifecyclePlan
+from scaletest.model.wording import as_options
 from scaletest.runs.places import new_path
 
 
@@ -234,7 +235,7 @@ def _submittable(
     cluster = connect(options.namespace, options.context)
     plan = _plan(store, options, cluster.namespace)
     if not options.force and (warning := measuring.check_devices(plan, cluster)):
-        echo(f"warning: {warning}", err=True)
+        echo(as_options(f"warning: {warning}"), err=True)
     return plan, cluster
 
 

@@ -18,6 +18,7 @@ from scaletest.cli import settings
 from scaletest.cli.lazy import LazyCommand, LazyGroup
 from scaletest.cli.output import echo, is_verbose, set_up
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
+from scaletest.model.wording import as_options
 
 SECTIONS = (
     cloup.Section(
@@ -170,9 +171,9 @@ def _called(arguments: list[str]) -> int:
 
 def _explained(error: ScaletestError) -> int:
     """Say what happened and what to do; the exit code."""
-    echo(f"error: {error.message}", err=True)
+    echo(as_options(f"error: {error.message}"), err=True)
     if error.hint:
-        echo(f"  {error.hint}", err=True)
+        echo(as_options(f"  {error.hint}"), err=True)
     return error.exit_code
 
 

@@ -7,7 +7,9 @@ once. Every error names the file, the key, what is wrong and what to do.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from typing import Annotated, Any
 
 import click
 
@@ -15,8 +17,9 @@ from scaletest.cli.headings import heading
 from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
 from scaletest.cli.settings import key_of
 from scaletest.documents import reader
+from scaletest.model.declared import choice, read_members
 from scaletest.model.errors import UsageError
-from scaletest.model.json_schema import Schema, check, closed, headed, known
+from scaletest.model.json_schema import Form, Schema, described
 
 NAME = "saturation-plan-file"
 # What says where the file is, who reads it, or how something is shown is no setting of a run.
@@ -25,12 +28,8 @@ _NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui")
 
 def schema(command: click.Command) -> Schema:
     """JSON Schema of a plan file. Every key may be left out."""
-    properties = {key: _schema(option) for key, option in settings(command).items()}
-    schema = {
-        **closed(properties, tuple(properties)),
-        "description": "Settings of scaletest saturate -f.",
-    }
-    return headed(NAME, schema)
+    description = "Settings of scaletest saturate -f."
+    return described(NAME, description, _file_class(command), Form(is_file=True))
 
 
 def settings(command: click.Command) -> dict[str, click.Parameter]:
@@ -45,69 +44,60 @@ def read(name: str, command: click.Command) -> dict[str, object]:
     """
     label = "the plan on standard input" if name == "-" else name
     data = reader.read_file(name, label, f"give a plan file; see: scaletest schema {NAME}")
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise UsageError(
-            f"{label} is no mapping of settings", hint="write KEY: VALUE, as in step_time: 20s"
-        )
     named = settings(command)
-    return {
-        str(named[known(key, named, label)].name): _value(named[key], value, f"{key} in {label}")
-        for key, value in data.items()
-    }
+    values: dict[str, object] = {}
+    for key, value in read_members(_file_class(command), data, label).items():
+        option = named[key]
+        if _many(option):
+            value = list(map(str, value if isinstance(value, list) else [value]))
+        else:
+            try:
+                option.type.convert(value, option, None)
+            except (click.BadParameter, UsageError) as error:
+                raise UsageError(
+                    f"{key} in {label}: {error.message}",
+                    hint=f"see: scaletest schema {NAME}",
+                ) from error
+        values[str(option.name)] = value
+    return values
 
 
 def _many(option: click.Parameter) -> bool:
     return option.multiple if isinstance(option, click.Option) else option.nargs == -1
 
 
-def _schema(option: click.Parameter) -> Schema:
-    """Type, description and default of a key."""
-    description = getattr(option, "help", None) or "the URL, or arguments of requests on a queue"
+def _file_class(command: click.Command) -> type:
+    """The class of a plan file, with a field for each option."""
+    fields = []
+    for key, option in settings(command).items():
+        default = option.default
+        if _many(option):
+            default = ()
+        elif isinstance(option.type, click.types.BoolParamType):
+            # a flag that is off has a default that is no bool
+            default = default is True
+        fields.append((key, _hint(option), dataclasses.field(default=default)))
+    return dataclasses.make_dataclass("SaturationFile", fields)
+
+
+def _hint(option: click.Parameter) -> Any:
+    """The type of a key."""
     kind = option.type
-    if _many(option):
-        types = ["string", "integer", "number"]
-        return {
-            "type": [*types, "array"],
-            "items": {"type": types},
-            "description": description,
-        }
-    if isinstance(kind, click.Choice):
-        # its type is said too: that is what a value is checked for first
-        return {
-            "type": "string",
-            "enum": list(kind.choices),
-            "description": description,
-            "default": option.default,
-        }
-    if isinstance(kind, click.types.BoolParamType):
-        return {"type": "boolean", "description": description, "default": option.default is True}
-    names: Mapping[object, str | list[str]] = {
-        click.INT: "integer",
-        click.FLOAT: "number",
-        DURATION: ["number", "string"],
-        RATE: ["number", "string"],
+    hints: Mapping[object, Any] = {
+        click.INT: int,
+        click.FLOAT: float,
+        DURATION: float | str,
+        RATE: float | str,
     }
-    return {
-        "type": names.get(kind, "string"),
-        "description": description,
-        "default": option.default,
-    }
-
-
-def _value(option: click.Parameter, value: object, label: str) -> object:
-    """A value as click takes it. InvalidValue or UsageError unless it is of the key's type and can
-    be read.
-    """
-    check(value, _schema(option), label)
+    hint = hints.get(kind, str)
     if _many(option):
-        return list(map(str, value if isinstance(value, list) else [value]))
-    try:
-        option.type.convert(value, option, None)
-    except (click.BadParameter, UsageError) as error:
-        raise UsageError(
-            f"{label}: {error.message}", hint=f"see: scaletest schema {NAME}"
-        ) from error
-    return value
+        hint = str | int | float | list[str | int | float]
+    elif isinstance(kind, click.types.BoolParamType):
+        hint = bool
+    elif isinstance(kind, click.Choice):
+        hint = Annotated[str, choice(kind.choices)]
+    description = getattr(option, "help", None) or "the URL, or arguments of requests on a queue"
+    return Annotated[hint, description]
 
 
 def _file(context: click.Context, parameter: click.Parameter, value: str) -> str:

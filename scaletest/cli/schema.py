@@ -12,7 +12,8 @@ from scaletest.cli import options as shared
 from scaletest.cli import saturate, saturate_options
 from scaletest.cli.output import Output
 from scaletest.kinds import document_schemas
-from scaletest.model.json_schema import Schema, known
+from scaletest.model import checks
+from scaletest.model.json_schema import Schema
 
 
 @cloup.command("schema")
@@ -46,4 +47,4 @@ def command(document: str, output: Output) -> None:
         "benchmark": document_schemas.schema,
         saturate_options.NAME: lambda: saturate_options.schema(saturate.command),
     }
-    output.show(schemas[known(document, schemas, "the list of documents")](), ())
+    output.show(schemas[checks.one_of(document, schemas, "document")](), ())

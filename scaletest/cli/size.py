@@ -34,6 +34,7 @@ from scaletest.cluster.inventory import GIB, LiveSize, live_size
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.model.texts import in_base_units, short
+from scaletest.model.wording import as_options
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import seconds
 from scaletest.runs.registry import judge
@@ -304,7 +305,7 @@ def _lines(
         f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more},"
         f" {rate}"
     )
-    yield from notes
+    yield from map(as_options, notes)
     for node, node_sizes in zip(nodes, sizes, strict=True):
         yield f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:"
         rows = []

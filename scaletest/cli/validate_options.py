@@ -9,6 +9,7 @@ plan.json of a run is a plan file too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -16,10 +17,9 @@ from click.core import ParameterSource
 from scaletest.cli.options import filled
 from scaletest.documents import reader
 from scaletest.model import Plan
-from scaletest.model import plan as schemas
+from scaletest.model.declared import file_values, read_members
 from scaletest.model.errors import UsageError
-from scaletest.model.json_schema import Schema, check
-from scaletest.model.plan import as_plan
+from scaletest.model.plan import FILE_MEMBERS
 from scaletest.validation.options import new_queue
 
 _HINT = "give a plan file; see: scaletest schema plan-file"
@@ -38,29 +38,26 @@ def plan(context: click.Context) -> tuple[Plan, bool]:
 
     InvalidValue for an unknown key, or a value of the wrong type.
     """
-    schema = schemas.file()
     file = filled(PlanFileOptions, context.params).file
-    from_file = read(file, schema) if file else {}
+    from_file = read(file) if file else {}
     values, given = {}, set()
-    for key, property_schema in schema["properties"].items():
+    for key, member in FILE_MEMBERS.items():
+        name = member.attribute
         source = context.get_parameter_source(key)
         if source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
-            values[key] = context.params[key]
-        elif key in from_file:
-            values[key] = from_file[key]
+            values[name] = context.params[key]
+        elif name in from_file:
+            values[name] = from_file[name]
         else:
             # of the settings file, which counts less than a plan, or of this program
-            values[key] = context.params.get(key, property_schema["default"])
+            values[name] = context.params.get(key, member.default)
             continue
-        given.add(key)
-    values = {
-        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
-    }
-    return as_plan(values, new_queue()), "limit" in given
+        given.add(name)
+    return Plan(queue=new_queue(), **values), "limit" in given
 
 
-def read(name: str, schema: Schema) -> dict[str, object]:
-    """The checked values of a plan file; - is standard input."""
+def read(name: str) -> dict[str, Any]:
+    """The values of a plan file by the plan's attributes; - is standard input."""
     label = "the plan on standard input" if name == "-" else name
     document = reader.read_file(name, label, _HINT)
     if document is None:
@@ -68,6 +65,5 @@ def read(name: str, schema: Schema) -> dict[str, object]:
             f"{label} is empty", hint="write one KEY: VALUE a line; see: scaletest schema plan-file"
         )
     if isinstance(document, dict) and "schema_version" in document:
-        document = schemas.as_file(document)
-    check(document, schema, label)
-    return schemas.in_seconds(document)
+        document = file_values(Plan.from_dict(document))
+    return read_members(Plan, document, label)

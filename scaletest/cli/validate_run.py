@@ -21,6 +21,7 @@ from scaletest.cli.output import Output
 from scaletest.cli.watching import watched
 from scaletest.model import Plan
 from scaletest.model.labels import Labels
+from scaletest.model.wording import as_options
 from scaletest.runs.registry import report_of
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.launch import resume, start, unlike_devices
@@ -76,7 +77,7 @@ def show_plan(plan: Plan, output: Output) -> None:
     expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
     warnings = unlike_devices(plan, before_run.device_names)
     rows = [estimate.to_dict() for estimate in expected]
-    facts = [*_facts(plan, expected), *(("warning", line) for line in warnings)]
+    facts = [*_facts(plan, expected), *(("warning", line) for line in map(as_options, warnings))]
     output.show(
         {
             **plan.to_dict(),

@@ -77,7 +77,7 @@ class Autoscalers:
             raise UsageError(
                 f"{', '.join(map(str, active))} scales {self._deployment}: a run cannot measure a"
                 " number of pods that changes",
-                hint="add --pause-autoscalers: it is held for the run and put back",
+                hint="add <pause_autoscalers>: it is held for the run and put back",
             )
         return active
 

@@ -110,7 +110,7 @@ def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
         asked = {name: Deployment(cluster, name).template}
     elif rights.missing(cluster, rights.LISTED):
         return [], [
-            "the Deployments were not looked at: we may not list them; give --deployment NAME"
+            "the Deployments were not looked at: we may not list them; give <deployment> NAME"
         ]
     else:
         asked = templates(cluster)
@@ -121,7 +121,7 @@ def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
         spec, who = template["spec"], f"deployment {deployment}"
         warnings += capacity.removed(who, spec)
         if without_causes(spec):
-            warnings.append(f"{who}: its workers have --no-causes, so no run names a cause")
+            warnings.append(f"{who}: its workers have <no_causes>, so no run names a cause")
         if name or worker_container(spec):
             placed = Deployment(cluster, deployment).placed()
             free = supply.headroom(spec, placed)
@@ -204,7 +204,7 @@ def live_size(cluster: Cluster, name: str) -> LiveSize:
         f"deployment {name}: {live.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB each"
     ]
     if rights.missing(cluster, rights.CAPACITY):
-        return LiveSize(cpu, memory, [], [*notes, "the nodes may not be listed: give --node"])
+        return LiveSize(cpu, memory, [], [*notes, "the nodes may not be listed: give <node>"])
     placed = Counter(pod.node for pod in live.pods())
     kinds: Counter[tuple[float, float, int]] = Counter()
     taken: dict[tuple[float, float, int], tuple[float, float]] = {}

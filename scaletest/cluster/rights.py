@@ -42,15 +42,15 @@ NEEDED: tuple[Right, ...] = (
     Right("list", "", "pods", "count the pods that are ready"),
     Right("list", "autoscaling", "horizontalpodautoscalers", "see which autoscalers there are"),
 )
-PROXY = Right("get", "", "services/proxy", "control the client (--client svc/NAME)")
+PROXY = Right("get", "", "services/proxy", "control the client (<client> svc/NAME)")
 HOLD = tuple(
-    Right(verb, "autoscaling", "horizontalpodautoscalers", "hold an HPA (--pause-autoscalers)")
+    Right(verb, "autoscaling", "horizontalpodautoscalers", "hold an HPA (<pause_autoscalers>)")
     for verb in ("get", "patch")
 )
 # Required where KEDA is installed.
 KEDA = Right("list", "keda.sh", "scaledobjects", "see which autoscalers there are")
 PAUSE = tuple(
-    Right(verb, "keda.sh", "scaledobjects", "pause KEDA (--pause-autoscalers)")
+    Right(verb, "keda.sh", "scaledobjects", "pause KEDA (<pause_autoscalers>)")
     for verb in ("get", "patch")
 )
 # Optional: without these a validation continues, but some information is missing.

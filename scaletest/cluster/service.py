@@ -79,7 +79,7 @@ def reference(text: str) -> Reference:
     match = _REFERENCE.fullmatch(text)
     if not match:
         raise InvalidValue(
-            f"--service is {text[:80]!r}", hint="give svc/NAME, svc/NAME:PORT or svc/NAME:PORT/PATH"
+            f"<service> is {text[:80]!r}", hint="give svc/NAME, svc/NAME:PORT or svc/NAME:PORT/PATH"
         )
     return Reference(match[1], match[3] or "", match[4] or "/")
 

@@ -85,7 +85,7 @@ class Tuning:
                 raise WaitTimeout(
                     f"{self._deployment.name} did not become ready within {patience_s:.0f} s\n"
                     f"  {self._deployment.trouble()}",
-                    hint="raise --ready-timeout, or leave this setting out",
+                    hint="raise <ready_timeout>, or leave this setting out",
                 )
             self._sleep(INTERVAL_S)
 

@@ -129,6 +129,9 @@ def _walk(value: Any, depth: int = 0) -> Iterator[Any]:
     """The value and all within it; RecursionError when it nests too deeply, or holds itself."""
     if depth > MOST_DEPTH:
         raise RecursionError
+    if isinstance(value, str):
+        # an escape can make half of a pair of surrogates, which raises a ValueError
+        value.encode()
     yield value
     if isinstance(value, dict | list):
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:

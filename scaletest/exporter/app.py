@@ -22,6 +22,7 @@ from scaletest.exporter.metrics import families
 from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
+from scaletest.model.wording import as_options
 from scaletest.pages.site import READ, Route, make_site
 from scaletest.pages.turns import ReadingTurns
 
@@ -112,7 +113,7 @@ def make_app(
 
 
 def _error(status: int, message: str, hint: str) -> tuple[Response, int]:
-    return jsonify(schema_version=wire.SCHEMA_VERSION, error=message, hint=hint), status
+    return jsonify(schema_version=wire.SCHEMA_VERSION, error=message, hint=as_options(hint)), status
 
 
 def _refused(error: HTTPException) -> ResponseReturnValue:
@@ -121,7 +122,7 @@ def _refused(error: HTTPException) -> ResponseReturnValue:
     if isinstance(error, NotFound):
         return _error(404, f"there is nothing at {request.path}", served)
     if isinstance(error, Forbidden):
-        hint = "start the exporter with --allow-host NAME"
+        hint = "start the exporter with <allow_host> NAME"
         return _error(403, "this host name is not allowed", hint)
     allowed = {name: text for name, text in error.get_headers() if name == "Allow"}
     return *_error(error.code or 500, error.description or error.name, served), allowed

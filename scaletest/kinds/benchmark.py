@@ -10,15 +10,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any
 
 from scaletest.compat import kube_perftest
-from scaletest.kinds import fields
 from scaletest.kinds.kind import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.model import Activity, checks, wire
-from scaletest.model.declared import Document
-from scaletest.model.declared import read as read_document
+from scaletest.model.declared import Document, Written, members, read_written
 from scaletest.model.errors import InvalidValue, ScaletestError
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -41,7 +39,7 @@ class BenchmarkPhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
+class Benchmark(Written):
     """One measurement.
 
     permutation: its index in the set; repetition: from 0; -1 for the warm-up.
@@ -67,11 +65,11 @@ class Benchmark:
     @property
     def trusted(self) -> tuple[str, ...]:
         """Fields that decide what runs or where files are written."""
-        written = fields.written(self.spec, defaults=False)
         return tuple(
-            field.name
-            for field in fields.fields_of(self.kind.spec)
-            if field.trusted and field.name in written
+            member.name
+            for member in members(self.kind.spec)
+            if "trusted" in member.rule.extra
+            and getattr(self.spec, member.attribute) != member.default
         )
 
     def document(self) -> dict[str, Any]:
@@ -80,8 +78,13 @@ class Benchmark:
             "apiVersion": API_VERSION,
             "kind": self.kind.name,
             "metadata": {"name": self.name},
-            "spec": fields.written(self.spec, defaults=False),
+            "spec": self.spec.to_dict(),
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document with the place in the set."""
+        places = {"permutation": self.permutation, "repetition": self.repetition}
+        return {**self.document(), **places}
 
     def failed_by(
         self,
@@ -137,17 +140,6 @@ class BenchmarkResult(Document):
     repetition: int = 0
     activities: Mapping[str, Activity] = field(default_factory=dict)
 
-    @classmethod
-    def from_dict(cls, data: Any) -> Self:
-        """Read what `to_dict` wrote; InvalidValue on anything else. States that only newer versions
-        know count as not observed.
-        """
-        activities = data.get("activities") if isinstance(data, Mapping) else None
-        if isinstance(activities, Mapping):
-            known = {part: Activity.from_dict(row) for part, row in activities.items()}
-            data = {**data, "activities": known}
-        return read_document(cls, data, cls.document_name)
-
     @property
     def ok(self) -> bool:
         """Whether the benchmark completed."""
@@ -164,7 +156,7 @@ def read(document: Any) -> Benchmark:
     warnings: list[str] = []
     body = envelope(document, warnings)
     kind = kind_of(body["kind"])
-    spec = fields.read(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
+    spec = read_written(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
     return Benchmark(name_of(body, kind.name.lower()), kind, spec, tuple(warnings))
 
 

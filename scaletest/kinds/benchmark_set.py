@@ -13,85 +13,83 @@ with these values. `analysis` decides whether it holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
 
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.fields import as_yaml, spec_field
-from scaletest.kinds.kind import Headline
-from scaletest.model import checks, wire
+from scaletest.kinds.kind import Headline, Spec
+from scaletest.model import checks
+from scaletest.model.declared import VERSIONED, Written, choice, read
 from scaletest.model.errors import InvalidValue
+from scaletest.model.texts import as_yaml
 from scaletest.model.verdict import ANY, Measurable, MeasureTable, Threshold, parse
 from scaletest.render.numbers import plural
 
-_OBJECTS = {"items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 MOST = 100_000
 SERIAL, DISJOINT = "serial", "nodeDisjoint"
 IN_SEQUENCE, RANDOM = "given", "random"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Values:
+class Values(Spec):
     """Values of a set that vary."""
 
-    product: Mapping[str, Any] = spec_field(
-        {},
+    product: Annotated[
+        Mapping[str, Any],
         "Fields, each with a list of values or a generator: values, nodes, combinations,"
         " permutations or sample.",
-    )
-    explicit: tuple[Mapping[str, Any], ...] = spec_field(
-        (), "More maps of values, taken as they are.", schema=_OBJECTS
-    )
+    ] = field(default_factory=dict)
+    explicit: Annotated[
+        tuple[Mapping[str, Any], ...], "More maps of values, taken as they are."
+    ] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetSpec:
+class SetSpec(Spec):
     """Spec of a set.
 
     kube-perftest has template, repetitions and permutations; its successor has matrix.
     """
 
-    template: Mapping[str, Any] = spec_field(
-        {}, "apiVersion, kind and spec: the fixed part.", required=True
-    )
-    repetitions: int = spec_field(
-        1, "How often each permutation is measured.", minimum=1, maximum=1000
-    )
-    permutations: Values = spec_field(
-        Values(), "What is merged into the template's spec. Lists replace, null unsets."
-    )
-    matrix: Values = spec_field(
-        Values(), "Values that strings of the template can use, as in '{{ p.streams }}'."
-    )
-    order: str = spec_field(
-        IN_SEQUENCE,
+    template: Annotated[Mapping[str, Any], "apiVersion, kind and spec: the fixed part."]
+    repetitions: Annotated[int, Meta(ge=1, le=1000), "How often each permutation is measured."] = 1
+    permutations: Annotated[
+        Values, "What is merged into the template's spec. Lists replace, null unsets."
+    ] = Values()
+    matrix: Annotated[
+        Values, "Values that strings of the template can use, as in '{{ p.streams }}'."
+    ] = Values()
+    order: Annotated[
+        str,
+        choice((IN_SEQUENCE, RANDOM)),
         "given: repetitions of a permutation follow each other; random: blocks of all permutations,"
         " each shuffled.",
-        choices=(IN_SEQUENCE, RANDOM),
-    )
-    seed: int = spec_field(0, "Seed of the random order and of samples.", minimum=0)
-    warm_up: int = spec_field(
-        0,
+    ] = IN_SEQUENCE
+    seed: Annotated[int, Meta(ge=0), "Seed of the random order and of samples."] = 0
+    warm_up: Annotated[
+        int,
+        Meta(ge=0, le=1000),
         "Benchmarks of the first permutation that run before and do not count.",
-        minimum=0,
-        maximum=1000,
-    )
-    on_failure: str = spec_field(
-        "continue",
+    ] = 0
+    on_failure: Annotated[
+        str,
+        choice(("continue", "stop")),
         "After a failed benchmark: continue with the others, or stop.",
-        choices=("continue", "stop"),
-    )
-    parallelism: str = spec_field(
-        SERIAL,
+    ] = "continue"
+    parallelism: Annotated[
+        str,
+        choice((SERIAL, DISJOINT)),
         "serial: one at a time; nodeDisjoint: benchmarks that share no node run at the same time.",
-        choices=(SERIAL, DISJOINT),
-    )
-    thresholds: tuple[str, ...] = spec_field(
-        (), "Conditions of a PASS, as in 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'."
-    )
-    paused: bool = spec_field(False, "Do not start any benchmark until this is false.")
+    ] = SERIAL
+    thresholds: Annotated[
+        tuple[str, ...],
+        "Conditions of a PASS, as in 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'.",
+    ] = ()
+    paused: Annotated[bool, "Do not start any benchmark until this is false."] = False
 
     def __post_init__(self) -> None:
         checks.refuse(
@@ -138,7 +136,7 @@ EXAMPLE = "'bandwidth(streams=8)>=5Gbit/s'"
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkPlan:
+class BenchmarkPlan(Written):
     """The plan of a set.
 
     name: of the set. permutations: values of each, also those that samples chose. document: as
@@ -154,6 +152,7 @@ class BenchmarkPlan:
     disjoint: bool = False
     paused: bool = False
     thresholds: tuple[str, ...] = ()
+    constants: ClassVar = {**VERSIONED, "kind": KIND}
     # a run of benchmarks has none
     steps: ClassVar[tuple[int, ...]] = ()
 
@@ -204,63 +203,25 @@ class BenchmarkPlan:
         """Number of benchmarks without warm-ups."""
         return sum(not benchmark.warm_up for benchmark in self.benchmarks)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "schema_version": wire.SCHEMA_VERSION,
-            "kind": KIND,
-            "name": self.name,
-            "document": self.document,
-            "repetitions": self.repetitions,
-            "stop_on_failure": self.stop_on_failure,
-            "disjoint": self.disjoint,
-            "paused": self.paused,
-            "thresholds": list(self.thresholds),
-            "permutations": list(self.permutations),
-            "benchmarks": [
-                {
-                    **benchmark.document(),
-                    "permutation": benchmark.permutation,
-                    "repetition": benchmark.repetition,
-                }
-                for benchmark in self.benchmarks
-            ],
-        }
-
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkPlan:
+    def from_dict(cls, data: Any) -> BenchmarkPlan:
         """Read what `to_dict` wrote; InvalidValue for anything else."""
-        types = {
-            "name": str,
-            "document": dict,
-            "repetitions": int,
-            "thresholds": list,
-            "permutations": list,
-            "benchmarks": list,
-            "stop_on_failure": bool,
-            "disjoint": bool,
-            "paused": bool,
-        }
-        stored = wire.take(data, "the plan", types)
-        try:
-            stored["thresholds"] = tuple(map(str, stored.get("thresholds", ())))
-            stored["benchmarks"] = tuple(map(_benchmark, stored["benchmarks"]))
-            stored["permutations"] = tuple(map(dict, stored["permutations"]))
-            return cls(**stored)
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise InvalidValue(f"the plan cannot be read: {error}") from error
+        if isinstance(data, Mapping) and isinstance(data.get("benchmarks"), list):
+            data = {**data, "benchmarks": list(map(_benchmark, data["benchmarks"]))}
+        return read(cls, data, "the plan")
 
 
-def _benchmark(stored: Mapping[str, Any]) -> Benchmark:
-    places = {"permutation": stored["permutation"], "repetition": stored["repetition"]}
-    checks.refuse(
-        (
-            not all(isinstance(index, int) for index in places.values()),
-            "a benchmark of the plan has no number",
-            "",
-        )
-    )
-    return replace(
-        benchmark.read({name: part for name, part in stored.items() if name not in places}),
-        **places,
-    )
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a benchmark stands in its set."""
+
+    permutation: int
+    repetition: int
+
+
+def _benchmark(stored: Any) -> Benchmark:
+    place = read(_Place, stored, "a benchmark of the plan")
+    document = {**stored}
+    del document["permutation"], document["repetition"]
+    read_again = benchmark.read(document)
+    return replace(read_again, permutation=place.permutation, repetition=place.repetition)

@@ -13,13 +13,11 @@ import re
 from typing import Any
 
 from scaletest.compat import kube_perftest
-from scaletest.kinds import fields
 from scaletest.kinds.benchmark import NAME, BenchmarkPhase
 from scaletest.kinds.benchmark_set import SetSpec
-from scaletest.kinds.fields import Schema
 from scaletest.kinds.kind import Failure, Headline, Kind
 from scaletest.kinds.registry import API_VERSION, GROUP, KINDS, SET, VERSION
-from scaletest.model.json_schema import DRAFT
+from scaletest.model.json_schema import DRAFT, Form, Schema
 from scaletest.model.verdict import JUDGEMENTS
 
 CATEGORIES = ("scaletest", "perftest")
@@ -29,6 +27,7 @@ MOST_MESSAGE = 2000
 MOST_NAME = 40
 NAMES = "^[a-z]([a-z0-9-]*[a-z0-9])?$"
 _CAN_BE_NAME = f"size(self.metadata.name) <= {MOST_NAME} && self.metadata.name.matches('{NAMES}')"
+_FORM = Form(is_file=True)
 _TEXT: Schema = {"type": "string"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -71,7 +70,8 @@ def definitions(perftest_group: str = "") -> list[dict[str, Any]]:
 
 def definition(kind: Kind) -> dict[str, Any]:
     """The definition of one kind."""
-    types = {field.name: field.kind for field in fields.fields_of(kind.spec)}
+    spec = _openapi(_FORM.object(kind.spec))
+    types = {name: field["type"] for name, field in spec["properties"].items()}
     columns = [
         _column("Host Network", ".spec.hostNetwork", "boolean"),
         _column("Network Name", ".spec.networkName"),
@@ -92,12 +92,12 @@ def definition(kind: Kind) -> dict[str, Any]:
         columns.append(
             {**_column(_title(headline.name), f".status.headlines.{headline.name}"), "priority": 1}
         )
-    return _object(kind.name, kind.plural, fields.schema(kind.spec), _status(kind), columns)
+    return _object(kind.name, kind.plural, spec, _status(kind), columns)
 
 
 def set_definition() -> dict[str, Any]:
     """The definition of BenchmarkSet."""
-    spec = fields.schema(SetSpec)
+    spec = _openapi(_FORM.object(SetSpec))
     spec["properties"]["template"] = {
         "type": "object",
         "description": "apiVersion, kind and spec: the fixed part.",
@@ -273,14 +273,17 @@ def schema() -> Schema:
             for name in (*KINDS, SET)
         ],
         "$defs": {
-            **{name: _closed(fields.schema(kind.spec), kind.help) for name, kind in KINDS.items()},
+            **{
+                name: {**_FORM.object(kind.spec), "description": kind.help}
+                for name, kind in KINDS.items()
+            },
             SET: _set(),
         },
     }
 
 
 def _set() -> Schema:
-    closed = _closed(fields.schema(SetSpec), "A sweep over one benchmark.")
+    closed = {**_FORM.object(SetSpec), "description": "A sweep over one benchmark."}
     closed["properties"]["template"] = {
         "type": "object",
         "description": "apiVersion, kind and spec: the fixed part.",
@@ -309,24 +312,22 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _closed(openapi: Schema, help_: str) -> Schema:
-    return {"description": help_, **_plain(openapi)}
-
-
-def _plain(openapi: Any) -> Any:
-    """Translate OpenAPI into JSON Schema; objects with declared fields accept no others."""
-    if isinstance(openapi, list):
-        return [_plain(part) for part in openapi]
-    if not isinstance(openapi, dict):
-        return openapi
-    plain: Schema = {
-        key: _plain(part)
-        for key, part in openapi.items()
-        if not key.startswith("x-") and key not in ("nullable", "properties")
-    }
-    if "properties" in openapi:
-        plain["properties"] = {name: _plain(part) for name, part in openapi["properties"].items()}
-        plain["additionalProperties"] = False
-    if openapi.get("nullable"):
-        plain["type"] = [openapi["type"], "null"]
-    return plain
+def _openapi(schema: Any) -> Any:
+    """Translate a JSON Schema into a structural one of OpenAPI v3, as Kubernetes requires."""
+    made = dict(schema)
+    if "properties" in made:
+        made["properties"] = {name: _openapi(part) for name, part in made["properties"].items()}
+        del made["additionalProperties"]
+        if not made["required"]:
+            del made["required"]
+    if "items" in made:
+        made["items"] = _openapi(made["items"])
+    if made.get("additionalProperties") == {}:
+        del made["additionalProperties"]
+        made["x-kubernetes-preserve-unknown-fields"] = True
+    if isinstance(made["type"], list):
+        made["type"] = made["type"][0]
+        made["nullable"] = True
+        # null is as good as no default
+        del made["default"]
+    return made

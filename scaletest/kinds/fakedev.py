@@ -6,16 +6,15 @@ throughput follows a known law, which a validation must recover.
 
 from __future__ import annotations
 
-import argparse
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import Meta
 
-from scaletest.kinds.workload_options import WorkloadOptions
+from scaletest.kinds.typed_arguments import TypedArguments
 from scaletest.model import checks
-from scaletest.model.declared import Count, Document, Positive, Seconds
+from scaletest.model.declared import Count, Document, Positive, Seconds, key, parsed
 from scaletest.model.errors import InvalidValue
 
 Share = typing.Annotated[float, Meta(ge=0, le=1)]
@@ -39,41 +38,6 @@ class SharingLaw:
         return min(1.0, share) / slowed
 
 
-@dataclass(frozen=True, slots=True)
-class FakeWork(Document):
-    """One simulated run.
-
-    seconds: on the device alone. jitter: standard deviation, relative to seconds. failure_rate:
-    share of runs, from 0 to 1. memory_mib: memory during the run; a run that does not fit into
-    device_memory_mib with the others fails. activity: percent of the device that the run keeps
-    busy. metrics: address and port at which a worker serves them.
-    """
-
-    seconds: Seconds = 1.0
-    jitter: Share = 0.0
-    failure_rate: typing.Annotated[Share, Meta(title="failure rate")] = 0.0
-    memory_mib: typing.Annotated[Count, Meta(title="memory")] = 0
-    device_memory_mib: typing.Annotated[Positive, Meta(title="device memory")] = 16384
-    law: SharingLaw = SharingLaw()
-    activity: typing.Annotated[float, Meta(ge=0, le=100)] = 98.0
-    metrics: tuple[str, int] | None = None
-
-
-def from_words(arguments: Sequence[str]) -> FakeWork:
-    """Parse the options of a run; the last of several counts. InvalidValue for anything else."""
-    options: dict[str, dict[str, typing.Any]] = {
-        **{
-            name: {"type": float}
-            for name in ("--seconds", "--jitter", "--failure-rate", "--activity")
-        },
-        "--memory": {"type": int, "dest": "memory_mib"},
-        "--device-memory": {"type": int, "dest": "device_memory_mib"},
-        "--law": {"type": _law},
-        "--metrics": {"type": _address},
-    }
-    return FakeWork(**WorkloadOptions("fakedev", "docs/how-to/fakedev.md", options).read(arguments))
-
-
 # The parameters of each law, in their order.
 _LAWS = {
     "linear": (),
@@ -86,7 +50,9 @@ _LAWS = {
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isdecimal() and int(port) < 65536):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an address such as 127.0.0.1:9400")
+        raise InvalidValue(
+            f"{checks.shown(text)} is not an address", hint="write it as in 127.0.0.1:9400"
+        )
     return host.strip("[]"), int(port)
 
 
@@ -96,10 +62,37 @@ def _law(text: str) -> SharingLaw:
         values = [checks.seconds(float(part), "law", zero=name != "capped") for part in numbers]
         return SharingLaw(**dict(zip(_LAWS[name], values, strict=True)))
     except (KeyError, TypeError, ValueError, InvalidValue) as error:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a law: use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or"
-            " capped:RUNS"
+        raise InvalidValue(
+            f"{checks.shown(text)} is not a law",
+            hint="use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or capped:RUNS",
         ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeWork(Document):
+    """One simulated run.
+
+    seconds: on the device alone. jitter: standard deviation, relative to seconds. failure_rate:
+    share of runs, from 0 to 1. memory_mib: memory during the run; a run that does not fit into
+    device_memory_mib with the others fails. activity: percent of the device that the run keeps
+    busy. metrics: address and port at which a worker serves them.
+    """
+
+    seconds: Seconds = 1.0
+    jitter: Share = 0.0
+    failure_rate: typing.Annotated[Share, Meta(title="failure rate")] = 0.0
+    memory_mib: typing.Annotated[Count, Meta(title="memory"), key("memory")] = 0
+    device_memory_mib: typing.Annotated[
+        Positive, Meta(title="device memory"), key("device_memory")
+    ] = 16384
+    law: typing.Annotated[SharingLaw, parsed(_law)] = SharingLaw()
+    activity: typing.Annotated[float, Meta(ge=0, le=100)] = 98.0
+    metrics: typing.Annotated[tuple[str, int] | None, parsed(_address)] = None
+
+
+def from_words(arguments: Sequence[str]) -> FakeWork:
+    """Parse the options of a run; the last of several counts. InvalidValue for anything else."""
+    return FakeWork(**TypedArguments(FakeWork, "fakedev").values(arguments))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from operator import mul
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from scaletest.kinds import parsing
-from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     BenchmarkFailed,
     CrowdSpec,
@@ -30,6 +31,7 @@ from scaletest.kinds.kind import (
     master_and_workers,
 )
 from scaletest.model.checks import refuse
+from scaletest.model.declared import TRUSTED, aliases, choice, text
 
 JOB, FILES = "job.fio", "data"
 SECTION = "scaletest"
@@ -45,51 +47,48 @@ _PERCENTILES = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", 
 class FioSpec(CrowdSpec):
     """Spec of Fio. Fields and defaults are those of kube-perftest's CRD, not of its README."""
 
-    rw: str = spec_field(
-        "read",
+    rw: Annotated[
+        str,
+        choice(("read", "write", "randread", "randwrite", "readwrite", "randrw")),
+        aliases({"rw": "readwrite", "rw,readwrite": "readwrite"}),
         "Access pattern.",
-        choices=("read", "write", "randread", "randwrite", "readwrite", "randrw"),
-        aliases={"rw": "readwrite", "rw,readwrite": "readwrite"},
-    )
-    bs: str = spec_field("4M", "Block size.", pattern=SIZE, pattern_text="a size as in 4k or 1M")
-    iodepth: int = spec_field(1, "Operations in flight for each job.", minimum=1, maximum=65536)
-    ioengine: str = spec_field(
-        "libaio",
+    ] = "read"
+    bs: Annotated[str, text(SIZE, "a size as in 4k or 1M"), "Block size."] = "4M"
+    iodepth: Annotated[int, Meta(ge=1, le=65536), "Operations in flight for each job."] = 1
+    ioengine: Annotated[
+        str,
+        choice(("libaio", "io_uring", "psync", "posixaio")),
         "fio's engine for input and output.",
-        choices=("libaio", "io_uring", "psync", "posixaio"),
+    ] = "libaio"
+    nrfiles: Annotated[int, Meta(ge=1), "Files for each job."] = 1
+    num_jobs: Annotated[int, Meta(ge=1, le=4096), "Jobs on each worker."] = 1
+    rwmixread: Annotated[
+        int, Meta(ge=0, le=100), "Percent of reads when reads and writes are mixed."
+    ] = 50
+    percentage_random: Annotated[
+        int, Meta(ge=0, le=100), "Percent of random operations in random modes."
+    ] = 100
+    direct: Annotated[int, Meta(ge=0, le=1), "1: bypass the page cache."] = 1
+    runtime: Annotated[
+        str, text(r"\d{1,9}(us|ms|s|m|h)?", "a time as in 30s"), "Duration of the measurement."
+    ] = "30s"
+    size: Annotated[str, text(SIZE, "a size as in 10G"), "Total size of the files of each job."] = (
+        "10G"
     )
-    nrfiles: int = spec_field(1, "Files for each job.", minimum=1)
-    num_jobs: int = spec_field(1, "Jobs on each worker.", minimum=1, maximum=4096)
-    rwmixread: int = spec_field(
-        50, "Percent of reads when reads and writes are mixed.", minimum=0, maximum=100
-    )
-    percentage_random: int = spec_field(
-        100, "Percent of random operations in random modes.", minimum=0, maximum=100
-    )
-    direct: int = spec_field(1, "1: bypass the page cache.", choices=(0, 1))
-    runtime: str = spec_field(
-        "30s",
-        "Duration of the measurement.",
-        pattern=r"\d{1,9}(us|ms|s|m|h)?",
-        pattern_text="a time as in 30s",
-    )
-    size: str = spec_field(
-        "10G", "Total size of the files of each job.", pattern=SIZE, pattern_text="a size as in 10G"
-    )
-    thread: bool = spec_field(False, "Use threads instead of processes.")
-    num_workers: int = spec_field(1, "Workers, each with a fio server.", minimum=1, maximum=1000)
-    fio_port: int = spec_field(8765, "Port of the servers.", minimum=1024, maximum=65535)
-    volume_claim_template: Mapping[str, Any] = spec_field(
-        {},
+    thread: Annotated[bool, "Use threads instead of processes."] = False
+    num_workers: Annotated[int, Meta(ge=1, le=1000), "Workers, each with a fio server."] = 1
+    fio_port: Annotated[int, Meta(ge=1024, le=65535), "Port of the servers."] = 8765
+    volume_claim_template: Annotated[
+        Mapping[str, Any],
         "Spec of a volume claim: with ReadWriteMany one for all workers, else one for each; empty:"
         " none.",
+    ] = field(default_factory=dict)
+    volume: Annotated[Mapping[str, Any], "A volume, such as an emptyDir or an existing claim."] = (
+        field(default_factory=dict)
     )
-    volume: Mapping[str, Any] = spec_field(
-        {}, "A volume, such as an emptyDir or an existing claim."
-    )
-    directory: str = spec_field(
-        "", "Directory of the test files on the worker; empty: a scratch directory.", trusted=True
-    )
+    directory: Annotated[
+        str, TRUSTED, "Directory of the test files on the worker; empty: a scratch directory."
+    ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -314,7 +313,7 @@ def files(spec: FioSpec, folder: str) -> str:
     place = spec.directory or folder
     return (
         f"fio lays out {size / 1e9:.3g} GB of test files in {place}, measures for {spec.runtime},"
-        " and removes them; change it with --set size=SIZE"
+        " and removes them; change it with <set> size=SIZE"
     )
 
 

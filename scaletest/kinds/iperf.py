@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Meta
 
 from scaletest.kinds import parsing
-from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     ExecutionSite,
     Failure,
@@ -26,6 +27,7 @@ from scaletest.kinds.kind import (
     server_and_client,
 )
 from scaletest.model.checks import refuse
+from scaletest.model.declared import aliases, choice, text
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
 # Intervals in a result; those of a longer run are thinned out evenly.
@@ -48,26 +50,25 @@ _LINE = re.compile(
 class IPerfSpec(PairSpec):
     """Spec of IPerf. duration and streams are kube-perftest's, which has no defaults for them."""
 
-    duration: int = spec_field(10, "Seconds of measuring.", minimum=1, maximum=86400)
-    streams: int = spec_field(1, "Parallel streams.", minimum=1, maximum=128)
-    tool: str = spec_field(
-        "iperf3", "The tool: iperf3, or iperf (version 2).", choices=("iperf3", "iperf")
+    duration: Annotated[int, Meta(ge=1, le=86400), "Seconds of measuring."] = 10
+    streams: Annotated[int, Meta(ge=1, le=128), "Parallel streams."] = 1
+    tool: Annotated[str, choice(("iperf3", "iperf")), "The tool: iperf3, or iperf (version 2)."] = (
+        "iperf3"
     )
-    protocol: str = spec_field(
-        "TCP", "Transport protocol.", choices=("TCP", "UDP"), aliases={"tcp": "TCP", "udp": "UDP"}
-    )
-    direction: str = spec_field(
-        "forward",
+    protocol: Annotated[
+        str, choice(("TCP", "UDP")), aliases({"tcp": "TCP", "udp": "UDP"}), "Transport protocol."
+    ] = "TCP"
+    direction: Annotated[
+        str,
+        choice(("forward", "reverse", "both")),
         "forward: the client sends; reverse: the server sends; both: at the same time.",
-        choices=("forward", "reverse", "both"),
-    )
-    bitrate: str = spec_field(
-        "",
+    ] = "forward"
+    bitrate: Annotated[
+        str,
+        text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits a second, as in 10M"),
         "Target rate of each stream, such as 10M or 1G; empty: no limit for TCP, 1M for UDP.",
-        pattern=r"|\d{1,9}(\.\d{1,3})?[KMG]?",
-        pattern_text="a number of bits a second, as in 10M",
-    )
-    omit: int = spec_field(0, "Seconds at the start that do not count.", minimum=0, maximum=3600)
+    ] = ""
+    omit: Annotated[int, Meta(ge=0, le=3600), "Seconds at the start that do not count."] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

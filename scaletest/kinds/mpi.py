@@ -14,10 +14,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from scaletest.kinds import parsing
-from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     RDMA,
     TCP,
@@ -106,9 +107,9 @@ LEAST_EXACT = 1.0
 class MPIPingPongSpec(MpiSpec):
     """Spec of MPIPingPong, all fields as in kube-perftest."""
 
-    maxlog: int = spec_field(
-        22, "Message sizes are 0, 1, 2, 4, ... 2^maxlog bytes.", minimum=1, maximum=30
-    )
+    maxlog: Annotated[
+        int, Meta(ge=1, le=30), "Message sizes are 0, 1, 2, 4, ... 2^maxlog bytes."
+    ] = 22
 
 
 def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:

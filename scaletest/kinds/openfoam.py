@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from scaletest.kinds import mpi, parsing
-from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     ExecutionSite,
     Headline,
@@ -26,6 +28,7 @@ from scaletest.kinds.kind import (
     master_and_workers,
 )
 from scaletest.model.checks import refuse
+from scaletest.model.declared import choice, refused
 
 EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50
 # Cells along an edge; docs/how-to/benchmarks.md has the memory of each.
@@ -47,24 +50,24 @@ _MEMORY_PER_CELL, _WRITTEN_PER_CELL = 950, 700
 class OpenFOAMSpec(MpiSpec):
     """Spec of OpenFOAM, all fields as in kube-perftest; the size XS is ours."""
 
-    problem_size: str = spec_field(
-        "S",
-        "Cells along each edge: XS 20, S 100, M 200, XL 400, XXL 512.",
-        choices=tuple(SIZES),
-    )
-    iterative_method: str = spec_field(
-        "fixedNORM",
+    problem_size: Annotated[
+        str, choice(tuple(SIZES)), "Cells along each edge: XS 20, S 100, M 200, XL 400, XXL 512."
+    ] = "S"
+    iterative_method: Annotated[
+        str,
+        choice(METHODS),
+        refused(
+            {
+                "PETSc-AMG-CG.fixedNORM": _PETSC,
+                "PETSc-AMG-CG.fixedNORM.caching": _PETSC,
+                "PETSc-ICC-CG.fixedNORM": _PETSC,
+            }
+        ),
         "Solver of the pressure: to a fixed norm or a fixed number of iterations, and its"
         " preconditioner.",
-        choices=METHODS,
-        refused={
-            "PETSc-AMG-CG.fixedNORM": _PETSC,
-            "PETSc-AMG-CG.fixedNORM.caching": _PETSC,
-            "PETSc-ICC-CG.fixedNORM": _PETSC,
-        },
-    )
-    num_procs: int = spec_field(1, "MPI processes.", minimum=1, maximum=4096)
-    num_nodes: int = spec_field(1, "Nodes of the processes.", minimum=1, maximum=1000)
+    ] = "fixedNORM"
+    num_procs: Annotated[int, Meta(ge=1, le=4096), "MPI processes."] = 1
+    num_nodes: Annotated[int, Meta(ge=1, le=1000), "Nodes of the processes."] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

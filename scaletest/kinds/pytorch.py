@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from scaletest.kinds import parsing
-from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     BenchmarkFailed,
     CommonSpec,
@@ -28,6 +29,7 @@ from scaletest.kinds.kind import (
 )
 from scaletest.kinds.torch import UNAVAILABLE
 from scaletest.model import checks
+from scaletest.model.declared import choice
 
 _INSTALL = (
     "pip install --upgrade 'scaletest[torch]' wherever the benchmark runs, or name an image that"
@@ -44,18 +46,16 @@ class PyTorchSpec(CommonSpec):
     kube-perftest has device, model (without default), benchmarkType, inputBatchSize.
     """
 
-    device: str = spec_field("cpu", "Device that computes.", choices=("cpu", "cuda"))
-    model: str = spec_field(
-        "resnet50",
-        "Model; llama for inference only.",
-        choices=("alexnet", "resnet50", "llama"),
-    )
-    benchmark_type: str = spec_field("eval", "Training or inference.", choices=("train", "eval"))
-    input_batch_size: int = spec_field(
-        64, "Samples in a batch.", minimum=2, maximum=1_000_000, multiple=2
-    )
-    batches: int = spec_field(10, "Batches that are timed.", minimum=1, maximum=1_000_000)
-    worker: PodOverrides = spec_field(PodOverrides(), "Changes to the worker's pod.")
+    device: Annotated[str, choice(("cpu", "cuda")), "Device that computes."] = "cpu"
+    model: Annotated[
+        str, choice(("alexnet", "resnet50", "llama")), "Model; llama for inference only."
+    ] = "resnet50"
+    benchmark_type: Annotated[str, choice(("train", "eval")), "Training or inference."] = "eval"
+    input_batch_size: Annotated[
+        int, Meta(ge=2, le=1_000_000, multiple_of=2), "Samples in a batch."
+    ] = 64
+    batches: Annotated[int, Meta(ge=1, le=1_000_000), "Batches that are timed."] = 10
+    worker: Annotated[PodOverrides, "Changes to the worker's pod."] = field(default=PodOverrides())
 
     def __post_init__(self) -> None:
         super().__post_init__()

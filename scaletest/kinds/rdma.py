@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from scaletest.kinds import parsing
-from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     ExecutionSite,
     Failure,
@@ -25,6 +27,7 @@ from scaletest.kinds.kind import (
     server_and_client,
 )
 from scaletest.model.checks import refuse
+from scaletest.model.declared import TRUSTED, choice, text
 
 READY = "Waiting for client to connect"
 # perftest's -a measures 2, 4, ... 2^23 bytes
@@ -56,19 +59,18 @@ class RDMASpec(PairSpec):
     kube-perftest has mode, iterations and extraArgs; its successor has others.
     """
 
-    mode: str = spec_field("read", "RDMA operation.", choices=("read", "write"))
-    iterations: int = spec_field(
-        1000, "Iterations at each message size.", minimum=5, maximum=1_000_000_000
+    mode: Annotated[str, choice(("read", "write")), "RDMA operation."] = "read"
+    iterations: Annotated[int, Meta(ge=5, le=1_000_000_000), "Iterations at each message size."] = (
+        1000
     )
-    extra_args: tuple[str, ...] = spec_field(
-        (), "More arguments of the tool, such as --tclass=96.", trusted=True
-    )
-    device: str = spec_field(
-        "",
+    extra_args: Annotated[
+        tuple[str, ...], TRUSTED, "More arguments of the tool, such as --tclass=96."
+    ] = ()
+    device: Annotated[
+        str,
+        text(r"|[A-Za-z0-9_.:-]{1,64}", "a name"),
         "RDMA device, such as mlx5_0; empty: that of the route.",
-        pattern=r"|[A-Za-z0-9_.:-]{1,64}",
-        pattern_text="a name",
-    )
+    ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,7 +92,7 @@ class RDMASpec(PairSpec):
 class RDMABandwidthSpec(RDMASpec):
     """Spec of RDMABandwidth; qps is kube-perftest's."""
 
-    qps: int = spec_field(1, "Queue pairs.", minimum=1, maximum=16384)
+    qps: Annotated[int, Meta(ge=1, le=16384), "Queue pairs."] = 1
 
 
 def _tasks(spec: RDMASpec, site: ExecutionSite, tool: str, *arguments: str) -> Sequence[Task]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.kinds.workload_options import WorkloadOptions, member
-from scaletest.model import declared
+from scaletest.kinds.typed_arguments import TypedArguments
 from scaletest.model.checks import refuse
+from scaletest.model.declared import check, choice
 
 
 class Model(StrEnum):
@@ -31,16 +31,9 @@ class Model(StrEnum):
 # The child's exit code when PyTorch cannot be loaded, as EX_UNAVAILABLE of sysexits.h.
 UNAVAILABLE = 69
 DEVICES = ("auto", "cpu", "cuda")
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "--model": {"type": member(Model)},
-    "--mode": {"choices": ["train", "eval"]},
-    "--device": {"choices": DEVICES},
-    "--batch": {"type": int},
-    "--batches": {"type": int},
-}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TorchWork:
     """The work of one request.
 
@@ -49,13 +42,13 @@ class TorchWork:
     """
 
     model: Model = Model.RESNET50
-    train: bool = False
-    device: str = "auto"
+    mode: Annotated[str, choice(("train", "eval"))] = "eval"
+    device: Annotated[str, choice(DEVICES)] = "auto"
     batch: Annotated[int, Meta(ge=1, le=1_000_000)] = 64
     batches: Annotated[int, Meta(ge=1, le=1_000_000)] = 10
 
     def __post_init__(self) -> None:
-        declared.check(self)
+        check(self)
         refuse(
             (
                 self.train and self.model is Model.LLAMA,
@@ -64,13 +57,15 @@ class TorchWork:
             ),
         )
 
+    @property
+    def train(self) -> bool:
+        """Whether the model is trained."""
+        return self.mode == "train"
+
 
 def from_words(arguments: Sequence[str]) -> TorchWork:
     """Parse the options of a request; the last of several counts.
 
     InvalidValue for anything else.
     """
-    options = WorkloadOptions("torch", "docs/how-to/torch.md", _OPTIONS).read(arguments)
-    if "mode" in options:
-        options["train"] = options.pop("mode") == "train"
-    return TorchWork(**options)
+    return TorchWork(**TypedArguments(TorchWork, "torch").values(arguments))

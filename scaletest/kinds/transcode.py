@@ -6,19 +6,19 @@ change the work, never which program runs or where it writes.
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
 from scaletest.kinds.media import CODECS, codec_of_name
-from scaletest.kinds.workload_options import WorkloadOptions, member
-from scaletest.model import declared
-from scaletest.model.checks import refuse
+from scaletest.kinds.typed_arguments import TypedArguments
+from scaletest.model.checks import one_of, refuse, shown
+from scaletest.model.declared import check, choice, key, parsed
+from scaletest.model.errors import InvalidValue
 
 NULL = "null"
 _SIZE = re.compile(r"(\d{2,5})x(\d{2,5})")
@@ -69,24 +69,43 @@ class EncodedOutput:
     height: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+def _size(text: str) -> tuple[int, int]:
+    match = _SIZE.fullmatch(text)
+    if not match:
+        raise InvalidValue(f"{shown(text)} is not a size", hint="write it as in 1920x1080")
+    return int(match[1]), int(match[2])
+
+
+def _outputs(text: str) -> tuple[EncodedOutput, ...]:
+    """Read outputs, separated by commas."""
+    outputs = []
+    for part in text.split(","):
+        codec, _, size = part.partition(":")
+        one_of(codec, CODECS, "codec")
+        outputs.append(EncodedOutput(codec, *(_size(size) if size else (0, 0))))
+    return tuple(outputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transcode:
     """One transcode.
 
-    codec: of the input; "" if unknown. outputs: all are encoded from one decoding (cascade).
-    output: a file, "" to write nothing. frames: of each output, 0 for all. bitrate_kbps: 0 for
-    the engine's default. depth: asynchronous pipeline depth, 0 for the engine's default.
-    threads: of each software codec, 0 for its default. parallel: encoders that share the frames
-    of one output. program: path of the engine, "" to search it.
+    codec: of the input; "" if unknown. output_codec, size: of the first output. also: more outputs
+    of the same decoding (cascade). output: a file, "" to write nothing. frames: of each output, 0
+    for all. bitrate_kbps: 0 for the engine's default. depth: asynchronous pipeline depth, 0 for the
+    engine's default. threads: of each software codec, 0 for its default. parallel: encoders that
+    share the frames of one output. program: path of the engine, "" to search it.
     """
 
     input: str
-    codec: str = ""
-    outputs: tuple[EncodedOutput, ...] = (EncodedOutput("h264"),)
+    codec: Annotated[str, choice(("", *CODECS))] = ""
+    output_codec: Annotated[str, choice((*CODECS, NULL))] = "h264"
+    size: Annotated[tuple[int, int], parsed(_size)] = (0, 0)
+    also: Annotated[tuple[EncodedOutput, ...], parsed(_outputs)] = ()
     output: str = ""
     frames: Annotated[int, Meta(ge=0, le=10**9)] = 0
     quality: Quality = Quality.BALANCED
-    bitrate_kbps: Annotated[int, Meta(ge=0, le=10**6)] = 0
+    bitrate_kbps: Annotated[int, Meta(ge=0, le=10**6), key("bitrate")] = 0
     depth: Annotated[int, Meta(ge=0, le=64)] = 0
     threads: Annotated[int, Meta(ge=0, le=1024)] = 0
     parallel: Annotated[int, Meta(ge=1, le=16)] = 1
@@ -95,7 +114,7 @@ class Transcode:
     program: str = ""
 
     def __post_init__(self) -> None:
-        declared.check(self)
+        check(self)
         is_onevpl = self.engine is TranscodeEngine.ONEVPL
         outputs = len(self.outputs)
         refuse(
@@ -118,6 +137,11 @@ class Transcode:
         )
 
     @property
+    def outputs(self) -> tuple[EncodedOutput, ...]:
+        """All outputs, which are encoded from one decoding."""
+        return (EncodedOutput(self.output_codec, *self.size), *self.also)
+
+    @property
     def command(self) -> str:
         """Path or name of the program to start."""
         return self.program or self.engine.program
@@ -128,8 +152,8 @@ def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
 
     Raises InvalidValue.
     """
-    parser = WorkloadOptions("transcode", "docs/how-to/media.md", _OPTIONS)
-    options, changes = parser.read(own), parser.read(requested)
+    words = TypedArguments(Transcode, "transcode")
+    options, changes = words.values(own), words.values(requested)
     forbidden = sorted(_WORKER_ONLY & changes.keys())
     refuse(
         (
@@ -138,41 +162,8 @@ def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
             "set it for the worker: scaletest worker -- transcode ...",
         )
     )
-    options = {"input": "", "codec": "", **options, **changes}
-    options["codec"] = options["codec"] or codec_of_name(options["input"])
-    first = EncodedOutput(options.pop("output_codec", "h264"), *options.pop("size", (0, 0)))
+    options = {"input": "", **options, **changes}
+    options["codec"] = options.get("codec") or codec_of_name(options["input"])
     if options.get("engine") is TranscodeEngine.ONEVPL:
         options.setdefault("acceleration", Acceleration.QSV)
-    return Transcode(outputs=(first, *options.pop("also", ())), **options)
-
-
-def _size(text: str) -> tuple[int, int]:
-    match = _SIZE.fullmatch(text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 1920x1080")
-    return int(match[1]), int(match[2])
-
-
-def _output(text: str) -> EncodedOutput:
-    codec, _, size = text.partition(":")
-    if codec not in CODECS:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an output such as h264:1280x720 (codecs: {', '.join(CODECS)})"
-        )
-    return EncodedOutput(codec, *(_size(size) if size else (0, 0)))
-
-
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "--input": {},
-    "--codec": {"choices": CODECS},
-    "--output-codec": {"choices": (*CODECS, NULL)},
-    "--size": {"type": _size},
-    "--also": {"type": _output, "action": "append", "metavar": "CODEC:WxH"},
-    "--output": {},
-    **{name: {"type": int} for name in ("--frames", "--depth", "--threads", "--parallel")},
-    "--bitrate": {"type": int, "dest": "bitrate_kbps"},
-    "--quality": {"type": member(Quality)},
-    "--engine": {"type": member(TranscodeEngine)},
-    "--acceleration": {"type": member(Acceleration)},
-    "--program": {},
-}
+    return Transcode(**options)

@@ -201,7 +201,7 @@ def _decoder(transcode: Transcode, device: str) -> list[str]:
         (
             not device,
             f"{transcode.acceleration} needs a device",
-            "set --preset or --device-glob for the worker",
+            "set <preset> or <device_glob> for the worker",
         )
     )
     if transcode.acceleration is Acceleration.VAAPI:

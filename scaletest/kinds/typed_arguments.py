@@ -9,16 +9,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_origin
+
+import msgspec
 
 from scaletest.model.checks import cut
+from scaletest.model.declared import Declared, declared, explained, is_enum
 from scaletest.model.errors import InvalidValue, NoDevice, suggestion
 from scaletest.model.workload import Device
 
-_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_READABLE = (int, float, str, bool, Path, Any)
 _NAMED = re.compile(r"--([A-Za-z_][\w-]*)(?:=(.*))?", re.DOTALL)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _MANY = (inspect.Parameter.VAR_POSITIONAL,)
@@ -42,21 +43,25 @@ class TypedArguments:
                 " a function around it",
             ) from error
         parameters = self._signature.parameters.values()
-        self._devices = [each for each in parameters if Device in _members(each.annotation)]
+        self._devices = [each for each in parameters if declared(each.annotation).base is Device]
         own = [each for each in parameters if each not in self._devices]
-        self._convert = {each.name: self._converter(each) for each in own}
-        self._flags = {each.name for each in own if bool in _members(each.annotation)}
+        self._rules = {each.name: self._rule(each) for each in own}
+        self._flags = {name for name, rule in self._rules.items() if rule.base is bool}
         self._positional = [each.name for each in own if each.kind in _POSITIONAL]
         self._many = "".join(each.name for each in own if each.kind in _MANY)
         self._needed = {
             each.name for each in own if each.default is each.empty and each.kind not in _MANY
         }
         by_position = (inspect.Parameter.POSITIONAL_ONLY, *_MANY)
-        self._named = {each.name for each in own if each.kind not in by_position}
+        self._named = {
+            self._rules[each.name].extra.get("key", each.name): each.name
+            for each in own
+            if each.kind not in by_position
+        }
 
-    def read(self, texts: Sequence[str], device: Device | None) -> inspect.BoundArguments:
-        """The arguments, ready to call with. InvalidValue for words that do not fit, NoDevice where
-        a device is needed and there is none.
+    def values(self, texts: Sequence[str]) -> dict[str, Any]:
+        """The values of the parameters that words are given for. InvalidValue for words that do not
+        fit.
         """
         named, rest = self._by_name(texts)
         values: dict[str, Any] = {name: self._value(name, text) for name, text in named.items()}
@@ -66,11 +71,18 @@ class TypedArguments:
             raise InvalidValue(
                 f"{self._name} takes no further argument {cut(repr(rest[0]), 60)}", hint=self._usage
             )
+        return values
+
+    def read(self, texts: Sequence[str], device: Device | None) -> inspect.BoundArguments:
+        """The arguments, ready to call with. InvalidValue for words that do not fit, NoDevice where
+        a device is needed and there is none.
+        """
+        values = self.values(texts)
         for parameter in self._devices:
-            if device is None and NoneType not in _members(parameter.annotation):
+            if device is None and not declared(parameter.annotation).optional:
                 raise NoDevice(
                     f"{self._name} needs a device",
-                    hint="start the worker with --device-glob or --preset",
+                    hint="start the worker with <device_glob> or <preset>",
                 )
             values[parameter.name] = device
         for name in self._needed - values.keys():
@@ -100,96 +112,61 @@ class TypedArguments:
 
     def _option(self, name: str, text: str | None, queue: Iterator[str]) -> tuple[str, str]:
         """Parameter and text of a named argument, with the next word where it needs that."""
-        positive = name.removeprefix("no_")
-        if name not in self._named and positive in self._named & self._flags and text is None:
+        positive = self._named.get(name.removeprefix("no_"))
+        if name not in self._named and positive in self._flags and text is None:
             return positive, "false"
         if name not in self._named:
             raise InvalidValue(
                 f"{self._name} has no argument --{cut(name, 60)}",
                 hint=suggestion(name, sorted(self._named)),
             )
+        parameter = self._named[name]
         if text is None:
-            text = "true" if name in self._flags else next(queue, None)
+            text = "true" if parameter in self._flags else next(queue, None)
         if text is None:
             raise InvalidValue(f"--{name} of {self._name} lacks its value", hint=self._usage)
-        return name, text
+        return parameter, text
 
     def _value(self, name: str, text: str) -> Any:
+        rule = self._rules[name]
+        if "parse" in rule.extra:
+            return rule.extra["parse"](text)
         try:
-            return self._convert[name](text)
-        except ValueError as error:
+            return msgspec.convert(text, rule.base, strict=False, dec_hook=_path)
+        except msgspec.ValidationError as error:
+            wrong = explained(error, rule.base, text, name, self._name)
+            raise InvalidValue(wrong.message, hint=self._usage) from error
+        except UnicodeEncodeError as error:
             raise InvalidValue(
-                f"{name} of {self._name} is {cut(repr(text), 60)}, {error}", hint=self._usage
+                f"{name} in {self._name} is not valid Unicode", hint=self._usage
             ) from error
 
-    def _converter(self, parameter: inspect.Parameter) -> Callable[[str], Any]:
-        """Reads the text of a parameter; its ValueError says what the text is not."""
+    def _rule(self, parameter: inspect.Parameter) -> Declared:
+        """The type of a parameter; InvalidValue when it cannot be read from text."""
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             raise InvalidValue(
                 f"{self._name} takes any names ({parameter}), which cannot be read from text",
                 hint="give each parameter its name and type",
             )
-        members = [each for each in _members(parameter.annotation) if each is not NoneType]
-        convert = _converter(members[0]) if len(members) == 1 else None
-        if convert is None:
+        is_untyped = parameter.annotation in (object, parameter.empty)
+        rule = declared(Any if is_untyped else parameter.annotation)
+        known = rule.base in _READABLE or get_origin(rule.base) is Literal or is_enum(rule.base)
+        if not known and "parse" not in rule.extra:
             annotation = inspect.formatannotation(parameter.annotation)
             raise InvalidValue(
                 f"{parameter.name} of {self._name} is of type {annotation}, which cannot be read"
                 " from text",
                 hint="use int, float, str, bool, Path, an Enum, a Literal, or Device",
             )
-        return convert
+        return rule
 
     @property
     def _usage(self) -> str:
         parameters = self._signature.parameters
-        shown = ", ".join(str(parameters[name]) for name in self._convert)
+        shown = ", ".join(str(parameters[name]) for name in self._rules)
         return f"its arguments are {shown}" if shown else "it has no arguments"
 
 
-def _members(annotation: object) -> tuple[Any, ...]:
-    """The types that a union is made of; the type itself where it is no union."""
-    if get_origin(annotation) in (Union, UnionType):
-        return get_args(annotation)
-    return (annotation,)
-
-
-def _converter(kind: Any) -> Callable[[str], Any] | None:
-    if kind in (str, Any, object, inspect.Parameter.empty):
-        return str
-    if kind is bool:
-        return _as_bool
-    if kind in (int, float):
-        return _number(kind)
-    if kind is Path:
-        return Path
-    if get_origin(kind) is Literal:
-        return _choice({str(option): option for option in get_args(kind)})
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return _choice({str(member.value): member for member in kind})
-    return None
-
-
-def _as_bool(text: str) -> bool:
-    if text.lower() in (*_TRUE, *_FALSE):
-        return text.lower() in _TRUE
-    raise ValueError("neither true nor false")
-
-
-def _number(kind: type[int] | type[float]) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            return kind(text)
-        except ValueError:
-            raise ValueError(f"not {'a whole' if kind is int else 'a'} number") from None
-
-    return read
-
-
-def _choice(options: dict[str, Any]) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        if text not in options:
-            raise ValueError(f"not one of {', '.join(options)}")
-        return options[text]
-
-    return read
+def _path(kind: type, text: Any) -> Any:
+    """Read a path, the one readable type that msgspec does not know."""
+    return kind(text)

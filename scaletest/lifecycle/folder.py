@@ -46,7 +46,7 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     plan_type = LifecyclePlan
     readers: ClassVar = {SUBMISSIONS: Submission.from_json}
     expected = "lifecycle run"
-    remedy = "give the --output-dir of: scaletest lifecycle submit"
+    remedy = "give the <output_dir> of: scaletest lifecycle submit"
 
     @contextmanager
     def submitting(self) -> Iterator[IO[str]]:

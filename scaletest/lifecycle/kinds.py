@@ -70,7 +70,7 @@ def find(name: str) -> WorkloadKind:
     if kind is None:
         raise UsageError(
             f"there is no workload type {cut(name, 80)}",
-            hint=f"{suggestion(name, [*ALIASES, *KINDS])}; for another one give --template FILE",
+            hint=f"{suggestion(name, [*ALIASES, *KINDS])}; for another one give <template> FILE",
         )
     return kind
 

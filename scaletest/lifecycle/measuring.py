@@ -64,7 +64,7 @@ class LifecycleWorkloadOptions:
 def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
     """The plan of a new run. namespace: the kubeconfig's."""
     if options.num_workloads is None:
-        raise UsageError("how many workloads is not said", hint="give --num-workloads N")
+        raise UsageError("how many workloads is not said", hint="give <num_workloads> N")
     kind = kinds.find(options.workload_type)
     project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
     resource, _, gpus = (options.num_gpus or kind.gpus).rpartition("=")
@@ -95,7 +95,7 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
     if workloads.of_runai and own_name != kind.name and own_name in kinds.KINDS:
         raise UsageError(
             f"the template is a {workloads.kind} of Run:ai, not {options.workload_type}",
-            hint=f"give --workload-type {own_name}",
+            hint=f"give <workload_type> {own_name}",
         )
     if options.template and not (kind.runai and workloads.of_runai):
         plan = replace(plan, workload_type="custom")
@@ -125,8 +125,8 @@ def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
     names = " and ".join(f"{amount} {name}" for name, amount in wanted.items())
     raise UsageError(
         f"no node offers {cut(names, 200)}, which a pod asks for",
-        hint=f"nodes offer {cut(', '.join(sorted(offered)) or 'no devices', 200)}: give --num-gpus"
-        " 0 or RESOURCE=N; --force submits all the same, for nodes that come later",
+        hint=f"nodes offer {cut(', '.join(sorted(offered)) or 'no devices', 200)}: give <num_gpus>"
+        " 0 or RESOURCE=N; <force> submits all the same, for nodes that come later",
     )
 
 
@@ -158,7 +158,7 @@ def continued(
             raise UsageError(
                 f"{store.path} holds run {plan.run} with {name.replace('_', ' ')} {stored}, not"
                 f" {value}",
-                hint="give another --output-dir for a new run, or leave the option out to go on",
+                hint="give another <output_dir> for a new run, or leave the option out to go on",
             )
     return replace(
         plan,

@@ -131,7 +131,7 @@ def read(
     if plan is None and not workloads:
         raise UsageError(
             f"{store.path} holds no lifecycle run",
-            hint="give the --output-dir of submit and sample",
+            hint="give the <output_dir> of submit and sample",
         )
     until, count, project, conditions = "decided", 0, "", Conditions()
     if plan is not None:

@@ -161,7 +161,7 @@ def _program(
     path = shutil.which(name)
     if path is None:
         raise UsageError(
-            f"there is no {name} on the PATH", hint="install it, or submit with --tool api"
+            f"there is no {name} on the PATH", hint="install it, or submit with <tool> api"
         )
 
     def submit(workload: str) -> Applied:
@@ -222,7 +222,7 @@ def runai(plan: LifecyclePlan) -> Tool:
             raise UsageError(
                 f"the Run:ai command line is of version 1: {answer.reason}",
                 hint=f"install version 2 (its verb is {VERBS[plan.workload_type]}), or submit"
-                " with --tool api or kubectl",
+                " with <tool> api or kubectl",
             )
         return answer
 
@@ -234,11 +234,11 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
     if plan.workload_type not in VERBS:
         raise UsageError(
             f"the Run:ai command line cannot submit {plan.workload_type}",
-            hint=f"give --workload-type {', '.join(VERBS)}",
+            hint=f"give <workload_type> {', '.join(VERBS)}",
         )
     if plan.template_file:
         raise UsageError(
-            "the Run:ai command line takes no template", hint="submit it with --tool api or kubectl"
+            "the Run:ai command line takes no template", hint="submit it with <tool> api or kubectl"
         )
     arguments = [
         *(*VERBS[plan.workload_type].split(), name, "-p", plan.project, "-i", plan.image),

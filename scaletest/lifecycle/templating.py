@@ -46,7 +46,7 @@ def text_of(name: str, file: Path | None) -> str:
     cannot be read.
     """
     return reader.text_of(
-        file or FOLDER / f"{name}.yaml", f"the template {file or name}", "give --template FILE"
+        file or FOLDER / f"{name}.yaml", f"the template {file or name}", "give <template> FILE"
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
+from dataclasses import astuple
 from itertools import chain
 
 from scaletest.cluster.watch import WatchEvent
@@ -188,7 +189,10 @@ class Tracker:
     def _all_allocated(self, pod: LifecyclePod) -> None:
         stamps = self._allocated.get(pod.uid, {}).values()
         if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
-            pod.mark("claim_allocated", Stamp(*map(milestones.latest, zip(*stamps, strict=True))))
+            pod.mark(
+                "claim_allocated",
+                Stamp(*map(milestones.latest, zip(*map(astuple, stamps), strict=True))),
+            )
 
     def _podgroup(self, event: WatchEvent, name: str) -> None:
         _passed(

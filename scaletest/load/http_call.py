@@ -21,21 +21,21 @@ from scaletest.model.texts import in_base_units
 CAUSES: Mapping[str, tuple[str, str]] = {
     "400": (
         "the service does not understand the payload",
-        "compare --payload with the schema of the service",
+        "compare <payload> with the schema of the service",
     ),
     "401": (
         "the service needs credentials",
-        "give --header 'Authorization: ...', or --header @FILE",
+        "give <header> 'Authorization: ...', or <header> @FILE",
     ),
     "403": ("the credentials do not suffice", "check their rights"),
     "404": ("there is nothing at this path", "check the path of the URL"),
-    "405": ("the endpoint needs another method", "give --method, as in --method POST"),
-    "411": ("the service needs a body", "give --payload FILE"),
-    "413": ("the payload is too large for the service", "give a smaller --payload"),
-    "415": ("the service needs another content type", "give --header 'Content-Type: ...'"),
+    "405": ("the endpoint needs another method", "give <method>, as in <method> POST"),
+    "411": ("the service needs a body", "give <payload> FILE"),
+    "413": ("the payload is too large for the service", "give a smaller <payload>"),
+    "415": ("the service needs another content type", "give <header> 'Content-Type: ...'"),
     "422": (
         "the payload does not fit the schema",
-        "compare --payload with the schema of the service",
+        "compare <payload> with the schema of the service",
     ),
     "429": ("the service limits how often one client may call", "raise its limit for the test"),
     "500": ("the service failed on this request", "read its log: the payload may be wrong"),
@@ -55,7 +55,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     ),
     "timed out": (
         "no response came in time",
-        "check that the host is reachable, or give a longer --timeout",
+        "check that the host is reachable, or give a longer <timeout>",
     ),
     "name unknown": ("the host name cannot be resolved", "check the host of the URL"),
     "TLS": (

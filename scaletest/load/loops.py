@@ -93,7 +93,7 @@ class LoadLoop(ABC):
         # when the replies of the current records were read, on the loop's clock
         self.read_at = 0.0
         self._changed = threading.Event()
-        self.resubmitted = self.refused = 0
+        self.duplicates = self.resubmitted = self.refused = 0
         self._thread = threading.Thread(target=self._live, name="scaletest-load", daemon=True)
         self._waker = threading.Thread(target=self._wake, name="scaletest-load-waker", daemon=True)
 
@@ -253,7 +253,8 @@ class LoadLoop(ABC):
         now = self._turn_began = self.read_at = self._clock()
         for _, reply in finished:
             pending = self._pending.pop(reply.id, None)
-            if pending is None:  # a duplicate
+            if pending is None:
+                self.duplicates += 1
                 continue
             if self._log_messages:
                 logger.info("reply %s", cut(reply.to_json(), 1000))

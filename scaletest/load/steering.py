@@ -56,7 +56,7 @@ class OfferedLoad:
         if self.kept > self.maximum:
             raise InvalidValue(
                 f"parallel {self.kept} is more than the maximum {self.maximum}",
-                hint="raise --max-parallel",
+                hint="raise <max_parallel>",
             )
         kinds = [kind for kind in (*PACES, "batch") if getattr(self, kind) is not None]
         if len(kinds) > 1:

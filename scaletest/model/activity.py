@@ -7,18 +7,17 @@ one state: the state of its most active thread, in the order of `State`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import itemgetter
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from scaletest.model import checks
-from scaletest.model.declared import Document, check, members, read
-from scaletest.model.errors import InvalidValue
+from scaletest.model.declared import Document, check, members
 
 MAX_OBJECT_CHARACTERS = 160
 MAX_WAITS = 4
@@ -163,17 +162,6 @@ class Activity(Document):
         for count in range(len(busiest), 0, -1):
             yield [], dict(busiest[:count])
 
-    @classmethod
-    def from_dict(cls, data: Any) -> Self:
-        """Read what `to_dict` wrote; InvalidValue on anything else.
-
-        States that only newer versions know count as not observed, and waits in them are left out.
-        """
-        try:
-            return read(cls, data, cls.document_name)
-        except InvalidValue:
-            return read(cls, _of_this_version(data), cls.document_name)
-
 
 def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
     return {
@@ -183,27 +171,6 @@ def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
     }
 
 
-def _of_this_version(data: Any) -> Any:
-    """The plain values without states that only newer versions know."""
-    if not isinstance(data, Mapping) or not isinstance(data.get("seconds"), Mapping):
-        return data
-    seconds: dict[str, float] = {}
-    for name, spent_s in data["seconds"].items():
-        state = name if name in _STATES else State.NOT_OBSERVED.value
-        label = f"seconds of {checks.cut(repr(name), 60)}"
-        spent_s = checks.seconds(spent_s, label, maximum=_MAX_SECONDS)
-        seconds[state] = seconds.get(state, 0.0) + spent_s
-    waits = data.get("waits", [])
-    if isinstance(waits, list):
-        waits = [wait for wait in waits if _is_known(wait)]
-    return {**data, "seconds": seconds, "waits": waits}
-
-
-def _is_known(wait: Any) -> bool:
-    return not isinstance(wait, Mapping) or str(wait.get("state", State.IDLE)) in _STATES
-
-
-_STATES = frozenset(map(str, State))
 _NUMBERS = [member.attribute for member in members(Activity) if member.default == 0]
 # Lengths of an object's name, tried until the activity fits; without objects it always fits.
 _CUTS = (120, 90, 60, 40, 20)

@@ -10,6 +10,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from scaletest.model.errors import InvalidValue, suggestion
+from scaletest.model.texts import as_yaml
 
 # A slash separates two parts, so that the name can stand in a URL as it is: no part is empty, and
 # none is "..", which would lead to a parent.
@@ -55,7 +56,7 @@ def worker_name(name: str) -> str:
 def _fitting(text: object, pattern: re.Pattern[str], subject: str, hint: str) -> str:
     """The text, where all of it fits the pattern. subject: as the error calls it."""
     if not isinstance(text, str) or not pattern.fullmatch(text):
-        raise InvalidValue(f"invalid {subject} {_shown(text)}", hint=hint)
+        raise InvalidValue(f"invalid {subject} {shown(text)}", hint=hint)
     return text
 
 
@@ -69,18 +70,18 @@ def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> t
     for text in texts:
         if not isinstance(text, str):
             raise InvalidValue(
-                f"argument {_shown(text)} is not text", hint="pass every argument as a string"
+                f"argument {shown(text)} is not text", hint="pass every argument as a string"
             )
         if CONTROL.search(text):
             raise InvalidValue(
-                f"argument {_shown(text)} contains a control character",
+                f"argument {shown(text)} contains a control character",
                 hint="put binary data in a file and pass its path",
             )
         try:
             size += len(text.encode())
         except UnicodeEncodeError as error:
             raise InvalidValue(
-                f"argument {_shown(text)} is not valid Unicode", hint="pass UTF-8 text"
+                f"argument {shown(text)} is not valid Unicode", hint="pass UTF-8 text"
             ) from error
     if size > limit_bytes:
         raise InvalidValue(
@@ -98,13 +99,13 @@ def seconds(
     # not math.isfinite(), which fails with whole numbers that no float can hold
     if not real or not -math.inf < value < math.inf:
         raise InvalidValue(
-            f"{name} is {_shown(value)}, not a finite number of seconds",
+            f"{name} is {shown(value)}, not a finite number of seconds",
             hint="give a number, as in 2.5",
         )
     if value < 0 or value > maximum or (value == 0 and not zero):
         low = "0" if zero else "above 0"
         raise InvalidValue(
-            f"{name} is {_shown(value)} s", hint=f"give seconds from {low} to {maximum:g}"
+            f"{name} is {shown(value)} s", hint=f"give seconds from {low} to {maximum:g}"
         )
     return float(value)
 
@@ -121,7 +122,7 @@ def number(
         hint = f"give a number from {minimum:g} to {maximum:g}"
         if minimum == 0:
             hint = f"give a number {'above' if above_zero else 'from'} 0, up to {maximum:g}"
-        raise InvalidValue(f"{name} is {_shown(value)}", hint=hint)
+        raise InvalidValue(f"{name} is {shown(value)}", hint=hint)
     return float(value)
 
 
@@ -134,7 +135,7 @@ def http_url(address: str, name: str) -> str:
         good = False
     if not good or any(character.isspace() for character in address) or CONTROL.search(address):
         raise InvalidValue(
-            f"{name} is {_shown(address)}, not an HTTP URL", hint="give http://HOST[:PORT]/PATH"
+            f"{name} is {shown(address)}, not an HTTP URL", hint="give http://HOST[:PORT]/PATH"
         )
     return address
 
@@ -143,11 +144,11 @@ def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_0
     """A whole number from `minimum` to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidValue(
-            f"{name} is {_shown(value)}, not a whole number", hint="give a whole number"
+            f"{name} is {shown(value)}, not a whole number", hint="give a whole number"
         )
     if not minimum <= value <= maximum:
         raise InvalidValue(
-            f"{name} is {_shown(value)}", hint=f"give a number from {minimum} to {maximum}"
+            f"{name} is {shown(value)}", hint=f"give a number from {minimum} to {maximum}"
         )
     return value
 
@@ -194,9 +195,10 @@ def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
     return f"{safe[:half]} ... {safe[-half:]}"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as an error shows it: text in quotes, anything else as YAML writes it."""
     try:
-        return cut(repr(value), 80)
+        return cut(repr(value) if isinstance(value, str | float) else as_yaml(value), 80)
     except (ValueError, RecursionError):
         # a number of more digits than Python writes, or lists within lists
         return f"an over-long or too deep {type(value).__name__}"

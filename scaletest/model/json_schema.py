@@ -1,27 +1,22 @@
-"""JSON Schemas (draft 2020-12): made from the classes of documents, and checks against them.
-
-What a person wrote is checked for types and names, with a hint for each mistake. The check knows
-only the keywords that are made here; the model checks ranges, because its messages name the units.
-"""
+"""JSON Schemas (draft 2020-12), made from the classes of documents, without references."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import operator
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
-from scaletest.model import checks
 from scaletest.model.declared import (
     DocumentMember,
     declared,
-    is_duration,
     is_enum,
     members,
     plain,
 )
-from scaletest.model.errors import InvalidValue, suggestion
 
 Schema = dict[str, Any]
 
@@ -50,12 +45,11 @@ _LENGTHS = {"string": "maxLength", "array": "maxItems", "object": "maxProperties
 class Form:
     """How schemas are made of classes.
 
-    defaults: whether they tell defaults. is_file: whether people write the document, who use the
+    is_file: whether people write the document, who use the
     keys that are declared for files, may leave out what has a default, and write durations with a
     unit.
     """
 
-    defaults: bool = True
     is_file: bool = False
 
     def properties(self, kind: type) -> dict[str, Schema]:
@@ -68,7 +62,8 @@ class Form:
             schemas["schema_version"] = {**VERSION, "minimum": constants["schema_version"]}
         for member in members(kind):
             described = self.schema(member.hint)
-            if self.defaults and member.default is not dataclasses.MISSING:
+            has_default = member.default is not dataclasses.MISSING
+            if has_default and not dataclasses.is_dataclass(member.default):
                 described = {**described, "default": plain(member.default)}
             if key := self._key(member):
                 schemas[key] = described
@@ -79,13 +74,16 @@ class Form:
         rule = declared(hint)
         made = self._of_type(rule.base)
         if rule.choices:
-            made["enum"] = list(rule.choices)
+            made["enum"] = [*rule.choices, *rule.extra.get("aliases", ())]
         made |= rule.extra.get("schema", {})
-        if self.is_file and is_duration(hint):
-            made["type"] = ["number", "string"]
         for name, limit in rule.limits.items():
             keyword = _LENGTHS[str(made["type"])] if name == "max_length" else _KEYWORDS[name]
-            made[keyword] = limit
+            # \Z is Python's alone
+            made[keyword] = limit.replace(r"\Z", "$") if name == "pattern" else limit
+        if self.is_file and rule.is_duration:
+            made["type"] = ["number", "string"]
+        if rule.optional:
+            made["type"] = list(dict.fromkeys([*type_names(made), "null"]))
         return {**made, "description": rule.description} if rule.description else made
 
     def _key(self, member: DocumentMember) -> str:
@@ -95,12 +93,16 @@ class Form:
         origin, arguments = get_origin(base), get_args(base)
         if base in _JSON_TYPES:
             return {"type": _JSON_TYPES[base]}
-        if base is Any or is_enum(base):
+        if base is Any:
             return {}
+        if is_enum(base):
+            return {"type": "string"}
         if origin in (Union, types.UnionType):
-            return _union([self.schema(inner) for inner in arguments])
-        if origin is Literal:
-            return {"enum": list(arguments)}
+            # a keyword of one type does not concern the values of another
+            alternatives = [self.schema(inner) for inner in arguments if inner is not type(None)]
+            json_types = sorted(set(itertools.chain.from_iterable(map(type_names, alternatives))))
+            merged: Schema = functools.reduce(operator.or_, alternatives)
+            return {**merged, "type": json_types}
         if origin in (tuple, list, Sequence):
             return {"type": "array", "items": self.schema(arguments[0])}
         if origin in (dict, Mapping):
@@ -153,90 +155,12 @@ def described(name: str, description: str, kind: type, form: Form | None = None)
     return headed(name, {**(form or Form()).object(kind), "description": description})
 
 
-def _union(schemas: Sequence[Schema]) -> Schema:
-    """One schema of several: keywords of numbers and texts do not concern null, so that both fit
-    into one.
-    """
-    merged: Schema = {}
-    names = list(itertools.chain.from_iterable(map(type_names, schemas)))
-    if names and set(names) <= set(_JSON_TYPES.values()):
-        for schema in schemas:
-            merged |= schema
-        # Python may give the members of an equal union that it met before, in their order
-        order = list(_JSON_TYPES.values())
-        return {**merged, "type": sorted(set(names), key=order.index)}
-    merged["anyOf"] = [dict(schema) for schema in schemas]
-    for schema in merged["anyOf"]:
-        if description := schema.pop("description", ""):
-            merged["description"] = description
-    return merged
+def json_type(hint: Any) -> str:
+    """The JSON type of a type's values, null aside."""
+    return type_names(Form().schema(hint))[0]
 
 
 def type_names(schema: Schema) -> Sequence[str]:
     """The JSON types of a schema's values."""
     names = schema.get("type", "any")
     return [names] if isinstance(names, str) else names
-
-
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "integer": int,
-    "number": (int, float),
-    "string": str,
-    "boolean": bool,
-    "null": type(None),
-    "array": list,
-    "object": dict,
-}
-_EXPECTATIONS: Mapping[str, tuple[str, str]] = {
-    "integer": ("a whole number", "write it as in 8"),
-    "number": ("a number", "write it as in 2.5"),
-    "string": ("text", 'put it in quotes, as in "1"'),
-    "boolean": ("true or false", "write true or false"),
-    "null": ("null", "leave it out"),
-    "array": ("a list", "write it as in [a, b]"),
-    "object": ("a table of keys and values", "write it as in {key: value}"),
-}
-
-
-def check(value: Any, schema: Schema, name: str) -> None:
-    """Raise InvalidValue, which calls the value `name`, when it does not fit the schema."""
-    types = type_names(schema)
-    if not any(_is(value, kind) for kind in types):
-        expected, hint = _EXPECTATIONS[types[0]]
-        raise InvalidValue(f"{name} is {checks.cut(repr(value), 60)}, not {expected}", hint=hint)
-    if isinstance(value, str) and not _is_unicode(value):
-        raise InvalidValue(
-            f"{name} is not valid Unicode", hint="write it without half of a pair of surrogates"
-        )
-    if isinstance(value, list):
-        for index, member in enumerate(value):
-            check(member, schema["items"], f"{name}[{index}]")
-    if isinstance(value, dict):
-        _check_keys(value, schema, name)
-
-
-def known(key: Any, properties: Mapping[str, Any], name: str) -> str:
-    """The key, when it is one of the properties; InvalidValue suggests the nearest otherwise."""
-    if isinstance(key, str) and key in properties:
-        return key
-    raise InvalidValue(
-        f"{name} does not know {checks.cut(repr(key), 60)}",
-        hint=suggestion(str(key).replace("-", "_"), properties),
-    )
-
-
-def _check_keys(value: dict[Any, Any], schema: Schema, name: str) -> None:
-    for key, member in value.items():
-        known(key, schema["properties"], name)
-        check(member, schema["properties"][key], f"{key} in {name}")
-    missing = [name for name in schema["required"] if name not in value]
-    if missing:
-        raise InvalidValue(f"{name} lacks {', '.join(missing)}", hint="add it")
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _is(value: Any, name: str) -> bool:
-    return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))

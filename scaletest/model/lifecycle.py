@@ -10,10 +10,10 @@ A stamp says when a milestone was passed, as each source saw it; times are never
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -28,7 +28,6 @@ from scaletest.model.declared import (
     choice,
     plain,
     read,
-    read_row,
 )
 from scaletest.model.errors import InvalidValue
 
@@ -77,28 +76,24 @@ class TimeSource(StrEnum):
     MIXED = "mixed"
 
 
-class Stamp(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stamp(Document):
     """One milestone in seconds since the epoch, by source; None where the source did not see it."""
 
-    api_s: Annotated[_EpochSeconds | None, Meta(title="api_s of a stamp")] = None
-    watch_s: Annotated[_EpochSeconds | None, Meta(title="watch_s of a stamp")] = None
-    event_s: Annotated[_EpochSeconds | None, Meta(title="event_s of a stamp")] = None
+    document_name = "a stamp"
+    always: ClassVar = frozenset()
+
+    api_s: Annotated[_EpochSeconds | None, "by the API, whole seconds"] = None
+    watch_s: Annotated[_EpochSeconds | None, "this machine's clock when it was seen"] = None
+    event_s: Annotated[_EpochSeconds | None, "by an Event"] = None
 
     def merged(self, later: Stamp) -> Stamp:
         """Times of this stamp, and of the later one where this one lacks the source."""
-        return Stamp(**{**later.to_dict(), **self.to_dict()})
-
-    def to_dict(self) -> dict[str, float]:
-        """Times by source, without the sources that did not see it."""
-        return {name: time_s for name, time_s in self._asdict().items() if time_s is not None}
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Stamp:
-        """Read what `to_dict` wrote; raises InvalidValue."""
-        return read_row(cls, data, "a stamp")
+        return replace(later, **self.to_dict())
 
 
 Stamps = dict[str, Stamp]
+_PASSED = "when each milestone was passed, seconds since the epoch; never a guess"
 
 
 @dataclass(slots=True)
@@ -110,7 +105,9 @@ class LifecyclePod:
     node: Annotated[str, "where it runs."] = ""
     failed: Annotated[bool, "it ended badly."] = False
     gone: Annotated[bool, "it no longer exists."] = False
-    stamps: Annotated[Stamps, INNER] = field(default_factory=dict)
+    stamps: Annotated[
+        dict[Annotated[str, choice((*POD_MILESTONES, *POD_INCIDENTS))], Stamp], _PASSED
+    ] = field(default_factory=dict)
 
     def mark(self, milestone: str, stamp: Stamp) -> None:
         """Note a milestone."""
@@ -129,7 +126,9 @@ class LifecycleObject:
     failed: Annotated[bool, "it ended badly."] = False
     gone: Annotated[bool, "it no longer exists."] = False
     reason: Annotated[str, "why it failed."] = ""
-    stamps: Annotated[Stamps, INNER] = field(default_factory=dict)
+    stamps: Annotated[dict[Annotated[str, choice(OWN_MILESTONES)], Stamp], _PASSED] = field(
+        default_factory=dict
+    )
     pods: Annotated[dict[str, LifecyclePod], INNER] = field(default_factory=dict)
 
     def mark(self, milestone: str, stamp: Stamp) -> None:
@@ -138,14 +137,9 @@ class LifecycleObject:
 
     def lines(self) -> Iterator[str]:
         """One JSON line for the object, and one for each of its pods."""
-        yield wire.dump(_line(self, {**VERSIONED, "record": "workload"}))
+        yield wire.dump({**VERSIONED, "record": "workload", **plain(self)})
         for pod in self.pods.values():
-            yield wire.dump(_line(pod, {"record": "pod", "workload": self.name}))
-
-
-def _line(seen: LifecycleObject | LifecyclePod, heading: Mapping[str, Any]) -> dict[str, Any]:
-    stamps = {name: stamp.to_dict() for name, stamp in seen.stamps.items()}
-    return {**heading, **plain(seen), "stamps": stamps}
+            yield wire.dump({"record": "pod", "workload": self.name, **plain(pod)})
 
 
 def mark(stamps: Stamps, milestone: str, stamp: Stamp) -> None:
@@ -160,9 +154,6 @@ def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
     The line of an object comes before the lines of its pods.
     """
     data = wire.load(line, "a record of the lifecycle")
-    stamps = data.get("stamps", {})
-    if isinstance(stamps, dict):
-        data["stamps"] = {name: Stamp.from_dict(stamp) for name, stamp in stamps.items()}
     if data.get("record") == "workload":
         workload = read(LifecycleObject, data, "a workload")
         workloads[workload.name] = workload

@@ -74,6 +74,7 @@ class MachineUse(Document):
     waited: Annotated[Cores, "part of the time that the tester's thread waited for a CPU."] = 0.0
     activities: Annotated[
         tuple[Activity, ...],
+        Meta(max_length=MOST_ACTIVITIES),
         "of the service's processes, each with the processes that it started; empty when the "
         "service is not on this machine, or its processes may not be read.",
     ] = ()
@@ -82,14 +83,6 @@ class MachineUse(Document):
     def others(self) -> Cores:
         """Cores that other programs used."""
         return max(0.0, self.busy - self.tester - self.service)
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Self:
-        """Read what `to_dict` wrote; InvalidValue on anything else. Of activities, 8 are kept."""
-        if isinstance(data, dict) and isinstance(data.get("activities"), list):
-            activities = [Activity.from_dict(row) for row in data["activities"][:MOST_ACTIVITIES]]
-            data = {**data, "activities": activities}
-        return read(cls, data, cls.document_name)
 
 
 CPU, MEMORY, PRESSURE, CONTAINER = "cpu", "memory", "pressure", "container"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.model import json_schema, verdict
-from scaletest.model.checks import cut
+from scaletest.model import verdict
 from scaletest.model.declared import (
     VERSIONED,
     Arguments,
@@ -21,15 +20,13 @@ from scaletest.model.declared import (
     Seconds,
     check,
     choice,
-    declared,
-    is_duration,
     key,
     members,
+    read_members,
 )
 from scaletest.model.errors import InvalidValue
 from scaletest.model.json_schema import Form, Schema, described
 from scaletest.model.presets import PRESETS
-from scaletest.model.texts import SECONDS, in_base_units
 
 MAX_WORKERS = 100_000
 
@@ -172,7 +169,7 @@ class Plan(Document):
         if self.warmup_s >= longest_s:
             raise InvalidValue(
                 f"the warm-up of {self.warmup_s:g} s leaves nothing of a step of {longest_s:g} s",
-                hint="give a shorter --warmup, or a longer --max-step or --step-time",
+                hint="give a shorter <warmup>, or a longer <max_step> or <step_time>",
             )
 
     def _check_sharing(self) -> None:
@@ -181,18 +178,18 @@ class Plan(Document):
         if list(self.per_device) != sorted(set(self.per_device)):
             raise InvalidValue(
                 f"workers per device are {' '.join(map(str, self.per_device))}",
-                hint="give each number once, the smallest first, as in --per-device 1,2,4",
+                hint="give each number once, the smallest first, as in <per_device> 1,2,4",
             )
         if not self.device_glob and not self.preset:
             raise InvalidValue(
-                "there is no device to share", hint="add --device-glob GLOB or --preset NAME"
+                "there is no device to share", hint="add <device_glob> GLOB or <preset> NAME"
             )
         slots = self.per_device[-1] * self.devices
         if self.devices and not self.compares and self.limit > slots:
             devices = "1 device" if self.devices == 1 else f"{self.devices} devices"
             raise InvalidValue(
                 f"{self.limit} workers do not fit into {slots} slots of {devices}",
-                hint=f"give --limit {slots}, or more workers with --per-device",
+                hint=f"give <limit> {slots}, or more workers with <per_device>",
             )
 
     @property
@@ -261,15 +258,8 @@ def _longest_s(seconds: float) -> float:
     return max(60.0, 30.0 * seconds)
 
 
-# field -> key in files, where they differ: options carry no unit in their names
-KEYS = {member.attribute: member.key for member in members(Plan) if member.key != member.attribute}
-_FIELDS = {key: field for field, key in KEYS.items() if key}
-# a background queue has no others
-_DURATIONS = {
-    member.key
-    for member in members(Plan)
-    if any(map(is_duration, (member.hint, *get_args(declared(member.hint).base))))
-}
+# what a plan file may have, by its keys
+FILE_MEMBERS = {member.key: member for member in members(Plan) if member.key}
 
 
 def file() -> Schema:
@@ -277,61 +267,8 @@ def file() -> Schema:
     return described("plan-file", "Settings of scaletest validate -f.", Plan, Form(is_file=True))
 
 
-def in_seconds(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a file with all durations as numbers, those of background queues too;
-    InvalidValue for a text that is none.
-    """
-    numbers = dict(values)
-    for name in _DURATIONS & numbers.keys():
-        numbers[name] = duration_s(name, numbers[name])
-    if "background" in numbers:
-        numbers["background"] = list(map(in_seconds, numbers["background"]))
-    return numbers
-
-
-def duration_s(name: str, value: Any) -> Any:
-    """A text with its unit as seconds, anything else as it is; InvalidValue for another text."""
-    if not isinstance(value, str):
-        return value
-    seconds = in_base_units(value, SECONDS)
-    if seconds is None:
-        raise InvalidValue(
-            f"{name} is {cut(repr(value), 60)}, not a number, nor one with a unit of time",
-            hint="write it as in 2.5, 90s, 3m or 500ms",
-        )
-    return seconds
-
-
-def as_plan(values: Mapping[str, Any], queue: str, devices: int = 0) -> Plan:
-    """The plan of a file's checked values, for a queue and a number of devices."""
-    fields = _renamed(values, _FIELDS) | {"devices": devices}
-    if "background" in fields:
-        fields["background"] = [
-            _renamed(background, _FIELDS) for background in fields["background"]
-        ]
-    return Plan.from_dict({**fields, "queue": queue})
-
-
 def of_options(values: Mapping[str, Any], queue: str) -> Plan:
     """The plan of a file's values, which are not checked yet; the others are as by default.
     InvalidValue names the one that is wrong.
     """
-    schema = file()
-    json_schema.check(values, schema, "the plan")
-    usual = {key: member["default"] for key, member in schema["properties"].items()}
-    return as_plan({**usual, **in_seconds(values)}, queue)
-
-
-def as_file(stored_plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a stored plan with the keys of a plan file, to run it again."""
-    fields = Plan.from_dict(dict(stored_plan)).to_dict()
-    fields["background"] = [_renamed(background, KEYS) for background in fields["background"]]
-    return {
-        KEYS.get(name, name): value
-        for name, value in fields.items()
-        if KEYS.get(name, name) and name not in VERSIONED
-    }
-
-
-def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {names.get(name, name): value for name, value in values.items()}
+    return Plan(**{**read_members(Plan, values, "the plan"), "queue": queue})

@@ -10,12 +10,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
+import msgspec
+from msgspec import Meta, structs
 
 from scaletest.model import checks, wire
-from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice, read, read_row
+from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice, read
 from scaletest.model.errors import InvalidValue
 from scaletest.model.measurement import MachineUse
 from scaletest.model.verdict import Measurable, parse
@@ -91,7 +92,7 @@ class SaturationPlan(Document):
         if self.maximum and self.start > self.maximum:
             raise InvalidValue(
                 f"the first level, {self.start:g}, is above the maximum, {self.maximum:g}",
-                hint="give a lower --start",
+                hint="give a lower <start>",
             )
         if self.limit:
             latency_limit(self.limit)
@@ -172,21 +173,6 @@ class SaturationStep(Document):
         """What tells it from other steps of its run."""
         return self.number
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; without what was not read of the machine and of pods."""
-        document = Document.to_dict(self)
-        for name in ("around", "pods"):
-            if document[name] is None:
-                del document[name]
-        return document
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Self:
-        """Read what `to_dict` wrote; InvalidValue on anything else."""
-        if isinstance(data, dict) and isinstance(data.get("around"), dict):
-            data = {**data, "around": MachineUse.from_dict(data["around"])}
-        return read(cls, data, cls.document_name)
-
 
 def latency_limit(text: str) -> tuple[str, float]:
     """Percentile and seconds of "p95<200ms"; InvalidValue on anything else."""
@@ -213,7 +199,7 @@ REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
 UNSENT = "not sent"
 
 
-class Attempt(NamedTuple):
+class Attempt(msgspec.Struct, frozen=True):
     """One request. Nothing is sent twice: a failure is what the run looks for.
 
     request: its number in the step. due_s: when it should have started. noticed_s: when the
@@ -255,12 +241,12 @@ class Attempt(NamedTuple):
 
 def rounded(attempt: Attempt) -> Attempt:
     """The attempt with times rounded to microseconds, as it is stored."""
-    return attempt._replace(**{name: round(getattr(attempt, name), 6) for name in _TIMES})
+    return structs.replace(attempt, **{name: round(getattr(attempt, name), 6) for name in _TIMES})
 
 
 def to_json(attempt: Attempt, step: int) -> str:
     """One line of JSON, schema version 1."""
-    fields: dict[str, Any] = {"step": step, **rounded(attempt)._asdict()}
+    fields: dict[str, Any] = {"step": step, **structs.asdict(rounded(attempt))}
     if attempt.server_s is None:
         del fields["server_s"]
     return wire.dump({**fields, "schema_version": wire.SCHEMA_VERSION})
@@ -270,7 +256,7 @@ def from_json(text: str | bytes) -> tuple[int, Attempt]:
     """Step and attempt that `to_json` wrote; InvalidValue on anything else."""
     fields = wire.load(text, "the record")
     step = checks.count(fields.get("step", ""), "the step of the record", maximum=_MOST)
-    return step, read_row(Attempt, fields, "the record")
+    return step, read(Attempt, fields, "the record")
 
 
 _TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")

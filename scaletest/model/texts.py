@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -38,6 +39,17 @@ def in_base_units(text: str, units: Mapping[str, float]) -> float | None:
         return None
     match = _QUANTITY.fullmatch(text.strip())
     return float(match[1]) * units[match[2]] if match and match[2] in units else None
+
+
+def as_yaml(value: object) -> str:
+    """A value as YAML writes it on one line: true, null, [1, 2]; text as it is."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, default=str, ensure_ascii=False)
+    except TypeError:
+        # in YAML a key may have any type
+        return str(value)
 
 
 def epoch(text: object) -> float | None:

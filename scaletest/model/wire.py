@@ -46,27 +46,6 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def take(
-    data: Mapping[str, Any], document: str, known: Mapping[str, type | tuple[type, ...]]
-) -> dict[str, Any]:
-    """The known fields of `data`, each checked for its type. Unknown fields are dropped.
-
-    document: names the data in errors. A newer version may write fields that this one does not
-    know.
-    """
-    fields = {}
-    for name, kind in known.items():
-        if name not in data:
-            continue
-        content = data[name]
-        is_flag = isinstance(content, bool) and kind is not bool
-        if is_flag or not isinstance(content, kind):
-            wrong = type(content).__name__
-            raise InvalidValue(f"field {name!r} of {document} has the wrong type: {wrong}")
-        fields[name] = content
-    return fields
-
-
 def texts(candidate: object) -> list[str]:
     """The texts of a list; none where the argument is no list."""
     if not isinstance(candidate, list):

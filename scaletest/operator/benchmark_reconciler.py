@@ -35,6 +35,7 @@ from scaletest.kinds.benchmark_set import BenchmarkPlan
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
+from scaletest.model.wording import as_options
 from scaletest.operator import status
 from scaletest.operator.status import Document
 
@@ -362,7 +363,7 @@ class _Pass:
         """Wait while a missing right or a quota may be corrected, but not for ever."""
         if self.settings.clock() - since > start_s(benchmark) + benchmark.limit_s + SPARE_S:
             return self._refused(benchmark, error)
-        return Observation(BenchmarkPhase.PREPARING, f"{error.message}; {error.hint}")
+        return Observation(BenchmarkPhase.PREPARING, f"{error.message}; {as_options(error.hint)}")
 
     def _refused(self, benchmark: Benchmark, error: ScaletestError) -> Observation:
         ended = benchmark.failed_by(error)

@@ -27,13 +27,14 @@ from scaletest.benchmarks.runner import startable
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cluster.connection import Refused
 from scaletest.cluster.objects import CONFIG_MAPS, Busy, Documents, Missing, Resource
-from scaletest.kinds import fields
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.benchmark_set import BenchmarkPlan, SetSpec
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model import VerdictKind, checks, wire
+from scaletest.model.declared import read_written
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
+from scaletest.model.wording import as_options
 from scaletest.operator import status
 from scaletest.operator.benchmark_reconciler import (
     TOGETHER,
@@ -109,9 +110,9 @@ def _attempt(
     except Damaged as error:
         now = _refused(before, f"{error.message}; {error.remedy}", now_s)
     except (UsageError, Refused) as error:
-        now = _refused(before, f"{error.message}; {error.hint}", now_s)
+        now = _refused(before, f"{error.message}; {as_options(error.hint)}", now_s)
     except (Unreachable, Missing) as error:
-        now = _hindered(before, f"{error.message}; {error.hint}", now_s)
+        now = _hindered(before, f"{error.message}; {as_options(error.hint)}", now_s)
     except NameConflict as error:
         now = _hindered(before, str(error), now_s)
     return now, now["conditions"][0]["message"]
@@ -353,7 +354,7 @@ def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
     """Whether the set's spec differs from that of its plan, in more than `paused`."""
     try:
         specs = [
-            fields.read(SetSpec, {**each["spec"], "paused": False}, "the spec", [])
+            read_written(SetSpec, {**each["spec"], "paused": False}, "the spec")
             for each in (document, plan.document)
         ]
     except InvalidValue:

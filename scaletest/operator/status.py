@@ -12,6 +12,7 @@ from scaletest.benchmarks.reconcile import Observation
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.document_schemas import MOST_MESSAGE
 from scaletest.kinds.kind import Failure
+from scaletest.model.wording import as_options
 from scaletest.render.numbers import quantity
 
 MOST_BYTES = 16 * 1024
@@ -163,11 +164,11 @@ def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Documen
     )
     status: Document = {
         "failure": str(result.failure),
-        "message": (result.message or "; ".join((*benchmark.warnings, *result.notes)))[
+        "message": as_options(result.message or "; ".join((*benchmark.warnings, *result.notes)))[
             :MOST_MESSAGE
         ],
         "lines": [line[:200] for line in result.lines][:8],
-        "remedy": result.advice[:MOST_MESSAGE],
+        "remedy": as_options(result.advice)[:MOST_MESSAGE],
         "headlines": texts,
         "values": numbers,
         "summary": summary,

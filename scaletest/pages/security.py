@@ -34,6 +34,7 @@ from werkzeug.exceptions import (
 )
 
 from scaletest.http.server import is_inner
+from scaletest.model.wording import as_options
 
 logger = logging.getLogger("scaletest.pages")
 
@@ -116,7 +117,7 @@ def refuse(error: HTTPException) -> Response:
     if error.response is not None:
         return make_response(error.response)
     form = answer_form()
-    reason = error.description or error.name
+    reason = as_options(error.description or error.name)
     if isinstance(error, NotFound):
         reason = "there is nothing at this address"
     if form == "plain":
@@ -156,7 +157,7 @@ def _check_host(access: Access) -> None:
         raise _unauthorized(access)  # so that a browser asks for it
     raise Forbidden(
         f"this host name is not allowed without a token; start the {access.program} with"
-        " --allow-host NAME"
+        " <allow_host> NAME"
     )
 
 

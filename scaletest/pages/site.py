@@ -14,6 +14,7 @@ from scaletest import __version__
 from scaletest.http.server import checked_hosts
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
+from scaletest.model.wording import as_options
 from scaletest.pages import security
 from scaletest.render import numbers
 from scaletest.render.style import STYLE
@@ -88,7 +89,7 @@ def make_site(
         app.add_url_rule(
             path, view.__name__, view, methods=methods, provide_automatic_options=False
         )
-    app.jinja_env.filters["printable"] = printable
+    app.jinja_env.filters.update(printable=printable, as_options=as_options)
     app.jinja_env.globals.update(version=__version__, numbers=numbers, has_uplot=has_uplot)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.labels import UNLABELLED, Labels
+from scaletest.model.wording import as_options
 from scaletest.render.numbers import plural
 from scaletest.render.svg import Chart
 
@@ -193,17 +194,30 @@ def laid_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
     for block in blocks:
         match block:
             case Table(titles=content, note=note) | Charts(charts=content, note=note) if content:
-                yield block
+                yield _worded(block) if isinstance(block, Table) else block
                 if note:
-                    yield Text([note], "soft", optional=True)
+                    yield Text([as_options(note)], "soft", optional=True)
             case Text(lines=lines, style="code" | "copy") if any(lines):
                 yield block
             case Text(lines=lines) if any(lines):
-                yield replace(block, lines=list(filter(None, lines)))
+                yield replace(block, lines=list(map(as_options, filter(None, lines))))
             case Facts(pairs=content) if content:
                 yield block
             case Figure():
                 yield block
+
+
+def _worded(table: Table) -> Table:
+    """The table with settings named as options in what is no foreign text."""
+    own = set(table.texts).difference(table.foreign)
+    rows = [
+        [
+            as_options(cell) if column in own and isinstance(cell, str) else cell
+            for column, cell in enumerate(row)
+        ]
+        for row in table.rows
+    ]
+    return replace(table, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +352,16 @@ class Head:
     def word(self) -> str:
         """The words before the reason of the verdict."""
         return self.answer or str(self.verdict.kind)
+
+    @property
+    def reason(self) -> str:
+        """That of the verdict, for people."""
+        return as_options(self.verdict.reason)
+
+    @property
+    def remedy(self) -> str:
+        """That of the verdict, for people."""
+        return as_options(self.verdict.remedy)
 
     @property
     def began(self) -> str:

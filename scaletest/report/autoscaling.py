@@ -126,7 +126,7 @@ def _head(simulation: Simulation, choice: BestRule) -> Head:
         verdict=Verdict(
             VerdictKind.PASS if is_sound else VerdictKind.FAIL,
             _reason(simulation, choice),
-            "" if is_sound else "let scaletest autoscale search for a rule, without --rule",
+            "" if is_sound else "let scaletest autoscale search for a rule, without <rule>",
         ),
         answer=BEST,
         folder="",

@@ -13,10 +13,10 @@ from typing import Any
 from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation
 from scaletest.analysis.estimate import Summary
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
-from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model import Activity, VerdictKind
 from scaletest.model.error_pattern import pattern_of
+from scaletest.model.texts import as_yaml
 from scaletest.render import contents, svg
 from scaletest.render.contents import (
     Block,

@@ -254,10 +254,10 @@ class RunFolder:
 
     @property
     def labels(self) -> Labels:
-        """What the run is called; what of it cannot be read, or is no label, is left out."""
+        """What the run is called; nothing where its file holds no labels."""
         with suppress(OSError, InvalidValue, UsageError):
             if (self.path / LABELS).stat().st_size <= MOST_LABEL_BYTES:
-                return Labels.salvaged(self.read(LABELS))
+                return Labels.from_dict(self.read(LABELS))
         return UNLABELLED
 
     def relabel(self, change: Callable[[Labels], Labels]) -> Labels:

@@ -20,6 +20,7 @@ from scaletest.model.run_progress import (
     RunProgress,
 )
 from scaletest.model.verdict import VerdictKind
+from scaletest.model.wording import as_options
 from scaletest.render.numbers import whole_duration
 from scaletest.render.text import clean
 from scaletest.runs.folder import RunFolder
@@ -79,7 +80,7 @@ class Progress:
                 self._show(ProgressChange.MESSAGE, line)
             yield
         except Exception as error:
-            self._log(f"ended early: {error}")
+            self._log(as_options(f"ended early: {error}"))
             raise
         finally:
             self._judge(is_final=True)
@@ -151,7 +152,7 @@ class Progress:
     def warn(self, lines: Iterable[str]) -> None:
         """What may be wrong with the run."""
         for line in lines:
-            self.message(f"warning: {line}")
+            self.message(as_options(f"warning: {line}"))
 
     def _judge(self, *, is_final: bool = False) -> None:
         """Take over the verdict that is stored with the run. Before its end only a FAIL or a PASS

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from scaletest.analysis.saturation.sequence import HEAD_START_S
 from scaletest.archive.environment import WITHOUT_SETTINGS
@@ -70,7 +71,7 @@ class AgentsLoad:
                     f"{self._rendezvous.joined()} of {self._agents} agents came within"
                     f" {patience_s:.0f} s",
                     hint=(
-                        "can they reach the Redis of --redis-url? Is there room for the pods of"
+                        "can they reach the Redis of <redis_url>? Is there room for the pods of"
                         " a Job? Look at their logs"
                     ),
                 )
@@ -171,7 +172,8 @@ def merged(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
             # under closed load nothing was due before the agent began
             due_s = sample.due_s if result["open"] else sample.due_s + late_s
             samples.append(
-                sample._replace(
+                structs.replace(
+                    sample,
                     request=sample.request * agents + index,
                     due_s=due_s,
                     noticed_s=sample.noticed_s + late_s,
@@ -204,7 +206,7 @@ class HttpWork:
         if raise_open_files(sockets) < sockets:
             raise UsageError(
                 f"this process may not open {self.call.connections} connections",
-                hint="raise ulimit -n, or give --max-in-flight",
+                hint="raise ulimit -n, or give <max_in_flight>",
             )
         return HttpLoad(self.call, Payloads(self.bodies), agent=agent)
 
@@ -298,7 +300,7 @@ def _follow(
             "agent": index,
             "open": pace is not None,
             "late_s": late_s,
-            "samples": [list(sample) for sample in result.samples],
+            "samples": [structs.astuple(sample) for sample in result.samples],
             "seconds": result.seconds,
             "cpu": result.cpu,
             "beat_s": result.beat_s,

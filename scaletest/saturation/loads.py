@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from scaletest.broker import Client
 from scaletest.load import ClosedLoop, OpenLoop
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
@@ -150,7 +152,7 @@ class QueueLoad:
         ]
         busy = sorted(turns.busy)
         carried = sum(len(argument.encode()) for argument in self._options["arguments"])
-        named = [row._replace(agent=self._agent, payload=carried) for row in rows]
+        named = [structs.replace(row, agent=self._agent, payload=carried) for row in rows]
         late = busy[int(0.99 * (len(busy) - 1))] if busy else 0.0
         return LoadResult(
             named, seconds, cores, late, throttled, len(unsent), throttled_periods=periods
@@ -185,13 +187,13 @@ def _noticed(samples: list[Attempt], turns: _Turns) -> list[Attempt]:
     nothing = [0.0] * len(ordered)
     late = zip(ordered, [*turns.lags, *nothing], [*turns.waits, *nothing], strict=False)
     return [
-        sample._replace(noticed_s=sample.due_s + lag, sent_s=sample.due_s + wait)
+        structs.replace(sample, noticed_s=sample.due_s + lag, sent_s=sample.due_s + wait)
         for sample, lag, wait in late
     ]
 
 
 def _numbered(samples: list[Attempt]) -> list[Attempt]:
-    return [sample._replace(request=number) for number, sample in enumerate(samples)]
+    return [structs.replace(sample, request=number) for number, sample in enumerate(samples)]
 
 
 def _word(record: Record) -> str:

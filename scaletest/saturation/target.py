@@ -86,7 +86,7 @@ def plan_of(options: SaturationOptions, plan: PlanOptions) -> SaturationPlan:
             raise UsageError(f"--{name} needs --{needed}", hint="give it, or leave the other out")
     if options.tune and not options.cluster.service:
         raise UsageError(
-            "--tune changes the Deployment behind a Service", hint="give --service svc/NAME"
+            "<tune> changes the Deployment behind a Service", hint="give <service> svc/NAME"
         )
     settings(options.tune)
     url = masked(options.url, service=True) if "://" in options.url else options.url
@@ -99,7 +99,7 @@ def _check_target(options: SaturationOptions) -> None:
     if options.url and len(options.arguments) > 1:
         raise UsageError(
             f"unexpected argument {options.arguments[1]!r:.80}",
-            hint="give one URL; arguments of requests are for --queue",
+            hint="give one URL; arguments of requests are for <queue>",
         )
     targets = {
         "a URL": options.url,
@@ -112,7 +112,7 @@ def _check_target(options: SaturationOptions) -> None:
     reason = "saturate needs one target"
     if named:
         reason = f"{named[0]} and {named[1]} exclude each other"
-    raise UsageError(reason, hint="give a URL, --service svc/NAME or --queue Q")
+    raise UsageError(reason, hint="give a URL, <service> svc/NAME or <queue> Q")
 
 
 def find_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
@@ -163,7 +163,7 @@ def call(http: HttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
     method = http.method
     if method and not (method.isascii() and method.isalpha()):
         raise InvalidValue(
-            f"--method {method[:40]!r} is no method of HTTP", hint="give GET, POST or another word"
+            f"<method> {method[:40]!r} is no method of HTTP", hint="give GET, POST or another word"
         )
     headers = {"User-Agent": "scaletest", **_headers(http)}
     if http.payload and not any(name.lower() == "content-type" for name in headers):
@@ -188,8 +188,8 @@ def _headers(http: HttpOptions) -> dict[str, str]:
         name, colon, value = text.partition(":")
         if not colon or not name.strip() or any(ord(letter) < 32 for letter in text):
             raise InvalidValue(
-                f"--header {name[:40]!r} is no header",
-                hint="write --header 'NAME: VALUE', or --header @FILE with such lines",
+                f"<header> {name[:40]!r} is no header",
+                hint="write <header> 'NAME: VALUE', or <header> @FILE with such lines",
             )
         headers[name.strip()] = value.strip()
     return headers
@@ -199,7 +199,7 @@ def _header_lines(path: str) -> list[str]:
     try:
         return Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--header @{path} cannot be read: {error}") from error
+        raise UsageError(f"<header> @{path} cannot be read: {error}") from error
 
 
 # -- queues
@@ -308,7 +308,7 @@ def _reached(
         raise UsageError(
             "the API server's proxy keeps the Authorization header for itself",
             hint=(
-                "run agents in the cluster with --agent-jobs IMAGE, or load the URL of a kubectl"
+                "run agents in the cluster with <agent_jobs> IMAGE, or load the URL of a kubectl"
                 " port-forward"
             ),
         )

@@ -59,7 +59,7 @@ def tune(
     wanted = settings(options.tune)
     called = [options.labels.numbered(number) for number in range(1, len(wanted) + 1)]
     cluster = connect(options.agents.namespace, options.agents.context)
-    deployment = tuned_deployment(cluster, options.cluster.service, "--tune needs one")
+    deployment = tuned_deployment(cluster, options.cluster.service, "<tune> needs one")
     refuse_changed(deployment)
     held, told = scalers(cluster, deployment, options.cluster.pause_autoscalers)
     changes = Changes(cluster, deployment)
@@ -69,7 +69,7 @@ def tune(
             amount = quantity(setting.get(name, "1"))
             if not amount.is_finite() or amount <= 0:
                 raise UsageError(
-                    f"--tune {name}={setting[name][:40]} is no amount",
+                    f"<tune> {name}={setting[name][:40]} is no amount",
                     hint="write it as in 500m or 2Gi",
                 )
     progress.message(told)

@@ -18,6 +18,7 @@ from scaletest.model.errors import ScaletestError, Unreachable
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.model.verdict import VerdictKind
+from scaletest.model.wording import as_options
 from scaletest.pages.site import READ, printable
 from scaletest.render.text import Markup
 from scaletest.report.formats import html
@@ -172,7 +173,7 @@ def _with_report(run: LiveRun, folder: RunFolder) -> LiveRun:
             report = registry.report(folder, is_final=is_final)
             sections = report.sections()
         except (ScaletestError, OSError) as error:
-            return NOTHING, str(error)
+            return NOTHING, as_options(str(error))
         if report.head.verdict.kind is VerdictKind.RUNNING and not sections:
             # its figures would be those of no step at all
             return NOTHING, ""

@@ -12,6 +12,7 @@ from flask import Response, abort, g, make_response, render_template, request
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.model.wording import as_options
 from scaletest.pages.site import READ, printable
 from scaletest.report import formats
 from scaletest.report.comparison import comparison_report
@@ -110,7 +111,7 @@ def in_sentences(error: Exception) -> str:
     """What happened, and what to do where that is known."""
     hint = getattr(error, "hint", "")
     reason, remedy = printable(str(error)).rstrip("."), printable(hint).rstrip(".")
-    return f"{reason}. What to do: {remedy}." if remedy else f"{reason}."
+    return as_options(f"{reason}. What to do: {remedy}." if remedy else f"{reason}.")
 
 
 def compare() -> Response:

@@ -10,9 +10,10 @@ from typing import TypeVar, cast
 
 from flask import current_app
 
+from scaletest.model.wording import as_options
 from scaletest.runs.folder import RunFolder
 
-MEASURE = "Make one with scaletest validate, or name another folder with --archive."
+MEASURE = "Make one with scaletest validate, or name another folder with <archive>."
 MOUNT = (
     "In a cluster the pages show the runs of a volume: in the chart, name its claim in"
     " ui.archive.existingClaim."
@@ -42,7 +43,7 @@ class Sources:
             reason = f"The folder {self.root} cannot be read by the user of these pages."
         else:
             reason = f"There are no runs: the folder {self.root} does not exist."
-        return f"{reason} {self.remedy}"
+        return f"{reason} {as_options(self.remedy)}"
 
 
 def remedy(environment: Mapping[str, str]) -> str:

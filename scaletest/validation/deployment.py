@@ -93,7 +93,7 @@ class KubernetesBackend:
             raise WaitTimeout(
                 f"{ready} of {wanted} pods of {self._deployment.name} are ready {self._ready_s:.0f}"
                 f" s after they were requested\n  {self._deployment.trouble()}",
-                hint="give a longer --ready-timeout, or a smaller --limit",
+                hint="give a longer <ready_timeout>, or a smaller <limit>",
             )
         return self._ready
 
@@ -182,7 +182,7 @@ def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> Deplo
     if not client and not redis_url:
         raise UsageError(
             "nobody would load the queue",
-            hint="give --client svc/NAME, or --redis-url URL to submit from here",
+            hint="give <client> svc/NAME, or <redis_url> URL to submit from here",
         )
     cluster = connection.connect(options.namespace, options.context)
     _check_rights(cluster, client, may_hold)
@@ -244,9 +244,9 @@ def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ..
         return tuple(filter(None, warnings))
     hint = "look at requests, device resources, node selector and taints: scaletest cluster check"
     if room.room:
-        hint = f"give --limit {room.room}, or add nodes or devices"
+        hint = f"give <limit> {room.room}, or add nodes or devices"
     raise UsageError(
-        f"{room.by} can take {room.room} pods of {deployment.name}, fewer than --limit {limit}",
+        f"{room.by} can take {room.room} pods of {deployment.name}, fewer than <limit> {limit}",
         hint=hint,
     )
 
@@ -259,6 +259,6 @@ def _http(cluster: Cluster, client: str) -> Direct | ServiceProxy:
         return Direct(client, token)
     kind, slash, name = client.partition("/")
     if not slash or kind not in ("svc", "service", "services") or not name:
-        raise UsageError(f"--client is {client!r}", hint="give svc/NAME, svc/NAME:PORT, or a URL")
+        raise UsageError(f"<client> is {client!r}", hint="give svc/NAME, svc/NAME:PORT, or a URL")
     name, _, port = name.partition(":")
     return ServiceProxy(cluster, name, port or CLIENT_PORT, token)

@@ -78,7 +78,7 @@ def resume(
         if not is_same:
             raise UsageError(
                 f"the run was begun with the workers of queue {plan.queue}, and not with these",
-                hint="resume it where it was begun: with its --deployment, or without one",
+                hint="resume it where it was begun: with its <deployment>, or without one",
             )
         folder.forget_unfinished(stored)
         with progress.of_run(folder, plan.workload):
@@ -94,7 +94,7 @@ def unlike_devices(plan: Plan, devices: Devices) -> list[str]:
         return []
     names = ", ".join(f"{count} {name or 'unknown'}" for name, count in models.most_common())
     return [
-        f"the devices are not alike ({names}): compare on one kind, with a narrower --device-glob"
+        f"the devices are not alike ({names}): compare on one kind, with a narrower <device_glob>"
     ]
 
 
@@ -115,7 +115,7 @@ def _target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
     if not place.deployment.deployment:
         return None
     if place.local:
-        raise UsageError("--local and --deployment exclude each other", hint="give one of them")
+        raise UsageError("<local> and <deployment> exclude each other", hint="give one of them")
     return find_target(place.deployment, place.redis_url or "", limit)
 
 

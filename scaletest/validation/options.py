@@ -55,7 +55,7 @@ class DeploymentOptions:
             return
         if plan.per_device:
             raise UsageError(
-                "--per-device is for local workers: the pods of a Deployment share devices as its"
+                "<per_device> is for local workers: the pods of a Deployment share devices as its"
                 " template says",
                 hint=(
                     "set extraArguments: [--per-device, K] in the queue's values, validate, and"
@@ -64,7 +64,7 @@ class DeploymentOptions:
             )
         if plan.background or plan.device_glob or plan.preset or plan.command:
             raise UsageError(
-                "a command, --device-glob and background queues are for local workers",
+                "a command, <device_glob> and background queues are for local workers",
                 hint=(
                     "the Deployment says what its workers run: set it there, in the values of the"
                     " chart"
@@ -94,7 +94,7 @@ class ValidationPlace:
         if self.deployment.deployment:
             if self.no_causes:
                 raise UsageError(
-                    "--no-causes is for local workers",
+                    "<no_causes> is for local workers",
                     hint="set extraArguments: [--no-causes] in the values of the queue's workers",
                 )
             return plan

@@ -66,8 +66,8 @@ class RemoteLoad:
         if limit > self.maximum:
             raise UsageError(
                 f"client {self._http.name} keeps at most {self.maximum} requests in flight, fewer"
-                f" than --limit {limit}",
-                hint="start it with a larger --max-parallel, or give a smaller --limit",
+                f" than <limit> {limit}",
+                hint="start it with a larger <max_parallel>, or give a smaller <limit>",
             )
 
     def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
@@ -112,7 +112,7 @@ class RemoteLoad:
             raise ScaletestError(
                 f"client {self._http.name} dropped {first - self._seq - 1} records before they were"
                 " fetched",
-                hint="start it with a larger --keep-records",
+                hint="start it with a larger <keep_records>",
             )
         for line in lines:
             record = replace(Record.from_json(line), step=self._step, repeat=self._repeat)

@@ -105,7 +105,7 @@ def _archive(stack: ExitStack, folder: Path) -> Path:
     steps = [{"throughput_per_s": rate} for rate in (3.0, 5.0, 6.0)]
     for name, verdict in (("one", "PASS"), ("two", "FAIL"), (LONG, ""), ("four", "")):
         run = runs.stored(root / name, runs.LIMITED, runs.limited_steps())
-        labels = Labels(f"{name}-again", ("arc", LONG[:64]), "before the fix")
+        labels = Labels(f"{name}-again", "before the fix")
         run.relabel(lambda _, labels=labels: labels)
         if verdict:
             result = {"elapsed_s": 25.4, "steps": steps, "verdict": {"kind": verdict}}

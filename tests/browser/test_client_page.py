@@ -19,7 +19,6 @@ from scaletest.http.server import Server
 from scaletest.load import ClosedLoop, LoadLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.model import Outcome, Reason, Request
 from scaletest.pages.security import HttpCounts
-from scaletest.report.load import CLOCK_STEPS
 from scaletest.web.app import make_app
 from tests.browser.conftest import ONLINE, Browser, eventually
 from tests.conftest import missing
@@ -264,28 +263,6 @@ def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
     check_quiet(browser, site)
 
 
-def test_the_drawings_of_server_and_script_have_the_same_round_times(
-    site: Site, browse: Open
-) -> None:
-    eventually(lambda: len(site.statistics.snapshot().points) > 4)
-    browser = browse(script=False)
-    browser.get(site.url)
-    names = browser.execute_script(
-        "return [...document.querySelectorAll('[data-chart=run] svg .c-tick')].map("
-        "e => e.textContent).filter(t => t.includes(':'))"
-    )
-    # as far apart as the load is long by now
-    marks_s = [int(name.partition(":")[0]) * 60 + int(name.partition(":")[2]) for name in names]
-    assert marks_s[0] == 0 and marks_s[1] in CLOCK_STEPS
-    assert marks_s == [number * marks_s[1] for number in range(len(marks_s))]
-    # as many charts as lines of requests have whole numbers
-    marks = browser.execute_script(
-        "return [...document.querySelectorAll('[data-chart=in_flight] svg .c-tick')].map("
-        "e => e.textContent).filter(t => !t.includes(':'))"
-    )
-    assert all(float(mark) == int(mark) for mark in marks)
-
-
 def test_the_report_is_downloaded_and_shows_the_load(site: Site, browse: Open) -> None:
     eventually(lambda: len(site.statistics.snapshot().points) > 1)
     browser = browse()
@@ -367,32 +344,6 @@ def test_charts_are_drawn_by_uplot_where_it_was_built_in_and_by_the_server_elsew
     eventually(lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure .uplot canvas")) == 6)
     assert browser.find_elements(By.CSS_SELECTOR, "figure svg.chart") == []
     check_quiet(browser, site)
-
-
-def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> None:
-    browser = browse()
-    browser.get(site.url)
-    names = []
-    for _ in range(16):
-        ActionChains(browser).send_keys(Keys.TAB).perform()
-        # in one go, since the script may replace it at any time
-        name = "const e = document.activeElement; return e.ariaLabel || e.innerText || e.id"
-        names.append(str(browser.execute_script(name)).strip())
-    reached = ["To the contents", "wanted", "Set", "Pause", "Reset the statistics"]
-    assert [name for name in names if name in reached] == reached
-    # a control is called what it shows, so that who speaks to the browser can name it
-    for control in browser.find_elements(By.CSS_SELECTOR, ".set button, .quick button"):
-        assert control.aria_role == "button"
-        assert control.accessible_name == control.text
-    assert browser.find_element(By.ID, "wanted").accessible_name == "Requests in parallel"
-    # every control and every image has a name, every table header a scope
-    unnamed = browser.execute_script(
-        "return [...document.querySelectorAll('button, input:not([type=hidden]), [role=img],"
-        " [role=region]')].filter(e => !(e.textContent.trim() || e.labels?.length || e.ariaLabel ||"
-        " e.hasAttribute('aria-labelledby'))).length +"
-        " document.querySelectorAll('th:not([scope])').length"
-    )
-    assert unnamed == 0
 
 
 def test_the_page_says_when_the_client_stops_answering_and_when_it_answers_again(

@@ -16,7 +16,7 @@ from tests.browser import every_page
 from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Browser
 from tests.browser.every_page import PAGES
-from tests.browser.test_ui_runs import complaints
+from tests.browser.test_ui import complaints
 
 Open = Callable[..., Browser]
 # The width places, the scheme colours: each of them is looked at once.

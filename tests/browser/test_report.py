@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import json
 import re
@@ -141,43 +140,13 @@ def test_the_output_of_a_notebook_has_the_notebooks_theme_and_changes_nothing_el
     assert tile == ["none", "none", "400"]
 
 
-def test_causes_are_read_on_a_phone_without_moving_sideways(browse: Open, tmp_path: Path) -> None:
-    page = tmp_path / "frame.html"
-    report = html.escape(
-        formats.render(validation_report(runs.make("limited", tmp_path)), "html"), quote=True
-    )
-    probe = PROBE.replace(
-        "wide: page",
-        "cells: Math.max(...[...page.querySelectorAll('.causes td')]"
-        ".map(cell => cell.getBoundingClientRect().right)), titles: [...page.querySelectorAll("
-        "'.causes tr:last-child td')].map(cell => cell.dataset.title), wide: page",
-    )
-    page.write_text(
-        f'{probe}<iframe width="390" height="844" style="border:0" srcdoc="{report}"></iframe>',
-        "utf-8",
-    )
-    browser = browse(1400, 900)
-    opened(browser, page)
-    table = json.loads(
-        eventually(lambda: browser.find_element(By.TAG_NAME, "body").get_attribute("data-found"))
-    )
-    assert 0 < table["cells"] <= 390
-    assert table["titles"][0] == "cause" and table["titles"][-1] == "what to try"
-
-
-def test_the_report_can_be_printed(browse: Open, tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    page.write_text(formats.render(validation_report(runs.make("pass", tmp_path)), "html"), "utf-8")
-    browser = browse()
-    browser.get(page.as_uri())
-    assert base64.b64decode(browser.print_page()).startswith(b"%PDF")
-
-
 def test_contents_work_without_script_and_nothing_of_short_tables_is_cut_off_on_a_phone(
     browse: Open, tmp_path: Path
 ) -> None:
     page = tmp_path / "report.html"
-    page.write_text(formats.render(validation_report(runs.make("fail", tmp_path)), "html"), "utf-8")
+    page.write_text(
+        formats.render(validation_report(runs.make("sampled", tmp_path)), "html"), "utf-8"
+    )
     browser = browse(390, 844)
     opened(browser, page)
     link = browser.find_element(By.LINK_TEXT, "Wait and run times")

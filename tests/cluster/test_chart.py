@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ from tests.cluster.charts import (
     objects,
     refusal,
     render,
+    template,
 )
+from tests.cluster.conftest import helm_program
 from tests.conftest import missing
 
 # These need no cluster, and whoever changes a template breaks them first: not only weekly with the
@@ -119,7 +122,7 @@ def test_pods_meet_the_restricted_pod_security_standard(helm: str, example: Path
 def test_tokens_are_mounted_only_where_they_are_needed(helm: str) -> None:
     rows = objects(render(helm, "-f", str(CHART / "examples" / "keda-redis.yaml")))
     with_token = {name for name, spec in pod_specs(rows) if spec["automountServiceAccountToken"]}
-    assert with_token == {"Deployment/trial-scaletest-exporter", "Pod/trial-scaletest-test"}
+    assert with_token == {"Pod/trial-scaletest-test"}
 
 
 def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
@@ -411,6 +414,23 @@ def test_the_chart_takes_the_values_that_autoscale_prints(helm: str, tmp_path: P
             ],
             "nobody declares the queue",
         ),
+        (
+            ["redis.resources.limits.memory=1GB"],
+            'redis.resources.limits.memory is "1GB", which is not a quantity',
+        ),
+        (["redis.resources.limits.memory=lots"], 'redis.resources.limits.memory is "lots"'),
+        (["redis.resources.limits.memory=-1"], 'redis.resources.limits.memory is "-1"'),
+        (
+            ["redis.resources.limits.memory=512m"],
+            "redis.resources.limits.memory is 512m, 0 bytes: too little",
+        ),
+        (["redis.maxmemory=1gb"], 'redis.maxmemory is "1gb", which is not a quantity'),
+        (["redis.requireExistingSecret=true"], "redis.existingSecret is empty"),
+        (
+            ["redis.enabled=false", "externalRedis.host=shared", "externalRedis.keyPrefix=a b"],
+            "keyPrefix",
+        ),
+        (["externalRedis.keyPrefix=lab"], "externalRedis.keyPrefix is lab"),
     ],
 )
 @with_both_helms
@@ -428,33 +448,6 @@ def test_a_schedule_is_any_that_a_cronjob_takes(helm: str, schedule: str) -> Non
     ]
     (cron_job,) = (row for row in objects(render(helm, *cron)) if row["kind"] == "CronJob")
     assert cron_job["spec"]["schedule"] == schedule
-
-
-def test_metrics_have_the_node_of_the_exporter_as_in_the_original(helm: str) -> None:
-    rows = objects(render(helm, "--set", "monitoring.serviceMonitor.enabled=true"))
-    (monitor,) = (row for row in rows if row["kind"] == "ServiceMonitor")
-    (endpoint,) = monitor["spec"]["endpoints"]
-    assert endpoint["relabelings"] == [
-        {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}
-    ]
-    # what the exporter itself says of a node stays
-    assert endpoint["honorLabels"] is True
-
-
-def test_keda_asks_sentinels_for_the_master(helm: str) -> None:
-    settings = [
-        "redis.enabled=false",
-        "externalRedis.sentinel.nodes={a:1,b:2}",
-        "queues.sleep.autoscaling.kind=keda",
-    ]
-    rows = objects(render(helm, *[word for setting in settings for word in ("--set", setting)]))
-    (scaled,) = (row for row in rows if row["kind"] == "ScaledObject")
-    waiting, running = scaled["spec"]["triggers"]
-    assert waiting["type"] == running["type"] == "redis-sentinel"
-    assert (waiting["metadata"]["addresses"], waiting["metadata"]["sentinelMaster"]) == (
-        "a:1,b:2",
-        "mymaster",
-    )
 
 
 def test_an_hpa_goes_to_zero_from_1_37_on(helm: str) -> None:
@@ -488,3 +481,437 @@ def test_without_cluster_read_there_is_no_cluster_role_binding(helm: str) -> Non
     assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
     more = {row["kind"] for row in objects(render(helm, "--set", "rbac.clusterRead=true"))}
     assert {"ClusterRole", "ClusterRoleBinding"} <= more
+
+
+# What somebody may call a queue, a secret or a namespace, and YAML would read as a number, a truth
+# value or nothing.
+ODD = ("123", "1e3", "true", "null", "0x10", "2001-01-01")
+
+
+@pytest.mark.parametrize("word", ODD)
+def test_values_that_look_like_numbers_or_booleans_are_rendered_as_text(
+    helm: str, word: str
+) -> None:
+    values = {
+        "queues": {
+            word: {
+                "client": {"enabled": True, "arguments": ["2"], "tokenSecret": word},
+                "autoscaling": {"kind": "keda", "minReplicas": 0},
+                "priorityClassName": word,
+                "runtimeClassName": word,
+                "podLabels": {"team": word},
+                "device": {"deviceClass": word},
+            }
+        },
+        "redis": {
+            "existingSecret": word,
+            "networkPolicy": {"kedaNamespace": word},
+            "server": word,
+            "persistence": {"storageClass": word},
+        },
+        "operator": {"enabled": True, "namespaces": [word, word]},
+        "ui": {
+            "enabled": True,
+            "token": {"existingSecret": word, "key": word},
+            "archive": {"existingClaim": word, "subPath": word},
+            "nodeSelector": {"disk": word},
+            "ingress": {"enabled": True, "className": word, "host": word},
+        },
+        "commonLabels": {"owner": word},
+        "fullnameOverride": word,
+    }
+    options = [
+        text
+        for key, value in values.items()
+        for text in ("--set-json", f"{key}={json.dumps(value)}")
+    ]
+    external = {
+        "host": "h",
+        "existingSecret": word,
+        "username": word,
+        "tls": {"enabled": True, "existingSecret": word},
+    }
+    other = ["--set-json", f"externalRedis={json.dumps(external)}", "--set", "redis.enabled=false"]
+    for more in ([], other):
+        rows = objects(render(helm, *options, *more, "-n", word))
+        assert list(no_words(rows)) == []
+        names = [
+            (row["kind"], row["metadata"].get("namespace"), row["metadata"]["name"]) for row in rows
+        ]
+        assert len(names) == len(set(names))
+
+
+NAMED = ("name", "namespace", "key", "secretName", "username", "claimName", "subPath", "host")
+
+
+def no_words(value: Any, path: str = "") -> Iterator[str]:
+    """Where something else than text stands where the API wants text."""
+    if isinstance(value, dict):
+        texts = path.endswith(("abels", "selector", "annotations", "Data"))
+        for key, inner in value.items():
+            named = key in NAMED or key.endswith("ClassName")
+            if (texts or named) and not isinstance(inner, str | dict):
+                yield f"{path}.{key}: {inner!r}"
+            if key != "openAPIV3Schema":
+                yield from no_words(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            if path.endswith(("args", "command")) and not isinstance(inner, str):
+                yield f"{path}[{index}]: {inner!r}"
+            yield from no_words(inner, f"{path}[{index}]")
+
+
+def test_the_name_of_a_release_may_be_a_number(helm: str) -> None:
+    line = [helm, "template", "123", str(CHART), "--kube-version"]
+    text = subprocess.run([*line, NEWEST], capture_output=True, text=True, check=True).stdout
+    assert list(no_words(objects(text))) == []
+    # but no Service may begin with a digit where Kubernetes is older
+    old = subprocess.run([*line, "1.35.0"], capture_output=True, text=True, check=False)
+    assert old.returncode and "begin with a letter" in old.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "lists", "wanted"),
+    [
+        ("redis", "1000000", "1000000", "1000000"),
+        ("redis", "0.5", "1", "0.5"),
+        ("exporter", "1000000", None, "1000000"),
+    ],
+)
+def test_targets_are_numbers_that_keda_reads(
+    helm: str, source: str, target: str, lists: str | None, wanted: str
+) -> None:
+    settings = ["kind=keda", f"source={source}", f"target={target}"]
+    text = render(
+        helm,
+        *[
+            word
+            for setting in settings
+            for word in ("--set", f"queues.sleep.autoscaling.{setting}")
+        ],
+    )
+    (scaled,) = (row["spec"] for row in objects(text) if row["kind"] == "ScaledObject")
+    assert {trigger["metadata"].get("listLength") for trigger in scaled["triggers"]} == {lists}
+    modifiers = scaled.get("advanced", {}).get("scalingModifiers", {})
+    assert wanted in (modifiers.get("target"), scaled["triggers"][0]["metadata"].get("targetValue"))
+
+
+@pytest.mark.parametrize("host", ["fd00::1", "[fd00::1]"])
+def test_an_address_of_ipv6_stands_in_brackets(helm: str, host: str) -> None:
+    text = render(
+        helm,
+        "--set",
+        "redis.enabled=false",
+        "--set",
+        f"externalRedis.host={host}",
+        "--set",
+        "queues.sleep.autoscaling.kind=keda",
+    )
+    assert "redis://[fd00::1]:6379/0" in text
+    assert 'address: "[fd00::1]:6379"' in text
+
+
+OPERATOR_ALONE = (
+    "operator.enabled=true,operator.everywhere=true,"
+    "queues.sleep=null,redis.enabled=false,exporter.enabled=false"
+)
+
+
+def test_the_operator_can_be_all_that_is_installed(helm: str) -> None:
+    rows = objects(render(helm, "--set", OPERATOR_ALONE))
+    parts = {
+        row["kind"]: row["metadata"]["name"] for row in rows if "replicas" in row.get("spec", ())
+    }
+    assert parts == {"Deployment": "trial-scaletest-operator"}
+
+
+def test_the_notes_of_an_operator_ask_for_no_queue() -> None:
+    # Helm 3 shows notes with a cluster only
+    line = [helm_program(), "install", "trial", str(CHART), "--dry-run=client", "--set"]
+    done = subprocess.run([*line, OPERATOR_ALONE], capture_output=True, text=True, check=True)
+    notes = done.stdout.split("NOTES:")[1]
+    assert "Benchmarks in all namespaces are measured" in notes and "queue" not in notes
+
+
+GI, MI = 1 << 30, 1 << 20
+
+
+def settings(text: str) -> list[list[str]]:
+    """The lines of the server's configuration, in words."""
+    conf = next(
+        row["data"]["server.conf"] for row in objects(text) if "server.conf" in row.get("data", {})
+    )
+    return [line.split() for line in conf.splitlines() if line and not line.startswith("#")]
+
+
+def maxmemory(helm: str, *pairs: str) -> list[int]:
+    """What the server is told with these values."""
+    text = render(helm, *[word for pair in pairs for word in ("--set-json", pair)])
+    return [int(line[1]) for line in settings(text) if line[0] == "maxmemory"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        ('"1Gi"', GI // 2),
+        ('"512Mi"', 256 * MI),
+        ('"1.5Gi"', 3 * GI // 4),
+        ('".5Gi"', GI // 4),
+        ('"524288Ki"', 256 * MI),
+        ('"2Ti"', 1 << 40),
+        ('"1G"', 500_000_000),
+        ('"500M"', 250_000_000),
+        ('"500000k"', 250_000_000),
+        ('"1e9"', 500_000_000),
+        ('"1E9"', 500_000_000),
+        ('"1073741824"', GI // 2),
+        ("1073741824", GI // 2),
+        ("12345678901", 6_172_839_450),
+        ('"128974848000m"', 64_487_424),
+    ],
+)
+def test_redis_gets_half_of_its_memory_limit(helm: str, limit: str, expected: int) -> None:
+    assert maxmemory(helm, f"redis.resources.limits.memory={limit}") == [expected]
+
+
+def test_the_value_maxmemory_overrides_the_share_of_the_limit(helm: str) -> None:
+    assert maxmemory(helm) == [GI // 2]
+    assert maxmemory(helm, 'redis.maxmemory="700M"') == [700_000_000]
+    assert maxmemory(helm, "redis.maxmemory=700000000") == [700_000_000]
+    assert maxmemory(helm, "redis.maxmemory=0") == [0]
+    # a line of the configuration comes last, and the last of a setting counts
+    text = render(helm, "--set", "redis.config=maxmemory 1gb")
+    assert [line for line in settings(text) if line[0] == "maxmemory"][-1] == ["maxmemory", "1gb"]
+    # the limit then does not have to be read
+    assert maxmemory(helm, 'redis.maxmemory="1Gi"', 'redis.resources.limits.memory="512m"') == [GI]
+
+
+def test_without_a_limit_there_is_no_maxmemory(helm: str) -> None:
+    assert maxmemory(helm, "redis.resources.limits=null") == []
+    assert maxmemory(helm, "redis.resources.limits.memory=null") == []
+
+
+def test_redis_restarts_when_maxmemory_changes(helm: str) -> None:
+    def checksum(*options: str) -> str:
+        (stateful_set,) = (
+            row for row in objects(render(helm, *options)) if row["kind"] == "StatefulSet"
+        )
+        return str(stateful_set["spec"]["template"]["metadata"]["annotations"]["checksum/config"])
+
+    assert checksum() != checksum("--set", "redis.maxmemory=700M")
+
+
+def test_queues_have_a_maximum_unless_it_is_set_to_zero(helm: str) -> None:
+    def declared(*options: str) -> set[str]:
+        return set(re.findall(r'--maximum, "(\d+)"', render(helm, *options)))
+
+    assert declared() == {"100000"}
+    assert declared("--set", "queues.sleep.maximum=0") == {"0"}
+
+
+def generations(rows: list[dict[str, Any]]) -> dict[str, str | None]:
+    """Object -> which passwords its pods were made for, of all objects whose pods use Redis, and
+    Redis itself.
+    """
+    generations = {}
+    for row in rows:
+        spec = row.get("spec", {})
+        pod = (
+            spec.get("jobTemplate", {}).get("spec", spec.get("jobTargetRef", spec)).get("template")
+        )
+        if pod and ("REDIS_PASSWORD" in str(pod) or row["kind"] == "StatefulSet"):
+            name = f"{row['kind']}/{row['metadata']['name']}"
+            generations[name] = (
+                pod["metadata"].get("annotations", {}).get("scaletest/redis-passwords")
+            )
+    return generations
+
+
+def test_pods_restart_when_passwords_change(helm: str) -> None:
+    # given two renderings without a cluster, each of which draws passwords
+    line = [helm, "template", "trial", str(CHART), "--kube-version", NEWEST]
+    line += [
+        "-f",
+        str(CHART / "examples" / "jobs.yaml"),
+        "--set",
+        "queues.other.podAnnotations.mine=kept",
+    ]
+    drawn = []
+    for _ in range(2):
+        rows = objects(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+        secret = next(row["stringData"] for row in rows if row["kind"] == "Secret")
+        # expect in each the same mark at everybody who uses them, and other annotations as they
+        # were
+        assert set(generations(rows).values()) == {secret["generation"]}
+        assert {name.split("/")[0] for name in generations(rows)} >= {
+            "StatefulSet",
+            "Deployment",
+            "CronJob",
+            "ScaledJob",
+        }
+        assert "mine: kept" in str(rows).replace("'", "")
+        # which tells nothing of a password
+        assert not any(
+            secret["generation"] in value for key, value in secret.items() if key != "generation"
+        )
+        drawn.append(secret)
+    # and another one for other passwords
+    assert not set(drawn[0].values()) & set(drawn[1].values())
+
+
+def test_with_an_existing_secret_each_rendering_is_the_same(helm: str) -> None:
+    own = ["--set", "redis.existingSecret=mine", "--set", "redis.requireExistingSecret=true"]
+    text = render(helm, *own)
+    template.cache_clear()
+    assert render(helm, *own) == text
+    assert set(generations(objects(text)).values()) == {None}
+    assert not any(row["kind"] == "Secret" for row in objects(text))
+
+
+def test_the_commands_of_the_readme_make_the_secret_that_the_chart_reads(helm: str) -> None:
+    # given the first step of the chart's README
+    readme = (CHART / "README.md").read_text("utf-8")
+    (step,) = re.findall(r"^   (helm template.*?) > secret.yaml$", readme, re.DOTALL | re.MULTILINE)
+    step = step.replace("-f values.yaml", f"--kube-version {NEWEST}").replace(
+        "helm ", f"{helm} ", 1
+    )
+    # when it is done
+    done = subprocess.run(
+        ["bash", "-c", step], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    # expect a secret that nobody takes for Helm's, with every key that the chart reads
+    (secret,) = objects(done.stdout)
+    assert secret["metadata"] == {"name": "scaletest-redis-users"}
+    own = objects(render(helm, "--set", "redis.existingSecret=scaletest-redis-users"))
+    read = set(re.findall(r"'name': 'scaletest-redis-users', 'key': '([\w-]+)'", str(own)))
+    assert {"password-worker", "password-client", "password-exporter"} <= read
+    assert read | {"users.acl"} <= set(secret["stringData"])
+
+
+def test_pods_and_keda_get_the_key_prefix_of_an_external_redis(helm: str) -> None:
+    external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
+    prefix = ("--set-json", 'externalRedis.keyPrefix="{lab}"')
+    scaling = ("--set-json", 'queues.a.autoscaling={"kind":"keda","metric":"demand"}')
+    text = render(helm, *external, *prefix, *scaling)
+    (scaled,) = [row for row in objects(text) if row["kind"] == "ScaledObject"]
+    lists = [trigger["metadata"]["listName"] for trigger in scaled["spec"]["triggers"]]
+    assert lists == ["{lab}:queue:a", "{lab}:scaletest:leases:a"]
+    assert (
+        text.count("name: SCALETEST_REDIS_URL")
+        == text.count('name: RQ_KEY_PREFIX\n              value: "{lab}"')
+        > 1
+    )
+    # expect nothing said where nothing was chosen
+    assert "RQ_KEY_PREFIX" not in render(helm, *external, *scaling)
+
+
+NAME = "trial-scaletest-ui"
+INGRESS = {
+    "enabled": True,
+    "host": "bench.example.org",
+    "path": "/pages",
+    "tls": [{"hosts": ["tls.example.org", "*.example.org"]}],
+}
+
+
+def rendered(helm: str, *pairs: str, **ui: Any) -> dict[str, dict[str, Any]]:
+    """The objects of the pages by kind, with these values of the pages and more `--set-json`."""
+    values = [f"ui={json.dumps({'enabled': True, **ui})}", *pairs]
+    options = [word for pair in values for word in ("--set-json", pair)]
+    rows = objects(render(helm, *options))
+    return {row["kind"]: row for row in rows if row["metadata"]["name"] == NAME}
+
+
+def pod(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return dict(rows["Deployment"]["spec"]["template"]["spec"])
+
+
+def arguments(rows: dict[str, dict[str, Any]]) -> list[str]:
+    return list(pod(rows)["containers"][0]["args"])
+
+
+def hosts(rows: dict[str, dict[str, Any]]) -> list[str]:
+    options = [word.partition("=") for word in arguments(rows)]
+    return [value for option, _, value in options if option == "--allow-host"]
+
+
+def test_there_are_no_pages_unless_they_are_wanted(helm: str) -> None:
+    assert not [row for row in objects(render(helm)) if row["metadata"]["name"] == NAME]
+    wanted = {"ServiceAccount", "Deployment", "Service", "NetworkPolicy"}
+    assert set(rendered(helm)) == wanted
+    assert set(rendered(helm, ingress=INGRESS)) == {*wanted, "Ingress"}
+
+
+def test_the_names_of_service_and_ingress_are_allowed_without_a_token(helm: str) -> None:
+    names = hosts(rendered(helm, ingress=INGRESS))
+    assert names == [NAME, f"{NAME}.bench", "bench.example.org", "tls.example.org"]
+    # the pages themselves take them
+    checked("/pages", names)
+
+
+def test_with_a_token_the_name_of_the_ingress_needs_it(helm: str) -> None:
+    rows = rendered(helm, ingress=INGRESS, token={"existingSecret": "own", "key": "word"})
+    assert hosts(rows) == [NAME, f"{NAME}.bench"]
+    assert "--prefix=/pages" in arguments(rows)
+    (variable,) = (row for row in pod(rows)["containers"][0]["env"] if "TOKEN" in row["name"])
+    assert variable == {
+        "name": "SCALETEST_UI_TOKEN",
+        "valueFrom": {"secretKeyRef": {"name": "own", "key": "word"}},
+    }
+
+
+def test_an_archive_is_only_read(helm: str) -> None:
+    rows = rendered(helm, archive={"existingClaim": "runs", "subPath": "a/b"}, runAsUser=1234)
+    (volume,) = (row for row in pod(rows)["volumes"] if row["name"] == "archive")
+    assert volume["persistentVolumeClaim"] == {"claimName": "runs", "readOnly": True}
+    (mount,) = (
+        row for row in pod(rows)["containers"][0]["volumeMounts"] if row["name"] == "archive"
+    )
+    path = {"mountPath": "/archive", "subPath": "a/b"}
+    assert mount == {"name": "archive", "readOnly": True, **path}
+    assert "--archive=/archive" in arguments(rows)
+    assert pod(rows)["securityContext"]["runAsUser"] == 1234
+    # a volume for one node at a time does not keep the next pod waiting; a Deployment that had
+    # another strategy before it got a volume could not be upgraded
+    for either in (rows, rendered(helm)):
+        assert either["Deployment"]["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_without_an_archive_none_is_named(helm: str) -> None:
+    rows = rendered(helm)
+    assert not [word for word in arguments(rows) if word.startswith("--archive")]
+    assert [row["name"] for row in pod(rows)["volumes"]] == ["tmp"]
+
+
+@pytest.mark.parametrize(
+    ("external", "ports"),
+    [
+        ({"host": "shared", "port": 6380}, [6380]),
+        ({"sentinel": {"nodes": ["a:1", "b:2"]}}, None),
+        ({"urlKey": "url", "existingSecret": "own"}, None),
+    ],
+)
+def test_an_external_redis_is_reached_where_the_chart_knows_its_port(
+    helm: str, external: dict[str, Any], ports: list[int] | None
+) -> None:
+    own = ("redis.enabled=false", f"externalRedis={json.dumps(external)}")
+    policy = rendered(helm, *own)["NetworkPolicy"]["spec"]
+    if ports is None:
+        assert policy["policyTypes"] == ["Ingress"]
+        assert "egress" not in policy
+    else:
+        assert [row["port"] for row in policy["egress"][1]["ports"]] == ports
+
+
+def test_who_may_come_to_the_pages_is_who_may_come_to_the_clients(helm: str) -> None:
+    peers = [{"podSelector": {"matchLabels": {"guest": "yes"}}}]
+    rows = rendered(helm, f"networkPolicy.from={json.dumps(peers)}")
+    assert rows["NetworkPolicy"]["spec"]["ingress"][0]["from"] == peers
+
+
+def test_pods_are_placed_as_the_values_say(helm: str) -> None:
+    toleration = {"key": "spot", "operator": "Exists"}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    place = {"nodeSelector": {"a": "b"}, "tolerations": [toleration], "affinity": affinity}
+    spec = pod(rendered(helm, **place))
+    assert {key: spec[key] for key in place} == place

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hack.kubernetes import NotBuilt, tool
-from tests.cluster.charts import MAIN_HELM, ROOT, objects, render
-from tests.conftest import missing
+from tests.cluster.charts import ROOT, objects, render
+from tests.cluster.conftest import helm_program
 
 GUIDES = [
     ROOT / "docs" / "how-to" / f"{name}.md" for name in ("kubernetes", "from-the-original", "ui")
@@ -21,10 +20,7 @@ GUIDES = [
 
 @pytest.fixture
 def helm() -> str:
-    try:
-        return tool(MAIN_HELM, "helm")
-    except NotBuilt as error:
-        missing(str(error))
+    return helm_program()
 
 
 def lines(page: Path, program: str) -> list[list[str]]:

@@ -23,7 +23,7 @@ from scaletest.runs.folder import RECORDS
 from tests.cluster.conftest import established
 from tests.cluster.lifecycles import Run, report_of, run_json, step
 from tests.conftest import eventually, program
-from tests.integration.test_ui_runs import eventually_shown, page
+from tests.integration.test_ui import eventually_shown, page
 
 RECORDER = Path(__file__).parent / "lifecycle_recorder.py"
 

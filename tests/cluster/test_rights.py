@@ -241,19 +241,26 @@ def test_without_a_verb_in_the_whole_cluster_the_room_is_unknown(
     assert "unknown how many workers fit" in shown.stdout
 
 
+def deployed(
+    plane: ControlPlane, namespace: str, name: str, limits: dict[str, Any], *arguments: str
+) -> None:
+    """A Deployment without pods, whose container would have these limits and arguments."""
+    labels = {"app": name}
+    container = {"name": "a", "image": "a", "resources": {"limits": limits}}
+    pod = {"containers": [{**container, "args": list(arguments)}]}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    meta = {"name": name, "namespace": namespace}
+    plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
+
+
 @needs_own
 def test_check_says_how_many_workers_fit_and_what_limits_them(
     plane: ControlPlane, release: tuple[str, Path]
 ) -> None:
     # given workers that no node takes, and others that need a device and memory each
     name, config = release
-    labels = {"app": "wide"}
-    resources = {"limits": {"gpu.intel.com/xe": 1, "memory": "1Gi"}}
-    container = {"name": "a", "image": "a", "args": ["worker"], "resources": resources}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
-    meta = {"name": "wide", "namespace": name}
-    plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
+    deployed(plane, name, "wide", {"gpu.intel.com/xe": 1, "memory": "1Gi"}, "worker")
     # when the cluster is checked, by somebody who may list Deployments, and with a quota
     table = scaletest(plane.kubeconfig, "cluster", "check", "-n", name).stdout
     assert "deployment bench-scaletest-sleep-worker: 0 workers fit; limited by the nodes" in table
@@ -277,14 +284,7 @@ def test_device_shares_that_intel_removed_are_warned_of(
         "gpu.intel.com/millicores": 480,
         "gpu.intel.com/memory.max": "560M",
     }
-    labels = {"app": "old"}
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": old}}]},
-    }
-    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
-    meta = {"name": "old-media", "namespace": name}
-    plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
+    deployed(plane, name, "old-media", old)
     # when its cluster is checked, with and without the right to list all of them
     asked: list[tuple[Path, list[str]]] = [
         (config, ["--deployment", "old-media"]),
@@ -298,9 +298,3 @@ def test_device_shares_that_intel_removed_are_warned_of(
             " gpu.intel.com/memory.max" in done.stdout
         )
         assert "-shared-dev-num" in done.stdout
-
-
-def test_without_a_cluster_check_ends_with_an_error(tmp_path: Path) -> None:
-    done = scaletest(tmp_path / "none", "cluster", "check")
-    assert done.returncode == 7
-    assert "no Kubernetes cluster is configured" in done.stderr

@@ -19,7 +19,6 @@ import pytest
 from hack.kubernetes import ControlPlane
 from scaletest.analysis.saturation import step
 from scaletest.cli import main
-from scaletest.cli.output import Output
 from scaletest.cluster.autoscalers import Autoscalers
 from scaletest.cluster.changes import BEFORE, Changes
 from scaletest.cluster.connection import Cluster, connect
@@ -342,99 +341,6 @@ def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
     assert any("2 replicas" in line for line in size["notes"]) and any(
         "nodes of" in line for line in size["notes"]
     )
-
-
-def test_a_tuning_restores_everything_after_success_error_and_exit(
-    plane: ControlPlane,
-    cluster: Cluster,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    patient: None,
-    tmp_path: Path,
-) -> None:
-    # given an autoscaler, and pods that are not real: a service on loopback answers in their place
-    from scaletest.cli import saturate_run
-    from scaletest.cli.options import WatchOptions, filled
-    from scaletest.cli.saturate import command
-    from scaletest.saturation import tuning
-    from scaletest.saturation.options import PlanOptions, SaturationOptions
-
-    model = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
-    about = {"name": "model", "namespace": cluster.namespace}
-    spec = {"scaleTargetRef": model, "minReplicas": 1, "maxReplicas": 9}
-    plane.apply(
-        [
-            {
-                "apiVersion": "autoscaling/v2",
-                "kind": "HorizontalPodAutoscaler",
-                "metadata": about,
-                "spec": spec,
-            }
-        ]
-    )
-
-    def state() -> list[Any]:
-        rows = [
-            json.loads(plane.kubectl("-n", cluster.namespace, "get", kind, "model", "-o", "json"))[
-                "spec"
-            ]
-            for kind in ("deployment", "hpa")
-        ]
-        asked = rows[0]["template"]["spec"]["containers"][0]["resources"]
-        return [rows[0]["replicas"], asked, rows[1]["minReplicas"], rows[1]["maxReplicas"]]
-
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    arguments = [
-        "--service",
-        "svc/model",
-        "-n",
-        cluster.namespace,
-        "--tune",
-        "replicas=1,3",
-        "--pause-autoscalers",
-    ]
-    arguments += [
-        "--load",
-        "closed",
-        "--start",
-        "1",
-        "--maximum",
-        "1",
-        "--count",
-        "3",
-        "--warm",
-        "0",
-        "--format",
-        "json",
-    ]
-    parameters = command.make_context("saturate", arguments).params
-    options = filled(SaturationOptions, parameters)
-    plan = target.plan_of(options, filled(PlanOptions, parameters))
-    output, watch = Output(Path("-"), "json"), filled(WatchOptions, parameters)
-    before, states = state(), list[Any]()
-    with running("--slots", "2", "--seconds", "0.5") as url:
-
-        def observed_target(options: SaturationOptions, plan: Any) -> Any:
-            states.append(state())
-            if broken and len(states) > 1:
-                raise broken
-            http_call = target.call(options.http, plan, url)
-            return target.over_http(options, plan, http_call)
-
-        monkeypatch.setattr(tuning, "find_target", observed_target)
-        for broken in (None, OSError("disk full"), SystemExit(130)):
-            states.clear()
-            if broken is None:
-                code = saturate_run.run_tuning(plan, options, output, watch)
-                rows = json.loads(capsys.readouterr().out)["settings"]
-                assert code == 0 and [setting["trouble"] for setting in rows] == ["", ""]
-            else:
-                with pytest.raises(type(broken)):
-                    saturate_run.run_tuning(plan, options, output, watch)
-            # then each setting had its replicas, which the autoscaler let it have, and all is as it
-            # was
-            assert [(counts[0], *counts[2:]) for counts in states] == [(1, 1, 1), (3, 3, 3)]
-            assert state() == before
 
 
 class _Kubelet:

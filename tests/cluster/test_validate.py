@@ -186,32 +186,6 @@ def test_an_interrupted_validation_restores_the_replicas(
     assert json.loads(plane.kubectl("get", "--raw", f"{path}?type=json"))["result"] == 0
 
 
-def test_a_validation_refuses_or_pauses_keda(
-    plane: ControlPlane, agent: Agent, released: str, tmp_path: Path
-) -> None:
-    spec = {"scaleTargetRef": {"name": DEPLOYMENT}, "triggers": [{"type": "cron", "metadata": {}}]}
-    meta = {"name": "keda", "namespace": released}
-    plane.apply(
-        [{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": meta, "spec": spec}]
-    )
-    options = ["--client", f"svc/{CLIENT}", "--seconds", "0.5", "--limit", "1", "--step-time", "60"]
-    assert "--pause-autoscalers" in refused(
-        validate(tmp_path, plane.kubeconfig, released, *options), 2
-    )
-    # when it may be paused
-    process = validate(tmp_path, plane.kubeconfig, released, *options, "--pause-autoscalers")
-
-    def mark() -> str:
-        return plane.kubectl(
-            "-n", released, "get", "scaledobject", "keda", "-o", "jsonpath={.metadata.annotations}"
-        )
-
-    eventually(lambda: "paused" in mark())
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=280)
-    assert "paused" not in mark()
-
-
 def test_a_validation_holds_an_hpa_and_what_it_leaves_when_killed_is_put_back(
     plane: ControlPlane, agent: Agent, released: str, tmp_path: Path
 ) -> None:
@@ -261,18 +235,6 @@ def test_more_workers_than_devices_are_refused(
     )
     assert "the nodes can take 4 pods" in errors
     assert "--limit 4" in errors
-
-
-def test_missing_rights_are_named(plane: ControlPlane, released: str, tmp_path: Path) -> None:
-    config = kubeconfig_of(plane, released, "default", tmp_path)
-    errors = refused(validate(tmp_path, config, released, "--client", f"svc/{CLIENT}"), 7)
-    for right in (
-        "get deployments.apps",
-        "patch deployments.apps",
-        "list pods",
-        "get services/proxy",
-    ):
-        assert right in errors
 
 
 def test_the_reason_is_named_when_pods_do_not_start(

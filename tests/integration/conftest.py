@@ -5,13 +5,42 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scaletest.broker import EmbeddedServer, Queues, connect
+from scaletest.broker.fast_lane import FastLane
+from scaletest.model.checks import printable
 from tests.conftest import program
+from tests.integration.lanes import lane_of
 
 Export = Callable[..., str]
+Launch = Callable[..., subprocess.Popen[bytes]]
+
+
+@contextmanager
+def workers(url: str, folder: Path) -> Iterator[Launch]:
+    """Starts workers of queue `q` that reach Redis by this URL; they are gone afterwards, and what
+    they said is in the folder's workers.log.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def launch(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        where = ("--queue", "q", "--name", name, "--redis-url", url)
+        with (folder / "workers.log").open("ab") as log:
+            line = program("worker", *where, *arguments)
+            started.append(subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        return started[-1]
+
+    try:
+        yield launch
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 @pytest.fixture
@@ -20,6 +49,14 @@ def own() -> Iterator[EmbeddedServer]:
     with EmbeddedServer(tcp=True) as server:
         Queues(connect(server.url)).add("q")
         yield server
+
+
+@pytest.fixture
+def lane(redis: Any, queues: Queues) -> Iterator[FastLane]:
+    """A lane of queue `q` whose worker has beaten once."""
+    lane = lane_of(redis)
+    yield lane
+    lane.close()
 
 
 @pytest.fixture
@@ -41,3 +78,4 @@ def export() -> Iterator[Export]:
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
         assert "Traceback" not in errors
+        assert printable(errors, keep="\n") == errors

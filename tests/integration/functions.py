@@ -6,8 +6,6 @@ import fcntl
 from pathlib import Path
 from typing import Any
 
-calls: list[Any] = []
-
 
 def add(left: int, right: int) -> int:
     """Return the sum."""

@@ -1,5 +1,5 @@
-"""Lanes of workers that are registered, as those of worker processes are, a clock of Redis that can
-be set, and requests of clients that are gone.
+"""Lanes of workers that are registered, as those of worker processes are, and requests of clients
+that are gone.
 """
 
 from __future__ import annotations
@@ -50,19 +50,3 @@ def abandon(redis: Any, *ids: str, client: str = "dead") -> None:
 def waiting(redis: Any) -> list[str]:
     """Ids of what waits in queue `q`, from the front."""
     return [name.decode() for name in redis.lrange(keys.rq_queue("q"), 0, -1)]
-
-
-def set_clock(redis: Any, seconds: float) -> None:
-    """As if Redis's clock had been set forth, or back where negative, since anybody used it.
-
-    Or as if Redis had been away for so long. The server's clock cannot be set, so all that it wrote
-    is moved instead.
-    """
-    names = [name for pattern in ("leases:*", "workers:*", "device:*", "clients", "intervals")
-             for name in redis.scan_iter(f"scaletest:{pattern}")]  # fmt: skip
-    for name in names:
-        for member, deadline in redis.zrange(name, 0, -1, withscores=True):
-            redis.zadd(name, {member: deadline - seconds * 1e6})
-    for name in redis.scan_iter("rq:worker:*"):
-        redis.hincrby(name, "until", int(-seconds * 1e6))
-    redis.incrby(keys.PULSE, int(-seconds * 1e6))

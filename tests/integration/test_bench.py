@@ -57,6 +57,19 @@ def measure(kind: str, folder: Path, **spec: Any) -> tuple[BenchmarkResult, list
     return executor.run(asked, phases.append), phases
 
 
+def measured(kind: str, folder: Path, **spec: Any) -> BenchmarkResult:
+    """The result of a benchmark that ends well."""
+    ended, phases = measure(kind, folder, **spec)
+    assert ended.ok, (ended.message, ended.lines)
+    assert phases == [
+        BenchmarkPhase.PREPARING,
+        BenchmarkPhase.RUNNING,
+        BenchmarkPhase.SUMMARISING,
+        BenchmarkPhase.COMPLETED,
+    ]
+    return ended
+
+
 def log_of(folder: Path, kind: str, part: str) -> str:
     return (folder / kind.lower() / f"{part}.out").read_text("utf-8")
 
@@ -68,14 +81,7 @@ def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
     isolated: None, tmp_path: Path, mtu: int, family: str, mss: int
 ) -> None:
     need("iperf3")
-    ended, phases = measure("IPerf", tmp_path, duration=1, streams=2, mtu=mtu, ipFamily=family)
-    assert ended.ok, (ended.message, ended.lines)
-    assert phases == [
-        BenchmarkPhase.PREPARING,
-        BenchmarkPhase.RUNNING,
-        BenchmarkPhase.SUMMARISING,
-        BenchmarkPhase.COMPLETED,
-    ]
+    ended = measured("IPerf", tmp_path, duration=1, streams=2, mtu=mtu, ipFamily=family)
     data = json.loads(log_of(tmp_path, "IPerf", "client-0"))
     assert ended.headlines["bandwidth"] == data["end"]["sum_received"]["bits_per_second"]
     assert (
@@ -88,8 +94,7 @@ def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
 
 def test_the_time_of_server_and_client_is_told_apart(tmp_path: Path) -> None:
     need("iperf3")
-    ended, _ = measure("IPerf", tmp_path, duration=2)
-    assert ended.ok, (ended.message, ended.lines)
+    ended = measured("IPerf", tmp_path, duration=2)
     parts = ended.activities
     assert set(parts) == {"server-0", "client-0"}
     # each has its own CPU time, and the client knows whom it waits for
@@ -110,8 +115,7 @@ def test_iperf_measures_each_direction(
 ) -> None:
     need("iperf3")
     spec = {"protocol": protocol, "bitrate": "5M", "direction": direction}
-    ended, _ = measure("IPerf", tmp_path, duration=1, **spec)
-    assert ended.ok, (ended.message, ended.lines)
+    ended = measured("IPerf", tmp_path, duration=1, **spec)
     assert ended.headlines["bandwidth"] < 6e6
     assert ("reverseBandwidth" in ended.headlines) == (direction == "both")
     assert 0 <= ended.headlines.get("lost", 0) <= 1
@@ -120,8 +124,7 @@ def test_iperf_measures_each_direction(
 
 def test_iperf_2_has_the_sum_of_its_streams(isolated: None, tmp_path: Path) -> None:
     need("iperf")
-    ended, _ = measure("IPerf", tmp_path, tool="iperf", duration=1, streams=2)
-    assert ended.ok, (ended.message, ended.lines)
+    ended = measured("IPerf", tmp_path, tool="iperf", duration=1, streams=2)
     rates = [
         int(line.rpartition(",")[2]) for line in log_of(tmp_path, "IPerf", "client-0").splitlines()
     ]
@@ -135,8 +138,7 @@ def test_iperf_on_one_node_uses_the_loopback_and_reads_nothing_of_an_interrupted
     logs = tmp_path / "iperf"
     logs.mkdir()
     (logs / "client-0.out").write_text('{"error": "interrupt - the client has terminated"}')
-    ended, _ = measure("IPerf", tmp_path, duration=1, placement="sameNode")
-    assert ended.ok, (ended.message, ended.lines)
+    ended = measured("IPerf", tmp_path, duration=1, placement="sameNode")
     assert ended.headlines["bandwidth"] > 0 and ended.network["interface"] == "lo"
 
 
@@ -145,8 +147,7 @@ def test_iperf_without_namespaces_uses_the_loopback_and_says_what_to_do(
 ) -> None:
     need("iperf3")
     monkeypatch.setattr(namespaces, "available", lambda: False)
-    ended, _ = measure("IPerf", tmp_path, duration=1)
-    assert ended.ok, (ended.message, ended.lines)
+    ended = measured("IPerf", tmp_path, duration=1)
     assert ended.network["interface"] == "lo" and "run as root" in ended.notes[0]
     with pytest.raises(UsageError, match="no network namespaces") as error:
         measure("IPerf", tmp_path, mtu=9000)
@@ -158,8 +159,7 @@ def test_the_cpus_of_the_spec_are_those_of_the_tool(
 ) -> None:
     real = need("iperf3", "taskset")
     stand_in(f'grep Cpus_allowed_list /proc/self/status >&2\nexec {real} "$@"')
-    ended, _ = measure("IPerf", tmp_path / "logs", duration=1, cpuAffinity="0")
-    assert ended.ok, (ended.message, ended.lines)
+    measured("IPerf", tmp_path / "logs", duration=1, cpuAffinity="0")
     assert (tmp_path / "logs" / "iperf" / "client-0.err").read_text().split() == [
         "Cpus_allowed_list:",
         "0",
@@ -246,8 +246,7 @@ def _three_nodes(user: int) -> int:
 
 def test_mpi_pingpong_between_two_namespaces(isolated: None, tmp_path: Path) -> None:
     need("mpirun", "mpicc")
-    ended, _ = measure("MPIPingPong", tmp_path, maxlog=8, timeLimit=280)
-    assert ended.ok, (ended.message, ended.lines)
+    ended = measured("MPIPingPong", tmp_path, maxlog=8, timeLimit=280)
     rows = [line.split() for line in log_of(tmp_path, "MPIPingPong", "master-0").splitlines()]
     times = [float(row[2]) for row in rows if len(row) == 4 and row[0].isdigit()]
     assert len(times) == 10
@@ -266,8 +265,7 @@ def test_fio_on_files_of_its_workers(isolated: None, tmp_path: Path, workers: in
         "direct": 0,
         "ioengine": "psync",
     }
-    ended, _ = measure("Fio", tmp_path, numWorkers=workers, **spec)
-    assert ended.ok, (ended.message, ended.lines)
+    ended = measured("Fio", tmp_path, numWorkers=workers, **spec)
     text = log_of(tmp_path, "Fio", "master-0")
     data = json.loads(text[text.index("\n{") :])
     whole = data["client_stats"][-1]
@@ -279,8 +277,7 @@ def test_fio_on_files_of_its_workers(isolated: None, tmp_path: Path, workers: in
 def test_openfoam_on_two_ranks(isolated: None, tmp_path: Path) -> None:
     if shutil.which("icoFoam") is None:
         pytest.skip("OpenFOAM is not installed; it is too large for CI, so this is run by hand")
-    ended, _ = measure("OpenFOAM", tmp_path, problemSize="XS", numProcs=2, timeLimit=280)
-    assert ended.ok, (ended.message, ended.lines)
+    ended = measured("OpenFOAM", tmp_path, problemSize="XS", numProcs=2, timeLimit=280)
     real = [
         line
         for line in (tmp_path / "openfoam" / "master-0.err").read_text().splitlines()
@@ -306,8 +303,7 @@ def test_a_client_never_starts_before_its_server_is_ready(
 ) -> None:
     real = need("iperf3")
     stand_in(f'case "$*" in *--server*) sleep 1.5;; esac\nexec {real} "$@"')
-    ended, _ = measure("IPerf", tmp_path / "logs", duration=1)
-    assert ended.ok, (ended.message, ended.lines)
+    measured("IPerf", tmp_path / "logs", duration=1)
 
 
 @pytest.mark.parametrize(
@@ -330,15 +326,6 @@ def test_a_server_that_never_serves_ends_the_benchmark(
     ended, phases = measure("IPerf", tmp_path / "logs", timeLimit=limit_s)
     assert ended.failure is failure and message in " ".join((ended.message, *ended.lines))
     assert phases[-1] is BenchmarkPhase.FAILED
-
-
-def test_a_tool_whose_output_is_cut_off_fails(
-    isolated: None, tmp_path: Path, stand_in: Callable[[str], None]
-) -> None:
-    real = need("iperf3")
-    stand_in(f'case "$*" in *--client*) {real} "$@" | head -c 500;; *) exec {real} "$@";; esac')
-    ended, _ = measure("IPerf", tmp_path / "logs", duration=1)
-    assert ended.failure is Failure.BAD_OUTPUT and ended.lines
 
 
 def test_a_file_larger_than_the_free_space_is_refused_before_it_is_written(tmp_path: Path) -> None:
@@ -477,35 +464,7 @@ def test_a_benchmark_is_a_request_to_a_worker(
     status = json.loads(done.stdout)["benchmarks"][0]["status"]
     assert status["headlines"]["bandwidth"] > 0 and status["network"]["mtu"] == 9000
     assert status["environment"]["worker"] and status["result"]["mss"] == 8948
-    failed = call(
-        *line,
-        "--set",
-        "ipFamily=IPv6",
-        "--set",
-        "duration=1",
-        "--set",
-        "tool=iperf",
-        "--format",
-        "json",
-    )
-    if shutil.which("iperf") is None:
-        assert failed.returncode == 4
-        assert json.loads(failed.stdout)["benchmarks"][0]["status"]["failure"] == "no_binary"
     assert worker.poll() is None
-    refused = call_here(
-        "bench",
-        "run",
-        "IPerf",
-        "--set",
-        "placement=differentNodes",
-        "--queue",
-        "q",
-        "--redis-url",
-        url,
-    )
-    assert refused.returncode == 2 and "own node" in refused.stderr
-    undeclared = call_here("bench", "run", "IPerf", "--queue", "nowhere", "--redis-url", url)
-    assert undeclared.returncode == 2 and "not declared" in undeclared.stderr
 
 
 def test_a_worker_refuses_a_directory_unless_it_was_told_to_take_it(

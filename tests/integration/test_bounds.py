@@ -20,7 +20,7 @@ from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
 from scaletest.model.histogram import LAST_BUCKET
-from tests.conftest import eventually, wait_for
+from tests.conftest import check_books, eventually, wait_for
 from tests.integration.lanes import done
 
 # Commands that a script may run for each entry that it handles, and besides.
@@ -56,12 +56,6 @@ def most(calls: list[tuple[str, int]], name: str) -> int:
     return max(count for script, count in calls if script == name)
 
 
-def lane_of(redis: Any) -> FastLane:
-    """The lane of a worker that has beaten once."""
-    Heartbeat(redis, "w", "q", interval_s=600.0)._beat()
-    return FastLane(redis, "w", "q", 600.0, Retrying("test", patience_s=20))
-
-
 def lose(redis: Any, count: int) -> None:
     """So many workers are dead, each with a request."""
     pipe = redis.pipeline()
@@ -83,8 +77,7 @@ def test_all_expired_leases_are_taken_back_in_small_calls(
     lose(redis, count)
     # expect one reaping to find all
     assert reap(redis, "q", 3, 60_000_000)[:2] == (count, 0)
-    state = queues.state("q")
-    assert (state.waiting, state.running, state.balance) == (count, 0, 0)
+    check_books(queues, waiting=count, running=0)
     assert not redis.exists(keys.workers("q"))
     assert most(calls, "reap") <= 2 * EACH * REAP_BATCH + BESIDES
 
@@ -103,16 +96,14 @@ def test_a_full_taking_list_is_put_back_in_small_calls(
 
 
 def test_a_worker_of_a_paused_queue_puts_a_full_taking_list_back_in_small_calls(
-    redis: Any, queues: Queues
+    redis: Any, queues: Queues, lane: FastLane
 ) -> None:
     redis.rpush(keys.taking("q"), *[f"r-{number}" for number in range(1000)])
     queues.pause("q")
-    lane = lane_of(redis)
     before = commands(redis)
     assert lane._blocking_take(0.01) is NothingTaken.PAUSED
     assert commands(redis) - before <= 200 + BESIDES
     assert redis.llen(keys.taking("q")) + redis.llen(keys.rq_queue("q")) == 1000
-    lane.close()
 
 
 def test_devices_of_very_many_nodes_are_looked_at_in_small_calls(
@@ -196,12 +187,7 @@ def test_the_books_balance_while_a_queue_is_being_removed(
         with pytest.raises(KeyboardInterrupt):
             queues.remove("q")
     # expect a queue with less in it, which can be removed again
-    state = queues.state("q")
-    assert (state.running, state.counters["purged"], state.balance) == (
-        REMOVE_BATCH,
-        REMOVE_BATCH,
-        0,
-    )
+    check_books(queues, running=REMOVE_BATCH, purged=REMOVE_BATCH)
     queues.remove("q")
     assert queues.names() == []
 
@@ -279,6 +265,18 @@ def test_very_many_queues_are_read_in_pages(
     assert min(queue.at_s for queue in state.queues) == state.at_s
 
 
+def test_a_snapshot_costs_no_more_where_more_requests_wait(
+    client: Client, redis: Any, calls: list[tuple[str, int]]
+) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    for _ in range(2):
+        snapshot(redis)
+    few = calls[-1]
+    client.submit([Request(client.new_id(), "q") for _ in range(5000)])
+    snapshot(redis)
+    assert calls[-1] == few
+
+
 def test_books_balance_in_every_page(
     client: Client, redis: Any, queues: Queues, monkeypatch: Any
 ) -> None:
@@ -327,27 +325,25 @@ def test_a_hash_of_far_too_many_fields_is_not_read(
     assert [name for name, why in state.unreadable if "3000 fields" in why] == ["q"]
 
 
-def test_a_large_job_of_stock_rq_is_taken_without_reading_it(redis: Any, queues: Queues) -> None:
+def test_a_large_job_of_stock_rq_is_taken_without_reading_it(
+    redis: Any, queues: Queues, lane: FastLane
+) -> None:
     redis.hset("rq:job:large", "data", b"x" * 60_000_000)
     redis.rpush("rq:queue:q", "large")
-    lane = lane_of(redis)
     taken = lane.cycle(None)
     assert (taken.id, taken.data) == ("large", b"")
     assert redis.info("memory")["used_memory_lua"] < 30_000_000
-    lane.close()
 
 
 def test_requests_of_ours_with_too_much_data_are_refused(
-    client: Client, redis: Any, queues: Queues
+    client: Client, redis: Any, queues: Queues, lane: FastLane
 ) -> None:
     request = Request(client.new_id(), "q")
     client.submit_one(request)
     redis.hset(f"rq:job:{request.id}", "data", b"x" * 1_048_577)
-    lane = lane_of(redis)
     assert lane.cycle(None) is None
     assert wait_for(client, 1)[request.id].error == "its data are too large: 1048577 bytes"
     assert queues.state("q").balance == 0
-    lane.close()
 
 
 def test_books_are_checked_in_pages(
@@ -385,18 +381,18 @@ def test_requests_with_long_arguments_are_submitted_in_smaller_batches(
     assert max(sizes) < 300_000
 
 
-def test_a_request_costs_ten_commands_beside_the_call(client: Client, redis: Any) -> None:
+def test_a_request_costs_ten_commands_beside_the_call(
+    client: Client, redis: Any, lane: FastLane
+) -> None:
     # given a worker that has taken a request, and has finished a longer one in this slot
     count = 40
     client.submit([Request(client.new_id(), "q") for _ in range(count + 2)])
-    lane = lane_of(redis)
     taken = lane.cycle(done(lane.cycle(None))._replace(run_bucket=900, wait_bucket=900))
     # when it finishes it and takes the next, again and again
     redis.config_resetstat()
     for _ in range(count):
         taken = lane.cycle(done(taken))
     rows = redis.info("commandstats")
-    lane.close()
     # expect ten commands a request beside the call; only the first request of a slot takes more
     often = {
         name.removeprefix("cmdstat_"): row["calls"] // count

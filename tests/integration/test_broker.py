@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rq.job import Job
 from rq.results import Result
 from rq.serializers import JSONSerializer
 
-from scaletest.broker import Client, Queues, keys
-from scaletest.broker.fast_lane import NothingTaken, Taken
+from scaletest.broker import Client, Queues, connect, keys
+from scaletest.broker.fast_lane import FastLane, NothingTaken, Taken
 from scaletest.broker.jobs import stored
 from scaletest.broker.scripts import script
 from scaletest.model import Outcome, Reason, Request
-from tests.conftest import wait_for
+from tests.conftest import check_books, eventually, wait_for
 from tests.integration.lanes import done, lane_of
 
 real = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
@@ -34,44 +37,12 @@ def test_a_kept_result_that_cannot_be_read_is_a_failed_one(client: Client, redis
     assert "postponed" in answer.error
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_a_connection_cut_before_or_after_the_script_changes_nothing(
-    client: Client, redis: Any, queues: Queues, after: bool
+def test_many_skipped_entries_do_not_look_like_an_empty_queue(
+    client: Client, redis: Any, lane: FastLane
 ) -> None:
-    client.submit([Request(client.new_id(), "q") for _ in range(3)])
-    lane = lane_of(redis)
-    taken = lane.cycle(None)
-    connection = lane._connection
-    send = connection.send_packed_command
-
-    def cut(packets: Any, check_health: bool = True) -> None:
-        connection.send_packed_command = send
-        if after:
-            send(packets, check_health=check_health)
-            connection.read_response()
-        connection.disconnect()
-        raise ConnectionError("cut")
-
-    connection.send_packed_command = cut
-    following = lane.cycle(done(taken))
-    assert following.id != taken.id  # type: ignore[union-attr]
-    state = queues.state("q")
-    assert (state.waiting, state.running, state.counters["succeeded"], state.balance) == (
-        1,
-        1,
-        1,
-        0,
-    )
-    assert len(wait_for(client, 1)) == 1
-    lane.close()
-
-
-def test_many_skipped_entries_do_not_look_like_an_empty_queue(client: Client, redis: Any) -> None:
     redis.rpush("rq:queue:q", *[f"gone-{number}" for number in range(2500)])
     client.submit_one(Request(client.new_id(), "q"))
-    lane = lane_of(redis)
     assert isinstance(lane.cycle(None), Taken)
-    lane.close()
 
 
 fields = st.binary(max_size=20) | st.sampled_from(
@@ -127,12 +98,13 @@ def test_no_foreign_entry_stops_a_worker_or_unbalances_the_books(
     lane.close()
 
 
-def test_a_client_submits_again_what_redis_forgot(client: Client, redis: Any) -> None:
+def test_a_client_submits_again_what_redis_forgot(
+    client: Client, redis: Any, lane: FastLane
+) -> None:
     # given two requests, one of them answered but not read, the other forgotten
     requests = [Request(client.new_id(), "q") for _ in range(2)]
     pending = {request.id: request for request in requests}
     client.submit(requests)
-    lane = lane_of(redis)
     lane.cycle(done(lane.cycle(None)))
     redis.delete(f"rq:job:{requests[1].id}", "scaletest:leases:q")
     # when it looks, expect only the forgotten one to be submitted again, and only after the reply
@@ -144,7 +116,6 @@ def test_a_client_submits_again_what_redis_forgot(client: Client, redis: Any) ->
     assert list(pending) == [requests[1].id]
     assert redis.lrange("rq:queue:q", 0, -1) == [requests[1].id.encode()]
     assert client.recover(pending) == 0
-    lane.close()
 
 
 def test_a_client_whose_replies_were_dropped_notices(client: Client, redis: Any) -> None:
@@ -157,37 +128,17 @@ def test_a_client_whose_replies_were_dropped_notices(client: Client, redis: Any)
 
 
 def test_a_paused_queue_hands_out_no_request_and_keeps_its_order(
-    client: Client, redis: Any, queues: Queues
+    client: Client, redis: Any, queues: Queues, lane: FastLane
 ) -> None:
     ids = [client.new_id() for _ in range(2)]
     client.submit([Request(name, "q") for name in ids])
     queues.pause("q")
-    lane = lane_of(redis)
     assert lane.cycle(None) is NothingTaken.PAUSED
     redis.lmove("rq:queue:q", keys.taking("q"), "LEFT", "RIGHT")
     assert lane._blocking_take(0.01) is NothingTaken.PAUSED
     assert [name.decode() for name in redis.lrange("rq:queue:q", 0, -1)] == ids
     assert queues.resume("q")
     assert isinstance(lane.cycle(None), Taken)
-    lane.close()
-
-
-def test_a_purge_sends_a_reply_for_every_request(
-    client: Client, queues: Queues, redis: Any
-) -> None:
-    client.submit([Request(client.new_id(), "q") for _ in range(1500)])
-    assert queues.purge("q") == 1500
-    assert {reply.outcome for reply in wait_for(client, 1500).values()} == {Outcome.PURGED}
-    assert queues.state("q").balance == 0
-    assert not redis.keys("rq:job:*")
-
-
-def test_removing_a_queue_removes_all_its_keys(client: Client, queues: Queues, redis: Any) -> None:
-    client.submit_one(Request(client.new_id(), "q"))
-    queues.remove("q")
-    client.close()
-    left = {key.decode() for key in redis.keys("*")}
-    assert left <= {"scaletest:pulse", "scaletest:standstill", "scaletest:intervals"}
 
 
 def test_removing_a_queue_answers_what_was_being_taken(
@@ -214,3 +165,60 @@ def test_timestamps_have_the_format_of_rq(redis: Any, micros: int) -> None:
     at = datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
     stamp = redis.eval(body + "\nreturn stamp(tonumber(ARGV[1]))", 0, micros)
     assert stamp.decode() == at.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+COUNT = 10_000
+
+
+def test_books_balance_after_ten_thousand_requests(
+    client: Client, start: Any, queues: Queues, redis: Any, url: str, monkeypatch: Any
+) -> None:
+    # given every kind of request, mixed: good, refused by the workload, over its limit, of a client
+    # that is gone
+    kinds = [(("0",), 0.0), (("wrong",), 0.0), (("5",), 0.001), (("0",), 60.0)]
+    with monkeypatch.context() as patch:
+        patch.setattr("scaletest.broker.client.CLIENT_TTL_S", 0.000001)
+        with Client(connect(url)) as gone:
+            gone.submit([Request(gone.new_id(), "q", ("0",)) for _ in range(500)])
+    requests = [Request(client.new_id(), "q", *kinds[number % 4]) for number in range(COUNT - 1000)]
+    assert client.submit(requests) == len(requests)
+    # when two workers drain them, more come, and some are purged
+    start("--name", "one")
+    start("--name", "two")
+    replies = wait_for(client, len(requests), 300)
+    queues.pause("q")
+    purged = [Request(client.new_id(), "q", ("0",)) for _ in range(500)]
+    client.submit(purged)
+    assert queues.purge("q") == 500
+    replies |= wait_for(client, 500)
+    queues.resume("q")
+    # expect every outcome in its number
+    outcomes = Counter(reply.outcome for reply in replies.values())
+    quarter = len(requests) // 4
+    assert outcomes == {
+        Outcome.SUCCEEDED: 2 * quarter,
+        Outcome.FAILED: quarter,
+        Outcome.TIMED_OUT: quarter,
+        Outcome.PURGED: 500,
+    }
+    check_books(queues, submitted=COUNT, client_gone=500, waiting=0, running=0)
+    # and no key of any request
+    assert not redis.keys("rq:job:*")
+    assert not redis.keys("rq:execution*")
+    assert not redis.keys("rq:results:*")
+    assert (
+        redis.zcard("rq:wip:q") == redis.zcard("rq:failed:q") == redis.zcard("rq:finished:q") == 0
+    )
+    # and what stock rq shows
+    rq = str(Path(sys.executable).parent / "rq")
+    shown = eventually(
+        lambda: (
+            subprocess.run(
+                [rq, "info", "-u", url], capture_output=True, text=True, check=True
+            ).stdout
+        )
+    )
+    assert "1 queues, 0 jobs total" in shown
+    assert "2 workers" in shown
+    assert "one" in shown
+    assert "two" in shown

@@ -4,7 +4,6 @@ of them.
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -16,12 +15,11 @@ from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.accounting import CANCEL_BATCH, Cancellation
-from scaletest.broker.connection import Retrying
-from scaletest.broker.fast_lane import Done, FastLane, Taken
-from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.fast_lane import Taken
 from scaletest.broker.scripts import Script, script
 from scaletest.model import Request
-from tests.integration.lanes import waiting
+from tests.conftest import check_books
+from tests.integration.lanes import done, lane_of, waiting
 
 T = TypeVar("T")
 LIST = "rq:queue:q"
@@ -88,8 +86,7 @@ def test_no_call_handles_more_than_a_batch(
     assert max(removed for _, removed in rows) <= CANCEL_BATCH
     assert redis.info("commandstats")["cmdstat_lrem"]["calls"] <= len(rows)
     assert waiting(redis) == ids[1::2]
-    state = queues.state("q")
-    assert (state.counters["client_gone"], state.balance) == (len(ids) / 2, 0)
+    check_books(queues, client_gone=len(ids) / 2)
     assert not redis.exists(keys.cancelled(client.name))
 
 
@@ -223,27 +220,17 @@ def test_a_worker_takes_while_two_clients_cancel(
         taken: list[str] = []
 
         def work() -> None:
-            lane = FastLane(connect(url), "w", "q", 600.0, Retrying("test", patience_s=30))
+            lane = lane_of(connect(url))
             answer = lane.cycle(None)
             while isinstance(answer, Taken) and not ended.is_set():
                 taken.append(answer.id)
                 began.set()
-                row = json.dumps(
-                    {
-                        "id": answer.id,
-                        "outcome": "succeeded",
-                        "exit_code": 0,
-                        "wait_s": 0,
-                        "run_s": 0,
-                    }
-                )
-                answer = lane.cycle(Done(answer, "succeeded", 1, 1, row, False))
+                answer = lane.cycle(done(answer))
             if isinstance(answer, Taken):
                 taken.append(answer.id)
             lane.close()
 
         # when both cancel at the same time, while the worker goes on
-        Heartbeat(redis, "w", "q", interval_s=600.0)._beat()
         worker = threading.Thread(target=work)
         worker.start()
         assert began.wait(60)
@@ -257,5 +244,4 @@ def test_a_worker_takes_while_two_clients_cancel(
     # expect each request to have been taken or cancelled, never both
     assert len(taken) == len(set(taken))
     assert sum(counts) + len(taken) == 6000
-    state = queues.state("q")
-    assert (state.waiting, state.counters["client_gone"], state.balance) == (0, sum(counts), 0)
+    check_books(queues, waiting=0, client_gone=sum(counts))

@@ -1,16 +1,18 @@
 """What sampling adds to a request: seconds that sum to its run time, nothing of other requests, no
-open files.
+open files. What `/proc` does not tell is not guessed, and fails no request.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from scaletest.model import Outcome, State
+from scaletest.model import Activity, Outcome, State
+from scaletest.system import proc
 from scaletest.system.sampler import SHORT_S, RequestSampler
 from scaletest.system.wake import Wake
 from tests.integration.sampling import (
@@ -18,6 +20,7 @@ from tests.integration.sampling import (
     activity_of,
     lock_held,
     longest,
+    objects,
     programs,
     sampled,
 )
@@ -94,3 +97,113 @@ def test_the_reply_carries_the_activity_if_there_is_one(wake: Wake, no_causes: b
         runtime.close()
     assert (result.activity is None) == no_causes
     assert reply.get("activity") == (result.activity and result.activity.to_dict())
+
+
+NOBODY = 65534
+
+
+def test_denied_system_calls_leave_the_state_and_the_lock_file(
+    wake: Wake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # as Yama does it: nothing that needs the right to trace
+    def denied(handle: int, size: int, offset: int, pread=os.pread) -> bytes:  # type: ignore[no-untyped-def]
+        if proc.link(f"/proc/self/fd/{handle}").endswith(("/syscall", "/mem")):
+            raise PermissionError(1, "Operation not permitted")
+        return bytes(pread(handle, size, offset))
+
+    monkeypatch.setattr("scaletest.system.blocking.os.pread", denied)
+    path = tmp_path / "lock"
+    with lock_held(path), programs(wake) as program:
+        locked = activity_of(program.run(["flock", str(path), "true"], 0.0, {}).result)
+        slept = activity_of(program.run(["sleep", "1"], 0.0, {}).result)
+    assert longest(locked) is State.FILE_LOCK and longest(slept) is State.SLEEP
+    if _tells_inodes():
+        assert objects(locked, State.FILE_LOCK) == {str(path)}
+    assert caplog.text.count("system calls of some programs cannot be read") == 1
+
+
+def _tells_inodes() -> bool:
+    with open("/proc/self/fdinfo/0", encoding="utf-8") as file:  # noqa: PTH123
+        return proc.inode_of(file.read()) is not None
+
+
+def test_hidden_functions_beside_denied_calls_are_not_observed(
+    wake: Wake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = proc.read
+
+    def hidden(path: str | Path, limit: int = 4096) -> bytes:
+        return b"0" if str(path).endswith("/wchan") else read(path, limit)
+
+    monkeypatch.setattr("scaletest.system.proc.read", hidden)
+    monkeypatch.setattr("scaletest.system.blocking.calls", dict)
+    assert longest(sampled(wake, "sleep", "1")) is State.NOT_OBSERVED
+
+
+def test_a_mistake_in_a_look_does_not_fail_the_request(
+    wake: Wake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr("scaletest.system.tree.Tree.look", broken)
+    with programs(wake) as program:
+        for _ in range(2):
+            assert (
+                longest(activity_of(program.run(["sleep", "0.5"], 0.0, {}).result))
+                is State.NOT_OBSERVED
+            )
+    assert caplog.text.count("sampling ended early: ZeroDivisionError: a mistake") == 1
+
+
+@pytest.mark.skipif(
+    os.getuid() != 0, reason="only root can make a program that runs as another user"
+)
+def test_a_setuid_program_of_another_user_does_not_fail_the_request(tmp_path: Path) -> None:
+    folder = Path("/tmp") / f"scaletest-setuid-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    try:
+        program = folder / "sleep"
+        shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+        program.chmod(0o4755)
+        activity = _as_nobody(str(program), "1")
+    finally:
+        shutil.rmtree(folder)
+    # the call that it sleeps in may not be read, nor the function
+    assert longest(activity) is State.NOT_OBSERVED
+    assert activity.memory_bytes > 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_waits_are_named_for_a_user_without_privileges() -> None:
+    folder = Path("/tmp") / f"scaletest-nobody-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    path = folder / "lock"
+    try:
+        with lock_held(path):
+            path.chmod(0o666)
+            activity = _as_nobody("flock", str(path), "true")
+    finally:
+        shutil.rmtree(folder)
+    assert longest(activity) is State.FILE_LOCK and objects(activity, State.FILE_LOCK) == {
+        str(path)
+    }
+
+
+def _as_nobody(*command: str) -> Activity:
+    """The activity of a command whose worker is another user, in a fork of this process."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            result, _ = Runtime(Settings(command=command), Wake()).run((), 0.0)
+            os.write(write_end, json.dumps(activity_of(result).to_dict()).encode())
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    with open(read_end, "rb") as pipe:  # noqa: PTH123
+        data = pipe.read()
+    os.waitpid(child, 0)
+    return Activity.from_dict(json.loads(data))

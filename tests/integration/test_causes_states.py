@@ -34,12 +34,19 @@ from workers.workloads.command import Program
 from workers.workloads.making import ProgramOptions
 
 
-def test_a_file_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
-    path = tmp_path / "shared lock"
-    with lock_held(path):
-        activity = sampled(wake, "flock", str(path), "true")
+@pytest.mark.parametrize(
+    "command",
+    [("flock", "PATH", "true"), ("sh", "-c", 'sh -c \'flock "$0" true; true\' "$0"; true', "PATH")],
+    ids=["by the program", "by a child of its child"],
+)
+def test_a_file_lock_is_named_by_its_path(
+    wake: Wake, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    path = str(tmp_path / "shared lock")
+    with lock_held(Path(path)):
+        activity = sampled(wake, *(path if word == "PATH" else word for word in command))
     assert longest(activity) is State.FILE_LOCK
-    assert objects(activity, State.FILE_LOCK) == {str(path)}
+    assert objects(activity, State.FILE_LOCK) == {path}
 
 
 def test_a_record_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
@@ -127,14 +134,6 @@ def test_the_time_of_short_lived_children_is_not_observed(wake: Wake) -> None:
     activity = sampled(wake, "sh", "-c", loop)
     assert longest(activity) is State.NOT_OBSERVED
     assert activity.switches > 60
-
-
-def test_a_child_of_a_child_is_seen(wake: Wake, tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    with lock_held(path):
-        activity = sampled(wake, "sh", "-c", f"sh -c 'flock {path} true; true'; true")
-    assert longest(activity) is State.FILE_LOCK
-    assert objects(activity, State.FILE_LOCK) == {str(path)}
 
 
 def test_a_device_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:

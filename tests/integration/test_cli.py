@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from scaletest.broker import EmbeddedServer, Queues
 from scaletest.model import Record
-from tests.conftest import call, call_here, children_of, eventually, processes_with, program
+from tests.conftest import call, call_here, children_of, eventually, program
 from tests.integration.services import check_verdict
 from tests.unit.valid import checked
 
@@ -98,33 +97,6 @@ def test_failing_requests_fail_the_run_and_show_the_error(tmp_path: Path) -> Non
     assert [step["workers"] for step in result["steps"]] == [1]
     assert "returned error code 1" in result["failures"][0]["error"]
     assert result["failures"][0]["count"] >= 1
-
-
-def test_too_few_completions_are_invalid(tmp_path: Path) -> None:
-    options = ("--limit", "1", "--seconds", "0.01", "--step-time", "0.5")
-    code, result = validate(tmp_path, *options, "--tolerate-failures", "1000000", "--", "false")
-    assert (code, result["verdict"]["kind"]) == (4, "INVALID")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_drains_reports_and_leaves_nothing(tmp_path: Path, number: int) -> None:
-    run = tmp_path / "run"
-    line = program("validate", "--local", "--limit", "32", "--seconds", "0.05", "--step-time", "1")
-    line += ["--run-dir", str(run), "--format", "json"]
-    process = subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-    eventually(lambda: (run / "result.json").exists())
-    process.send_signal(number)
-    out, _ = process.communicate(timeout=120)
-    assert process.returncode == 4
-    result = json.loads(out)
-    assert result["verdict"]["kind"] == "INVALID"
-    assert result["interrupted"]
-    # the step of one worker was measured whole before the signal
-    assert result["steps"][0]["workers"] == 1
-    queue = json.loads((run / "plan.json").read_text())["queue"]
-    eventually(lambda: not processes_with(queue))
 
 
 def test_an_own_redis_is_used_and_left_clean(tmp_path: Path, url: str, redis: Any) -> None:

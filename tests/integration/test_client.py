@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from scaletest.broker import EmbeddedServer, Queues, connect
-from tests.conftest import call, call_here, eventually, need, program
+from tests.conftest import call, call_here, check_books, eventually, need, program
 
 
 class Service:
@@ -139,9 +139,7 @@ def test_a_client_loads_a_queue_takes_orders_and_prints_a_summary(
     assert service.process.returncode == 0
     summary = json.loads(out)
     assert (summary["in_flight"], summary["failed"], summary["parallel"]) == (0, 0, 0)
-    state = Queues(redis).state("q")
-    assert (state.waiting, state.running, state.balance) == (0, 0, 0)
-    assert state.counters["succeeded"] == summary["succeeded"]
+    check_books(Queues(redis), waiting=0, running=0, succeeded=summary["succeeded"])
 
 
 def test_a_second_signal_ends_the_client_at_once(serve: Start) -> None:

@@ -1,4 +1,6 @@
-"""Completion as shells ask for it: of commands, options, and the names of runs and kinds."""
+"""Completion as shells ask for it, of commands, options, and the names of runs and kinds; and the
+programs that show the manual page find nothing wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -63,3 +65,17 @@ complete -p scaletest
         [need("bash"), "--norc", "-c", script], env=environment, capture_output=True, text=True
     )
     assert "-F _scaletest_completion scaletest" in done.stdout, done.stderr
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scaletest.1"
+
+
+@pytest.mark.parametrize(
+    "line", [["groff", "-ww", "-man", "-Tutf8"], ["mandoc", "-T", "lint", "-W", "warning"]]
+)
+def test_programs_that_show_it_have_nothing_to_say(line: list[str]) -> None:
+    need(line[0])
+    done = subprocess.run([*line, str(PAGE)], capture_output=True, text=True, check=False)
+    complaints = done.stderr if line[0] == "groff" else done.stdout
+    # a date would make another page every day
+    assert [row for row in complaints.splitlines() if "missing date" not in row] == []

@@ -168,15 +168,6 @@ def test_unsupported_figures_are_left_out(
     assert warnings == []
 
 
-def test_busy_engines_are_not_taken_for_the_utilisation_of_a_device(
-    driver: Driver, reader: DeviceReader
-) -> None:
-    driver.answer(utilization=NOT_SUPPORTED)
-    assert {"busy.encoder", "busy.decoder"} == {
-        name for name in figures(reader) if name.startswith("busy")
-    }
-
-
 def test_a_passing_error_leaves_one_figure_of_one_sample_out(
     driver: Driver, reader: DeviceReader
 ) -> None:
@@ -186,21 +177,41 @@ def test_a_passing_error_leaves_one_figure_of_one_sample_out(
     assert figures(reader).keys() == FIGURES.keys()
 
 
-def test_older_drivers_know_another_name_for_what_lowers_the_clock(
-    driver: Driver, reader: DeviceReader
-) -> None:
-    driver.answer(event_reasons=FUNCTION_NOT_FOUND, throttle_reasons="0 4")
-    assert figures(reader)["throttled"] == 1.0
-
-
 @pytest.mark.parametrize(
-    ("reasons", "throttled"), [(0x0, 0), (0x3, 0), (0x100, 0), (0x4, 1), (0x21, 1), (0x80, 1)]
+    ("answers", "name", "figures_of_name"),
+    [
+        # busy engines are not taken for the utilisation of a device
+        (
+            {"utilization": NOT_SUPPORTED},
+            "busy",
+            {"busy.encoder": 0.95, "busy.decoder": 0.03},
+        ),
+        # older drivers know another name for what lowers the clock
+        (
+            {"event_reasons": FUNCTION_NOT_FOUND, "throttle_reasons": "0 4"},
+            "throttled",
+            {"throttled": 1.0},
+        ),
+        # clocks lowered by idleness or settings are no throttling
+        *(
+            ({"event_reasons": f"0 {reasons}"}, "throttled", {"throttled": float(throttled)})
+            for reasons, throttled in (
+                *((0x0, 0), (0x3, 0), (0x100, 0)),
+                *((0x4, 1), (0x21, 1), (0x80, 1)),
+            )
+        ),
+    ],
 )
-def test_clocks_lowered_by_idleness_or_settings_are_no_throttling(
-    driver: Driver, reader: DeviceReader, reasons: int, throttled: int
+def test_figures_follow_from_the_answers_of_the_driver(
+    driver: Driver,
+    reader: DeviceReader,
+    answers: dict[str, str],
+    name: str,
+    figures_of_name: dict[str, float],
 ) -> None:
-    driver.answer(event_reasons=f"0 {reasons}")
-    assert figures(reader)["throttled"] == throttled
+    driver.answer(**answers)
+    shown = {key: value for key, value in figures(reader).items() if key.startswith(name)}
+    assert shown == pytest.approx(figures_of_name)
 
 
 def test_a_lost_device_gives_one_warning_and_is_looked_for_later(

@@ -1,10 +1,13 @@
 """The exporter as a process: load on, worker killed, Redis stopped and started again, several
-scrapers at once.
+scrapers at once. Its watcher drops the requests of dead clients that no worker serves, and nothing
+else.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rq
 from prometheus_client.parser import text_string_to_metric_families
 
-from scaletest.broker import Client, Queues, connect, embedded
+from scaletest.broker import Client, Queues, connect, embedded, keys
+from scaletest.broker.heartbeat import MOST_PIECES, PIECE, Watcher
 from scaletest.model import Request
-from tests.conftest import call, call_here, eventually, wait_for
+from tests.conftest import call_here, eventually, wait_for
 from tests.integration.conftest import Export
+from tests.integration.lanes import abandon, waiting
+from tests.unit.test_hostile_texts import NAME, obeyed
 
 
 def get(url: str) -> tuple[int, str]:
@@ -65,6 +72,19 @@ def test_metrics_agree_with_a_queue_under_load(
     assert get(base + "/readyz")[0] == get(base + "/")[0] == 200
 
 
+def test_foreign_entries_are_left_out_and_reach_no_terminal(
+    url: str, redis: Any, queues: Queues, export: Export
+) -> None:
+    redis.hset(keys.QUEUES, NAME, '{"maximum": 0}')
+    redis.zadd(keys.workers("q"), {NAME: 9e18})
+    text = get(export(url) + "/metrics")[1]
+    assert 'queue="q"' in text
+    assert "scaletest_queues_unreadable 1.0" in text
+    done = call_here("worker", "--queue", "nope", "--redis-url", url)
+    assert "WORD" in done.stderr and "Traceback" not in done.stderr
+    assert obeyed(text, done.stderr) == []
+
+
 def test_the_exporter_puts_back_the_request_of_the_last_killed_worker(
     client: Client, url: str, start: Any, export: Export
 ) -> None:
@@ -107,13 +127,6 @@ def test_the_exporter_declares_a_queue_that_redis_forgot(url: str, export: Expor
     # expect that requests can be submitted again
     eventually(lambda: queues.names() == ["empty", "other"])
     assert (queues.state("empty").maximum, queues.state("empty").note) == (7, "- sleeps")
-
-
-@pytest.mark.parametrize("wrong", [("no name", "0", ""), ("q", "-1", ""), ("q", "many", "")])
-def test_a_wrong_declaration_is_an_error_at_once(url: str, wrong: tuple[str, ...]) -> None:
-    done = call_here("exporter", "--redis-url", url, "--declare", *wrong)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.usefixtures("server")
@@ -181,13 +194,97 @@ def test_the_exporter_reports_a_missing_redis_and_counters_continue_afterwards(
         server.wait()
 
 
-def test_wrong_options_end_the_exporter_with_exit_code_2(url: str, export: Export) -> None:
-    bad_urls = (("--redis-url", "redis://h/x"), ("--redis-url", "redis://h/0?nonsense=1"))
-    for arguments in (("--listen", "x"), ("--window", "9999"), ("--utilisation", "0"), *bad_urls):
-        result = call_here("exporter", *arguments)
-        assert result.returncode == 2, arguments
-        assert "Traceback" not in result.stderr
-    taken = export(url).removeprefix("http://")
-    result = call("exporter", "--redis-url", url, "--listen", taken)
-    assert result.returncode == 2
-    assert "cannot listen" in result.stderr
+# A client that submits five requests and then only lives, with a shorter deadline than clients
+# have.
+CLIENT = """
+import sys, time
+from scaletest.broker import Client, client, connect
+from scaletest.model import Request
+client.HEARTBEAT_S, client.CLIENT_TTL_S = 0.2, 2.0
+mine = Client(connect(sys.argv[1]), name="dead")
+mine.submit([Request(mine.new_id(), "q") for _ in range(5)])
+print("submitted", flush=True)
+time.sleep(3600)
+"""
+
+
+def desired_workers(exporter: str) -> int:
+    with urllib.request.urlopen(f"{exporter}/api/v1/queues/q", timeout=60) as answer:
+        return int(json.loads(answer.read())["desired_workers"])
+
+
+def ended_as_client_gone(queues: Queues) -> int:
+    return queues.state("q").counters.get("client_gone", 0)
+
+
+def test_requests_of_a_killed_client_are_dropped_without_any_worker(
+    url: str, redis: Any, client: Client, queues: Queues, export: Export
+) -> None:
+    # given no worker, an exporter that looks often and wants what is wanted now, requests of a
+    # client that lives, a job of stock RQ, and requests of a client that is killed
+    exporter = export(url, "--heartbeat", "0.2", "--window", "1")
+    living = [client.new_id() for _ in range(2)]
+    client.submit([Request(name, "q") for name in living])
+    foreign = rq.Queue("q", connection=redis).enqueue("os.getcwd").id
+    with subprocess.Popen(
+        [sys.executable, "-c", CLIENT, url], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "submitted\n"
+        process.kill()
+    # expect its requests to end in the books, and workers to be wanted for the others alone
+    eventually(lambda: ended_as_client_gone(queues) == 5)
+    assert waiting(redis) == [*living, foreign]
+    # the job of stock RQ counts as submitted when it is taken
+    assert queues.state("q").balance == -1
+    assert not redis.keys("rq:job:dead-*")
+    eventually(lambda: desired_workers(exporter) == 3)
+
+
+def test_each_tick_checks_a_bounded_part_and_continues_after_the_last(
+    redis: Any, queues: Queues, url: str
+) -> None:
+    # given a request of a dead client behind more than a tick looks at
+    redis.rpush(keys.rq_queue("q"), *(f"job-{number}" for number in range(PIECE * MOST_PIECES)))
+    abandon(redis, "dead-1")
+    watcher = Watcher(connect(url), 60.0, 3)
+    watcher.tick()
+    assert ended_as_client_gone(queues) == 0
+    watcher.tick()
+    assert ended_as_client_gone(queues) == 1
+    assert len(waiting(redis)) == PIECE * MOST_PIECES
+    # and then from the front again
+    abandon(redis, "dead-2")
+    redis.lmove(keys.rq_queue("q"), keys.rq_queue("q"), "RIGHT", "LEFT")
+    watcher.tick()
+    assert ended_as_client_gone(queues) == 2
+
+
+def test_a_queue_with_only_abandoned_requests_is_emptied_in_one_tick(
+    redis: Any, queues: Queues, url: str
+) -> None:
+    abandon(redis, *(f"dead-{number}" for number in range(10 * PIECE)))
+    Watcher(connect(url), 60.0, 3).tick()
+    assert (queues.state("q").waiting, ended_as_client_gone(queues)) == (0, 10 * PIECE)
+
+
+def test_abandoned_requests_in_the_middle_are_replaced_by_the_last_request(
+    redis: Any, queues: Queues, url: str
+) -> None:
+    # given requests of a dead client in the middle of a queue in which counting to them would take
+    # long
+    front, back = ([f"{side}-{number}" for number in range(30_000)] for side in ("front", "back"))
+    redis.rpush(keys.rq_queue("q"), *front)
+    abandon(redis, *(f"dead-{number}" for number in range(100)))
+    redis.rpush(keys.rq_queue("q"), *back)
+    watcher = Watcher(connect(url), 60.0, 3)
+
+    def dropped() -> bool:
+        watcher.tick()
+        return ended_as_client_gone(queues) == 100
+
+    eventually(dropped)
+    # expect that nothing else is lost, and that only the last hundred changed their places
+    left = waiting(redis)
+    assert left[: len(front)] == front
+    assert sorted(left[len(front) : len(front) + 100]) == sorted(back[-100:])
+    assert left[len(front) + 100 :] == back[:-100]

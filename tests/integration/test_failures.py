@@ -36,12 +36,12 @@ def test_every_way_to_fail_is_kept_and_success_is_not(
     client: Client, start: Any, redis: Any, queues: Queues
 ) -> None:
     start(*SHELL)
-    good, code, killed, late = ids_of(
+    code, killed, late, good = ids_of(
         client,
-        ("true", 0.0),
         ("echo cannot open /dev/dri/renderD128 >&2; exit 3", 0.0),
         ("kill -9 $$", 0.0),
         ("sleep 60", 0.05),
+        ("true", 0.0),
     )
     rows = by_id(redis)
     assert set(rows) == {code, killed, late}

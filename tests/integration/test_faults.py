@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from scaletest.broker.connection import Retrying, transient
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
 from scaletest.model.errors import Unreachable
-from tests.conftest import call, eventually, missing, need, program, wait_for
+from tests.conftest import call, check_books, eventually, missing, need, program, wait_for
+from tests.integration.conftest import workers
 from tests.integration.test_sentinel import certificates
 
 TOTAL = 400
@@ -134,50 +136,33 @@ def test_every_request_is_answered_once_after_a_restart_of_redis(
         check(records, loop, connect(own.url))
 
 
-class at_work:  # noqa: N801 - a context
+@contextmanager
+def at_work(server: EmbeddedServer, folder: Path) -> Iterator[tuple[ClosedLoop, list[Record]]]:
     """One worker process and one loop of TOTAL short requests."""
-
-    def __init__(self, server: EmbeddedServer, folder: Path) -> None:
-        self._server, self._folder = server, folder
-
-    def __enter__(self) -> tuple[ClosedLoop, list[Record]]:
-        line = program(
-            "worker", "--queue", "q", "--redis-url", self._server.url, "--heartbeat", "0.5"
-        )
-        self._log = (self._folder / "log").open("wb")
-        self._worker = subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
-        )
-        self._client = Client(connect(self._server.url), patience_s=60)
-        records: list[Record] = []
-        self._loop = ClosedLoop(
-            self._client, "q", records.append, arguments=("0.002",), total=TOTAL
-        )
-        self._loop.set_parallel(8)
-        return self._loop, records
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.close()
-        self._client.close()
-        alive = self._worker.poll() is None
-        self._worker.terminate()
-        code = self._worker.wait(60)
-        self._log.close()
-        assert alive, "the worker ended by itself"
-        assert code == 0
-        text = (self._folder / "log").read_text()
-        assert "Traceback" not in text, text[-3000:]
+    records: list[Record] = []
+    with (
+        workers(server.url, folder) as launch,
+        Client(connect(server.url), patience_s=60) as client,
+    ):
+        worker = launch("w", "--heartbeat", "0.5")
+        loop = ClosedLoop(client, "q", records.append, arguments=("0.002",), total=TOTAL)
+        with closing(loop):
+            loop.set_parallel(8)
+            yield loop, records
+        assert worker.poll() is None, "the worker ended by itself"
+        worker.terminate()
+        assert worker.wait(60) == 0
+    text = (folder / "workers.log").read_text()
+    assert "Traceback" not in text, text[-3000:]
 
 
 def check(records: list[Record], loop: ClosedLoop, redis: Any) -> None:
     """Every request once, all succeeded, books balanced."""
     assert len({record.reply.id for record in records}) == len(records) == TOTAL
     assert all(record.ok for record in records)
-    assert loop.duplicates == 0
     queues = Queues(redis)
     eventually(lambda: queues.state("q").running == 0)
-    state = queues.state("q")
-    assert (state.counters["succeeded"], state.balance) == (TOTAL, 0)
+    check_books(queues, succeeded=TOTAL)
     assert queues.check("q") == []
 
 

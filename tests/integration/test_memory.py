@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -44,18 +43,6 @@ def test_a_command_warns_once_of_a_redis_that_evicts_keys(evicting: EmbeddedServ
         done.stderr.count("evicts keys when its memory is full (maxmemory-policy allkeys-lru)") == 1
     )
     assert "set maxmemory-policy noeviction" in done.stderr
-
-
-def test_a_command_warns_when_few_connections_to_redis_are_left(evicting: EmbeddedServer) -> None:
-    redis = connect(evicting.url)
-    redis.config_set("maxmemory-policy", "noeviction")
-    redis.config_set("maxclients", 12)
-    clients: list[Any] = [connect(evicting.url) for _ in range(9)]
-    done = call("queue", "--redis-url", evicting.url, "list")
-    assert done.returncode == 0
-    assert "of at most 12 connections" in done.stderr and "raise maxclients" in done.stderr
-    for client in clients:
-        client.close()
 
 
 def test_a_user_without_the_right_to_read_the_memory_gets_no_warning(

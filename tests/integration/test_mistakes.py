@@ -32,6 +32,8 @@ class Typed(NamedTuple):
     hint: str = ""
 
 
+BAD_URL = "error: the Redis URL "
+URL_HINT = "use redis://HOST:PORT/DB"
 NO_CLUSTER = "error: no Kubernetes cluster is configured: Invalid kube-config file."
 CLUSTER_HINT = "run it in a pod with a service account, or set KUBECONFIG"
 NO_PLACE = "error: validate needs to know where to run"
@@ -136,6 +138,25 @@ TYPED = [
     ),
     Typed("queue --redis-url REDIS submit slep", 2, UNDECLARED, "did you mean sleep? If not, "),
     Typed("worker --queue slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
+    # options that a URL cannot have: silence would mean a connection without what was asked for
+    Typed("queue --redis-url sentinel://h:1/main?foo=1 list", 2, BAD_URL, URL_HINT),
+    Typed("queue --redis-url sentinel://h:1/main?ssl_ca_certs=/x list", 2, BAD_URL, URL_HINT),
+    Typed("queue --redis-url sentinel://h:1/main?sentinel_foo=1 list", 2, BAD_URL, URL_HINT),
+    Typed(
+        "queue --redis-url sentinel://h:1/main?ssl=true&ssl_min_version=x list",
+        2,
+        BAD_URL,
+        URL_HINT,
+    ),
+    Typed("exporter --redis-url redis://h/x", 2, BAD_URL, URL_HINT),
+    Typed("exporter --redis-url redis://h/0?nonsense=1", 2, BAD_URL, URL_HINT),
+    Typed("exporter --listen x", 2, "error: 'x' is not an address", "write ADDRESS:PORT"),
+    Typed("exporter --window 9999s", 2, "error: window is 9999.0 s", "give "),
+    Typed("exporter --utilisation 0", 2, "error: utilisation is 0.0", "give a share above 0"),
+    Typed("exporter --redis-url REDIS --declare q -1 x", 2, "error: maximum is -1", "give a "),
+    Typed("exporter --declare q many x", 2, "error: invalid value for '--declare': 'many'"),
+    Typed("worker --format json", 2, "error: --format and --output are for --once and --list-"),
+    Typed("worker --argument x -- true", 2, "error: --argument is for --once", "submit a request"),
     Typed("worker --queue sleep -- nosuchprogram", 2, NO_PROGRAM, "install it, or give its path"),
     Typed(
         "worker --device-index 0 --device-glob /dev/nope*",
@@ -149,6 +170,25 @@ TYPED = [
         "error: no such option '--queu'",
         "did you mean --queue?",
     ),
+    Typed(
+        "validate --deployment d --no-causes",
+        2,
+        "error: --no-causes is for local workers",
+        "set extraArguments: [--no-causes]",
+    ),
+    Typed(
+        "validate --local --per-device 2 --limit 4 --device-glob /dev/null",
+        2,
+        "error: 4 workers do not fit into 2 slots of 1 device",
+        "give --limit 2",
+    ),
+    Typed(
+        "saturate --queue sleep --redis-url REDIS",
+        2,
+        "error: queue sleep has no worker",
+        "start one: scaletest worker --queue sleep",
+    ),
+    Typed("saturate --queue slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
     Typed("saturate http://127.0.0.1:8081/ --dry-run", 0, "target    http://127.0.0.1:8081/"),
     Typed(
         "saturate 127.0.0.1:8081",
@@ -179,9 +219,16 @@ TYPED = [
     Typed(
         "bench run IPerf --set stream=2",
         2,
-        "error: the spec of IPerf has an unknown key 'stream'",
+        "error: unknown key 'stream' in the spec of IPerf",
         "did you mean streams?",
     ),
+    Typed(
+        "bench run IPerf --set placement=differentNodes --queue sleep --redis-url REDIS",
+        2,
+        "error: iperf: a worker runs all parts on its own node",
+        "leave placement differentNodes",
+    ),
+    Typed("bench run IPerf --queue slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? "),
     Typed("bench run iprf", 2, "error: there is no kind 'iprf'", "did you mean IPerf?"),
     Typed(
         "bench run nosuch.yaml",
@@ -246,7 +293,7 @@ def test_a_mistake_in_a_benchmark_does_not_wait_for_another_run_of_benchmarks() 
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = call_here("bench", "run", "IPerf", "--set", "stream=2")
     assert result.returncode == 2
-    assert result.stderr.startswith("error: the spec of IPerf has an unknown key 'stream'")
+    assert result.stderr.startswith("error: unknown key 'stream' in the spec of IPerf")
 
 
 def test_a_run_of_benchmarks_that_is_not_complete_names_itself(

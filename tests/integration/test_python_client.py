@@ -19,7 +19,8 @@ from rq.serializers import JSONSerializer
 
 import scaletest
 from scaletest.broker import EmbeddedServer, Queues, connect
-from tests.conftest import Gate, eventually, program
+from tests.conftest import Gate, check_books, eventually
+from tests.integration.conftest import workers
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "from-python.md").read_text("utf-8")
@@ -118,8 +119,7 @@ def test_the_end_of_the_program_takes_back_what_waits(url: str, queues: Queues) 
         interrupter.start()
         next(replies)
     interrupter.join()
-    state = queues.state("q")
-    assert (state.waiting, state.balance) == (0, 0)
+    check_books(queues, waiting=0)
 
 
 def test_a_forked_child_leaves_the_parents_client_alone(
@@ -155,14 +155,9 @@ def server_and_worker(folder: Path, *, append_only: bool) -> Iterator[EmbeddedSe
     """A server with queue `q` and a worker. append_only: it keeps what it was told."""
     with EmbeddedServer(append_only=append_only, tcp=True) as server:
         Queues(connect(server.url)).add("q")
-        line = program("worker", "--queue", "q", "--redis-url", server.url, "--heartbeat", "0.5")
-        with (folder / "log").open("wb") as log:
-            worker = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
+        with workers(server.url, folder) as launch:
+            launch("w", "--heartbeat", "0.5")
             yield server
-        finally:
-            worker.kill()
-            worker.wait()
 
 
 @pytest.fixture
@@ -191,8 +186,7 @@ def test_each_of_20000_items_gets_one_reply_while_redis_is_killed_twice(
     assert len(ids) == len(set(ids)) == ITEMS
     queues = Queues(connect(own.url))
     eventually(lambda: queues.state("q").running == 0)
-    state = queues.state("q")
-    assert (state.waiting, state.balance) == (0, 0)
+    check_books(queues, waiting=0)
 
 
 def test_map_goes_on_when_a_redis_that_came_back_empty_has_its_queue_again(

@@ -1,4 +1,6 @@
-"""The reading end of a client's replies: one read under way, however often somebody looks."""
+"""The reading end of a client's replies: one read under way, however often somebody looks, and
+whatever Redis's clock does.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,13 @@ from typing import Any
 import pytest
 import redis.exceptions
 
-from scaletest.broker import Client, connect
+from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.client import BLOCK_S, SLACK_S, Reader
+from scaletest.broker.devices import DeviceLeases
+from scaletest.broker.fast_lane import FastLane
+from scaletest.model import Request
+from tests.conftest import wait_for
+from tests.integration.lanes import done
 
 
 def reads(redis: Any) -> int:
@@ -76,3 +83,38 @@ def test_a_read_whose_connection_was_cut_continues_at_the_last_entry(
     client.wake()
     assert client.replies(5.0) == []
     assert client._reader.position != "0-0"
+
+
+SHORT_S = 60.0
+
+
+def test_keys_that_make_calls_repeatable_do_not_expire_when_the_clock_is_set(
+    client: Client, redis: Any, queues: Queues, lane: FastLane
+) -> None:
+    # given a worker and a client at work
+    client.submit([Request(client.new_id(), "q") for _ in range(2)])
+    taken = lane.cycle(None)
+    lane.cycle(done(taken))
+    DeviceLeases(redis, "node", "w", interval_s=SHORT_S, nonce="n").claim(["device"], 1)
+    # expect no time to live at what makes their calls safe to repeat, at leases, and at replies
+    protecting = [
+        "rq:worker:w",
+        keys.client(client.name),
+        keys.replies(client.name),
+        keys.device("node", "device"),
+    ]
+    assert [redis.ttl(name) for name in protecting] == [-1] * 4
+
+
+def test_a_client_reads_on_after_redis_lost_its_last_second_and_its_clock_went_back(
+    client: Client, redis: Any, queues: Queues, lane: FastLane
+) -> None:
+    # given a client that has read more than Redis remembers after a crash
+    client.replies(0.001)
+    client._reader._position = "9999999999999-0"
+    client._beat()
+    # expect what comes from now on to arrive
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    lane.cycle(done(lane.cycle(None)))
+    assert wait_for(client, 1)[request.id].ok

@@ -14,7 +14,6 @@ import pytest
 import rq
 from redis.crc import key_slot
 from rq.command import handle_stop_job_command, send_stop_execution_command, send_stop_job_command
-from rq.exceptions import InvalidJobOperation
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
@@ -143,12 +142,6 @@ def test_rq_counts_what_both_ways_of_a_worker_ran(client: Client, redis: Any, st
     worker = shown_worker(redis)
     assert worker.failed_job_count == 1
     assert worker.total_working_time > 0.4
-
-
-def test_a_request_that_is_not_running_cannot_be_stopped(client: Client, redis: Any) -> None:
-    request = submit(client, "1000")
-    with pytest.raises(InvalidJobOperation):
-        send_stop_job_command(redis, request, JSONSerializer)
 
 
 def test_what_rq_shows_of_a_killed_worker_goes_with_it(

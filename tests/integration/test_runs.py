@@ -119,16 +119,6 @@ def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[s
     assert "RUNNING" not in home(*command, "half")[1]
 
 
-def test_show_says_that_a_running_validation_already_fails(home: Home) -> None:
-    with RunFolder(home.runs / "2026-01-02-slow").locked():
-        out = home("runs", "show", "slow")[1]
-        shown = json.loads(home("runs", "show", "slow", "--format", "json")[1])
-    assert "RUNNING  it is still being measured; so far FAIL: " in out
-    checked(shown.pop("environment"), "environment")
-    assert shown.pop("labels")["note"] == "example"
-    assert checked(shown)["verdict"]["kind"] == "RUNNING"
-
-
 def test_runs_show_prints_summary_and_environment(home: Home) -> None:
     code, out, _ = home("runs", "show", "base")
     assert code == 0

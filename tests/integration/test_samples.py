@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import sys
@@ -13,12 +12,10 @@ from typing import Any
 from scaletest.analysis.desired_workers import Targets
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.samples import SampleReader, latest
-from scaletest.cluster.service import Direct
 from scaletest.exporter.view import ViewReader
 from scaletest.model import NodeSample, Request
 from scaletest.validation.folder import ValidationFolder
-from scaletest.validation.remote import RemoteSamples
-from tests.conftest import Gate, call, eventually, program, wait_for
+from tests.conftest import Gate, call, eventually, wait_for
 
 Start = Callable[..., subprocess.Popen[bytes]]
 # A worker that gets no processor for two seconds is no dead one.
@@ -122,6 +119,7 @@ def test_a_local_run_keeps_samples_of_its_time(tmp_path: Path) -> None:
     stored = validated(tmp_path / "run").load()
     replies = [record.reply for records in stored.records.values() for record in records]
     assert {sample.node for sample in stored.samples} == {reply.node for reply in replies}
+    assert any(reply.activity is not None for reply in replies)
     # one sampler at a time, though there were two workers
     times = [sample.at_s for sample in stored.samples]
     assert times == sorted(times) and len(set(times)) == len(times) >= 3
@@ -133,30 +131,9 @@ def test_a_local_run_keeps_samples_of_its_time(tmp_path: Path) -> None:
     assert max(sample.value("cpu", "user") or 0.0 for sample in during) > 0.1
 
 
-def test_no_causes_leaves_no_samples(tmp_path: Path) -> None:
+def test_no_causes_leaves_no_samples_and_no_activities(tmp_path: Path) -> None:
     folder = validated(tmp_path / "run", "--no-causes")
-    assert folder.load().samples == [] and not (folder.path / "samples.jsonl").exists()
-
-
-def test_a_client_serves_samples_over_http(
-    url: str, queues: Queues, redis: Any, start: Start, tmp_path: Path
-) -> None:
-    start("--name", "w")
-    with (tmp_path / "log").open("w+") as log:
-        options = ("--queue", "q", "--redis-url", url, "--listen", "127.0.0.1:0", "--parallel", "1")
-        client = subprocess.Popen(program("client", *options, "--", "0.05"), stdout=log, stderr=log)
-        try:
-            match = eventually(
-                lambda: re.search(r"at (http://\S+)/$", Path(log.name).read_text(), re.MULTILINE)
-            )
-            reader, samples = RemoteSamples(Direct(match[1])), []
-
-            def come() -> bool:
-                samples.extend(reader.read())
-                return len(samples) >= 2
-
-            eventually(come)
-        finally:
-            client.terminate()
-            client.wait()
-    assert {sample.worker for sample in samples} == {"w"} and samples[0].at_s < samples[1].at_s
+    stored = folder.load()
+    replies = [record.reply for records in stored.records.values() for record in records]
+    assert replies and all(reply.activity is None for reply in replies)
+    assert stored.samples == [] and not (folder.path / "samples.jsonl").exists()

@@ -6,13 +6,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
-from scaletest.broker.connection import masked
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
-from scaletest.model.errors import InvalidValue, Unreachable
+from scaletest.model.errors import Unreachable
 from tests.conftest import eventually, need, program, wait_for
 
 
@@ -109,21 +106,6 @@ def test_a_master_is_found_through_sentinels_over_tls(tmp_path: Path) -> None:
         finally:
             sentinel.terminate()
             sentinel.wait()
-
-
-@pytest.mark.parametrize(
-    "query", ["foo=1", "ssl_ca_certs=/x", "sentinel_foo=1", "ssl=true&ssl_min_version=x"]
-)
-def test_options_for_sentinels_are_read_or_refused(query: str) -> None:
-    # as silence would mean a connection without what was asked for
-    with pytest.raises(InvalidValue):
-        connect(f"sentinel://127.0.0.1:1/main?{query}")
-
-
-def test_a_sentinels_password_is_in_no_message() -> None:
-    assert "s3cret" not in masked(
-        "sentinel://u:s3cret@h/m?sentinel_username=a&sentinel_password=s3cret&ssl=true"
-    )
 
 
 def failover(url: str, master: EmbeddedServer) -> None:

@@ -5,16 +5,13 @@ is seen.
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import call, eventually, program
+from tests.conftest import call
 from tests.integration.services import check_verdict
-from tests.integration.streams import make_stream
 from tests.unit.valid import checked
 
 # Steps of a fixed time, in which every worker finishes more than one request.
@@ -64,47 +61,6 @@ def test_a_number_of_workers_at_the_device_memory_limit_is_excluded(
     assert [step["memory_limit_hits"] > 0 for step in result["steps"]] == [False, False, True]
 
 
-def test_a_killed_comparison_goes_on_with_as_many_devices(tmp_path: Path, devices: Path) -> None:
-    # given a comparison that is killed in its third step
-    (devices / "fake0").touch()
-    run, options = (
-        tmp_path / "run",
-        ("--per-device", "1,2,3", "--device-glob", f"{devices}/fake*", *BRIEF),
-    )
-    line = program(
-        "validate", "--local", *options, "--run-dir", str(run), "--", "fakedev", "--seconds", "0.3"
-    )
-    process = subprocess.Popen(
-        line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    steps = run / "steps.jsonl"
-    eventually(lambda: steps.exists() and len(steps.read_text().splitlines()) >= 2)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    before = steps.read_text()
-    # when there is another device, expect a clear refusal
-    (devices / "fake1").touch()
-    refused = call("validate", "--local", "--resume", str(run))
-    assert (refused.returncode, "begun with 1 devices, and there are 2 now" in refused.stderr) == (
-        2,
-        True,
-    )
-    # and when it is gone again, the rest
-    (devices / "fake1").unlink()
-    resumed = call("validate", "--local", "--resume", str(run), "--format", "json")
-    candidates = json.loads(resumed.stdout)["sharing"]["candidates"]
-    assert [row["per_device"] for row in candidates] == [1, 2, 3], resumed.stderr
-    assert steps.read_text().startswith(before)
-    assert [json.loads(line)["workers"] for line in steps.read_text().splitlines()] == [
-        1,
-        2,
-        3,
-        3,
-        2,
-        1,
-    ]
-
-
 def test_numbers_of_workers_per_device_are_compared_on_the_way_up_and_down(
     tmp_path: Path, devices: Path
 ) -> None:
@@ -149,41 +105,3 @@ def test_a_single_number_per_device_is_an_ordinary_run_with_that_sharing(
         (1, 2),
         (2, 2),
     }
-    too_many = call(
-        "validate",
-        "--local",
-        "--per-device",
-        "2",
-        "--limit",
-        "4",
-        "--device-glob",
-        f"{devices}/fake*",
-    )
-    assert (too_many.returncode, "4 workers do not fit into 2 slots" in too_many.stderr) == (
-        2,
-        True,
-    )
-
-
-def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
-    # given a stream of 20 frames
-    stream = make_stream(tmp_path, 20)
-    workload = ("transcode", "--input", stream, "--output-codec", "mpeg2", "--threads", "1")
-    line = (
-        "validate",
-        "--local",
-        "--limit",
-        "1",
-        "--seconds",
-        "0.1",
-        "--precision",
-        "0.5",
-        "--warmup",
-        "0",
-        "--run-dir",
-    )
-    done = call(*line, str(tmp_path / "run"), "--format", "json", "--", *workload)
-    (step,) = checked(json.loads(done.stdout))["steps"]
-    assert step["work"]["frames"]["per_s"] == pytest.approx(20 * step["throughput_per_s"])
-    shown = call("report", str(tmp_path / "run")).stdout
-    assert "frames/s" in shown

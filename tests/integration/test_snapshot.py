@@ -12,12 +12,11 @@ import pytest
 from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, connect, keys
-from scaletest.broker.fast_lane import Done
+from scaletest.broker.fast_lane import Done, FastLane
 from scaletest.broker.heartbeat import Heartbeat, Watcher
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
 from scaletest.model.histogram import bucket
-from tests.integration.lanes import lane_of
 
 
 def done(taken: Any, wait_s: float, run_s: float, pod: str = "pod-1") -> Done:
@@ -28,7 +27,7 @@ def done(taken: Any, wait_s: float, run_s: float, pod: str = "pod-1") -> Done:
 
 
 def test_every_queue_with_its_counts_workers_and_histograms(
-    client: Client, redis: Any, queues: Queues
+    client: Client, redis: Any, queues: Queues, lane: FastLane
 ) -> None:
     # given two queues, one with a running and a waiting request and a worker on it, the other
     # paused
@@ -38,7 +37,6 @@ def test_every_queue_with_its_counts_workers_and_histograms(
     line = Heartbeat(connect(f"unix://{redis.connection_pool.connection_kwargs['path']}"), "w", "q",
                     details=lambda: {"pod": "pod-1", "node": "node-1"})  # fmt: skip
     line.start()
-    lane = lane_of(redis)
     first = lane.cycle(None)
     began = redis.time()[0]
     lane.cycle(done(first, 0.5, 2.0))
@@ -66,12 +64,12 @@ def test_every_queue_with_its_counts_workers_and_histograms(
     assert snapshot(redis).queues[1].workers[0].started_s is None
     line.stop()
     line.forget()
-    lane.close()
 
 
-def test_a_slot_keeps_the_maxima_and_where_the_longest_ran(client: Client, redis: Any) -> None:
+def test_a_slot_keeps_the_maxima_and_where_the_longest_ran(
+    client: Client, redis: Any, lane: FastLane
+) -> None:
     client.submit([Request(client.new_id(), "q") for _ in range(3)])
-    lane = lane_of(redis)
     taken = lane.cycle(None)
     for wait_s, run_s, pod in ((4.0, 1.0, "a"), (0.5, 3.0, "b\"'é"), (1.0, 2.0, "c")):
         taken = lane.cycle(done(taken, wait_s, run_s, pod))
@@ -83,13 +81,11 @@ def test_a_slot_keeps_the_maxima_and_where_the_longest_ran(client: Client, redis
     longest = max(slots, key=lambda slot: slot.max_run_s)
     assert longest.max_run_s == pytest.approx(3.0, rel=0.01)
     assert (longest.node, longest.pod) == ("node-1", "b\"'é")
-    lane.close()
 
 
-def test_a_slot_is_found_without_a_search(client: Client, redis: Any) -> None:
+def test_a_slot_is_found_without_a_search(client: Client, redis: Any, lane: FastLane) -> None:
     # given the shortest names there are
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
-    lane = lane_of(redis)
     first = lane.cycle(None)
     second = lane.cycle(done(first, 0.5, 2.0, pod="p"))
     # expect a hash table at once, and the names as they were
@@ -99,20 +95,19 @@ def test_a_slot_is_found_without_a_search(client: Client, redis: Any) -> None:
     ]
     lane.cycle(done(second, 0.5, 3.0, pod=""), take=False)
     assert [slot.pod for slot in snapshot(redis).queues[0].slots if slot.ended][-1] == ""
-    lane.close()
 
 
-def test_foreign_fields_in_the_slots_stop_no_worker(client: Client, redis: Any) -> None:
+def test_foreign_fields_in_the_slots_stop_no_worker(
+    client: Client, redis: Any, lane: FastLane
+) -> None:
     for number in range(64):
         redis.hset(keys.slots("q"), mapping={f"a{number}": "y" * 99})
     client.submit_one(Request(client.new_id(), "q"))
-    lane = lane_of(redis)
     taken = lane.cycle(None)
     lane.cycle(Done(taken, "succeeded", 1, 1, '{"node": null, "pod": 7}', False))
     slots = [slot for slot in snapshot(redis).queues[0].slots if slot.number > 64]
     assert [(sum(s.submitted for s in slots), sum(s.ended for s in slots))] == [(1, 1)]
     assert {(slot.node, slot.pod) for slot in slots} == {("", "")}
-    lane.close()
 
 
 def test_an_undeclared_or_broken_job_at_the_front_does_not_break_the_read(
@@ -179,26 +174,3 @@ def test_a_queue_that_cannot_be_reaped_does_not_stop_the_reaping_of_others(
     with pytest.raises(ResponseError, match="WRONGTYPE"):
         Watcher(connect(url), 60.0, 3).tick()
     assert redis.zcard(keys.leases("q")) == 0
-
-
-def commands_of_a_snapshot(redis: Any) -> int:
-    def calls() -> int:
-        return sum(
-            row["calls"]
-            for name, row in redis.info("commandstats").items()
-            if name != "cmdstat_info"
-        )
-
-    snapshot(redis)
-    before = calls()
-    snapshot(redis)
-    return calls() - before
-
-
-def test_the_number_of_commands_does_not_grow_with_the_waiting_requests(
-    client: Client, redis: Any
-) -> None:
-    client.submit_one(Request(client.new_id(), "q"))
-    few = commands_of_a_snapshot(redis)
-    client.submit([Request(client.new_id(), "q") for _ in range(5000)])
-    assert commands_of_a_snapshot(redis) == few

@@ -24,6 +24,7 @@ from rq.serializers import JSONSerializer
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from tests.conftest import (
     Gate,
+    check_books,
     children_of,
     eventually,
     missing,
@@ -33,6 +34,7 @@ from tests.conftest import (
     submit,
     wait_for,
 )
+from tests.integration.conftest import Launch, workers
 from workers.worker import Worker, rq_serving
 
 BEATS = 20
@@ -58,7 +60,6 @@ class Workload:
     def __init__(self): time.sleep(600)
     def run(self): pass
 """
-Launch = Callable[..., subprocess.Popen[bytes]]
 
 
 @pytest.fixture
@@ -76,37 +77,20 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def launch(own: EmbeddedServer, log: Path) -> Iterator[Launch]:
+def launch(own: EmbeddedServer, tmp_path: Path) -> Iterator[Launch]:
     """Start workers that nothing but what is tested ends: an hour of grace, an hour for an answer
     of Redis.
     """
-    started: list[subprocess.Popen[bytes]] = []
+    with workers(f"{own.url}?socket_timeout=3600", tmp_path) as launch:
 
-    def run(name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        line = [
-            "worker",
-            "--queue",
-            "q",
-            "--name",
-            name,
-            "--redis-url",
-            f"{own.url}?socket_timeout=3600",
-        ]
-        line += ["--grace", "3600", "--heartbeat", "0.4", *arguments]
-        with log.open("ab") as file:
-            started.append(
-                subprocess.Popen(program(*line), stdin=subprocess.DEVNULL, stdout=file, stderr=file)
-            )
-        redis = connect(own.url)
-        eventually(lambda: name in Queues(redis).worker_names("q"))
-        redis.close()
-        return started[-1]
+        def run(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+            process = launch(name, "--grace", "3600", "--heartbeat", "0.4", *arguments)
+            redis = connect(own.url)
+            eventually(lambda: name in Queues(redis).worker_names("q"))
+            redis.close()
+            return process
 
-    yield run
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        yield run
 
 
 @pytest.fixture
@@ -186,8 +170,7 @@ def test_a_request_that_comes_with_the_signal_goes_back_at_once(
     told.send_signal(signal.SIGCONT)
     # expect it not to begin the request, which is nobody's now, and was never tried
     assert told.wait(120) == 0
-    state = queues.state("q")
-    assert (state.waiting, state.running, state.balance) == (1, 0, 0)
+    check_books(queues, waiting=1, running=0)
     start("--name", "other")
     reply = wait_for(usual_client, 1)[name]
     assert (reply.worker, reply.attempts) == ("other", 1)
@@ -250,8 +233,7 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     eventually(lambda: redis.smembers("rq:workers") == {b"rq:worker:second"})
     assert redis.llen(keys.taking("q")) == 0
     eventually(lambda: queues.state("q").running == 0)
-    state = queues.state("q")
-    assert (state.counters["succeeded"], state.waiting, state.balance) == (2, 0, 0)
+    check_books(queues, succeeded=2, waiting=0)
 
 
 def test_a_worker_of_a_paused_queue_ends_without_a_redis_that_hangs(

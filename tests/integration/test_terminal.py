@@ -110,14 +110,20 @@ def test_a_validation_follows_the_width_and_leaves_the_terminal_in_order(
     assert "INVALID  interrupted: Ctrl-C" in (tmp_path / "stdout").read_text()
 
 
-def test_who_is_interrupted_twice_shows_the_cursor(terminal: Open, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "said", "code"),
+    [(signal.SIGINT, "Ctrl-C again", 130), (signal.SIGTERM, "SIGTERM again: ended now", 143)],
+)
+def test_a_second_signal_says_what_it_does_and_shows_the_cursor(
+    terminal: Open, tmp_path: Path, number: int, said: str, code: int
+) -> None:
     run = tmp_path / "run"
     shown = terminal("validate", "--local", "--seconds", "60", "--run-dir", str(run))
     eventually(lambda: "measuring" in shown.text)
     shown.process.send_signal(signal.SIGINT)
     eventually(lambda: "Ctrl-C: what runs" in shown.text)
-    assert shown.ended(signal.SIGINT) == 130
-    assert shown.text.rindex(SHOW) > shown.text.rindex("Ctrl-C again")
+    assert shown.ended(number) == code
+    assert shown.text.rindex(SHOW) > shown.text.rindex(said)
 
 
 def test_a_quick_look_leaves_no_line_but_its_own(terminal: Open, tmp_path: Path) -> None:

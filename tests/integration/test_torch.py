@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scaletest.broker import Client
 from scaletest.model import Request
-from tests.conftest import call, wait_for
-from tests.unit.valid import checked
+from tests.conftest import wait_for
 
 ARGUMENTS = {
     "alexnet": ("--model", "alexnet"),
@@ -43,22 +40,3 @@ def test_every_model_runs_through_the_queue(client: Client, start: Callable[...,
             reply.figures["batches"],
             reply.figures["torch_device"],
         ) == (4, 2, "cpu")
-
-
-def test_samples_per_second_come_out_of_a_validation(tmp_path: Path) -> None:
-    line = (
-        "validate",
-        "--local",
-        "--limit",
-        "1",
-        "--seconds",
-        "0.1",
-        "--precision",
-        "0.2",
-        "--max-step",
-        "30",
-    )
-    arguments = ("torch", *ARGUMENTS["alexnet"], *TINY)
-    done = call(*line, "--run-dir", str(tmp_path / "run"), "--format", "json", "--", *arguments)
-    (step,) = checked(json.loads(done.stdout))["steps"]
-    assert step["work"]["samples"]["per_s"] == pytest.approx(4 * step["throughput_per_s"])

@@ -142,13 +142,18 @@ def test_a_killed_run_measures_only_what_is_missing(tmp_path: Path, steps: int) 
     assert (run / "steps.jsonl").read_text() == lines
 
 
-def test_an_interrupt_on_the_way_down_is_invalid_with_the_table_so_far(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_on_the_way_down_is_invalid_with_the_table_so_far(
+    tmp_path: Path, number: int
+) -> None:
     run = tmp_path / "run"
     process = held_run(run, 4)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     go_on(run)
     shown, _ = process.communicate(timeout=120)
     assert process.returncode == 4
+    queue = json.loads((run / "plan.json").read_text())["queue"]
+    eventually(lambda: not processes_with(queue))
     # every step has its row, by the way up where there is nothing else, and the run can go on
     table = shown.partition("requests/s")[2].partition("\n±")[
         0
@@ -212,19 +217,6 @@ def test_a_run_in_use_cannot_be_resumed(tmp_path: Path, gate: Gate) -> None:
     process.send_signal(signal.SIGINT)
     gate.open()
     assert process.wait(120) == 4
-
-
-def test_each_signal_says_what_it_does(tmp_path: Path) -> None:
-    line = program("validate", "--local", "--run-dir", str(tmp_path / "run"), "--seconds", "60")
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        lines = iter(process.stderr)
-        eventually(lambda: (tmp_path / "run" / "workers.log").exists())
-        process.send_signal(signal.SIGINT)
-        assert any("Ctrl-C: what runs is finished first" in shown for shown in lines)
-        process.send_signal(signal.SIGTERM)
-        assert any("SIGTERM again: ended now" in shown for shown in lines)
-        assert process.wait(60) == 143
 
 
 def test_repeats_are_pairs_of_ways_and_their_spread_is_the_interval(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from hack.wall_clock import NoCompiler, WallClock
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
-from tests.conftest import Gate, eventually, missing, wait_for
-from tests.integration.test_lost_answers import workers
+from tests.conftest import Gate, check_books, eventually, missing, wait_for
+from tests.integration.conftest import workers
 
 
 @pytest.fixture
@@ -63,8 +63,7 @@ def test_a_dead_workers_request_comes_back_and_a_living_ones_does_not(
     assert sorted(reply.attempts for reply in replies.values()) == [1, 2]
     assert {reply.worker for reply in replies.values()} == {"living"}
     assert all(reply.ok and reply.wait_s >= 0 for reply in replies.values())
-    state = queues.state("q")
-    assert (state.counters["requeued"], state.counters.get("stale"), state.balance) == (1, None, 0)
+    check_books(queues, requeued=1, stale=0)
 
 
 def test_load_goes_on_where_redis_comes_back_without_data_and_with_a_clock_that_is_behind(

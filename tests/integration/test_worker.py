@@ -23,7 +23,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.model import Outcome, Reason, Request
-from tests.conftest import Gate, call, eventually, processes_with, submit, wait_for
+from tests.conftest import Gate, call, check_books, eventually, processes_with, submit, wait_for
 from workers.worker import Worker, rq_serving
 
 RQ = str(Path(sys.executable).parent / "rq")
@@ -36,10 +36,6 @@ STEADY = ("--heartbeat", "2")
 def ask(client: Client, *arguments: str, limit_s: float = 0.0) -> Any:
     name = submit(client, *arguments, limit_s=limit_s)
     return wait_for(client, 1)[name]
-
-
-def connect_url(queues: Queues) -> str:
-    return "unix://" + queues._redis.connection_pool.connection_kwargs["path"]
 
 
 def lease_ends(redis: Any) -> float:
@@ -63,17 +59,6 @@ def test_a_worker_runs_sleep_and_ends_a_request_at_its_time_limit(
     assert reply.wait_s == pytest.approx(reply.started_s - reply.enqueued_s, abs=2e-6)
     assert reply.node.startswith("/")
     assert ask(client, "30", limit_s=0.05).outcome is Outcome.TIMED_OUT
-
-
-def test_every_failure_is_a_reply_and_the_worker_continues(
-    client: Client, start: Any, redis: Any
-) -> None:
-    start("--null-output", "--", "/bin/sh", "-c")
-    assert ask(client, "exit 3").exit_code == 3
-    assert ask(client, "kill -9 $$").reason is Reason.SIGNAL
-    assert ask(client, "sleep 30", limit_s=0.1).outcome is Outcome.TIMED_OUT
-    assert ask(client, "true").ok
-    assert len(Queues(redis).worker_names("q")) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -127,7 +112,7 @@ def test_a_killed_worker_can_be_started_again_under_its_name(start: Any, queues:
 
 
 def test_a_worker_whose_device_fails_does_not_fail_the_whole_queue(
-    client: Client, start: Any, queues: Queues, tmp_path: Path
+    client: Client, start: Any, queues: Queues, url: str
 ) -> None:
     # given three workers, one of which fails everything at once
     start("--name", "broken", "--", "false")
@@ -138,9 +123,8 @@ def test_a_worker_whose_device_fails_does_not_fail_the_whole_queue(
     replies = wait_for(client, 200)
     # expect it to have taken the smaller share, and to be named
     assert sum(reply.worker == "broken" for reply in replies.values()) < 66
-    state = queues.state("q")
-    assert state.suspects == ("broken",)
-    assert "suspect" in call("queue", "--redis-url", connect_url(queues), "show", "q").stdout
+    assert queues.state("q").suspects == ("broken",)
+    assert "suspect" in call("queue", "--redis-url", url, "show", "q").stdout
 
 
 def test_after_the_grace_period_the_request_goes_back_to_the_front(
@@ -153,8 +137,7 @@ def test_after_the_grace_period_the_request_goes_back_to_the_front(
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(60) == 0
     assert not processes_with(mark)
-    state = queues.state("q")
-    assert (state.waiting, state.running, state.balance) == (2, 0, 0)
+    check_books(queues, waiting=2, running=0)
     # expect the first one first again, with its attempt not counted
     start("--time-limit", "0.1", "--", "/bin/sleep")
     replies = wait_for(client, 2)
@@ -180,8 +163,7 @@ def test_the_request_of_a_killed_worker_runs_again(
     # expect the request to run again, with its attempts counted
     reply = wait_for(client, 1)[name]
     assert (reply.outcome, reply.attempts) == (Outcome.SUCCEEDED, 2)
-    state = queues.state("q")
-    assert (state.counters["requeued"], state.balance) == (1, 0)
+    check_books(queues, requeued=1)
 
 
 def test_a_frozen_worker_delivers_only_what_nobody_took_again(
@@ -236,8 +218,7 @@ def test_a_stock_worker_runs_our_requests(
         capture_output=True,
     )
     assert wait_for(client, 1)[name].ok
-    state = queues.state("q")
-    assert (state.counters["succeeded"], state.balance) == (2, 0)
+    check_books(queues, succeeded=2)
     assert not redis.exists(f"rq:job:{name}")
     shown = call("queue", "--redis-url", url, "result", no_wait.id)
     assert shown.returncode == 0
@@ -275,8 +256,7 @@ def test_a_foreign_function_is_refused_unless_allowed(
     assert job.get_status().value == "failed"
     assert "not allowed" in (job.latest_result().exc_string or "")
     assert job.id in stock_queue(redis).failed_job_registry
-    state = queues.state("q")
-    assert (state.counters["poison"], state.balance) == (1, 0)
+    check_books(queues, poison=1)
 
 
 def test_foreign_callbacks_are_refused_like_foreign_functions(
@@ -342,8 +322,7 @@ def test_broken_data_never_stop_a_worker(
     replies = wait_for(client, len(broken | well))
     assert {name for name, reply in replies.items() if reply.ok} == well
     assert {name for name, reply in replies.items() if reply.reason is Reason.POISON} == broken
-    state = queues.state("q")
-    assert (state.waiting, state.running, state.balance) == (0, 0, 0)
+    check_books(queues, waiting=0, running=0)
 
 
 def test_books_balance_when_a_stock_job_is_put_back(
@@ -359,8 +338,7 @@ def test_books_balance_when_a_stock_job_is_put_back(
     assert queues.state("q").waiting == 1
     gate.open()
     assert start("--burst", "--allow-function", "tests", cwd=ROOT, wait=False).wait(60) == 0
-    state = queues.state("q")
-    assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (1, 1, 0)
+    check_books(queues, submitted=1, succeeded=1)
 
 
 @pytest.mark.parametrize(
@@ -397,12 +375,7 @@ def test_jobs_without_a_stored_result_are_counted_as_succeeded(
         ).wait(60)
         == 0
     )
-    state = queues.state("q")
-    assert (state.counters["succeeded"], state.counters.get("failed"), state.balance) == (
-        15,
-        None,
-        0,
-    )
+    check_books(queues, succeeded=15, failed=0)
     assert not redis.keys("rq:job:*")
     assert redis.zcard("rq:wip:q") == 0
 
@@ -427,8 +400,7 @@ def test_a_killed_slow_job_runs_again_and_can_be_enqueued_again(
     eventually(lambda: queues.state("q").counters.get("succeeded") == 1)
     enqueue()
     eventually(lambda: queues.state("q").counters.get("succeeded") == 2)
-    state = queues.state("q")
-    assert (state.counters["submitted"], state.counters["requeued"], state.balance) == (2, 1, 0)
+    check_books(queues, submitted=2, requeued=1)
 
 
 def test_a_stop_during_a_run_is_not_reported_as_a_timeout(
@@ -448,8 +420,7 @@ def test_a_stop_during_a_run_is_not_reported_as_a_timeout(
     time.sleep(0.7)  # a second signal sooner counts as the same
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(60) == 0
-    state = queues.state("q")
-    assert (state.waiting, state.counters.get("timed_out"), state.balance) == (1, None, 0)
+    check_books(queues, waiting=1, timed_out=0)
 
 
 def test_a_worker_without_standard_error_still_drains_its_programs(
@@ -482,12 +453,7 @@ def test_a_job_that_cannot_be_fetched_since_redis_is_away_goes_back_at_once(
         ),
     }
     Worker(["q"], **options).work(burst=True, logging_level="CRITICAL")
-    state = queues.state("q")
-    assert (state.counters["succeeded"], state.counters.get("requeued"), state.balance) == (
-        1,
-        None,
-        0,
-    )
+    check_books(queues, succeeded=1, requeued=0)
 
 
 def kinds_of_jobs(queue: rq.Queue) -> None:

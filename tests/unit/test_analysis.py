@@ -202,7 +202,7 @@ def test_a_step_that_never_settled_can_neither_pass_nor_fail() -> None:
     verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 60), 2: rows}))
     assert verdict.kind is VerdictKind.INVALID
     assert "with 2 workers throughput had not settled" in verdict.reason
-    assert "--warmup" in verdict.remedy
+    assert "<warmup>" in verdict.remedy
 
 
 def test_a_step_that_changed_halfway_is_invalid_and_says_by_how_much() -> None:
@@ -288,9 +288,9 @@ def test_a_run_that_ended_before_it_was_precise_asks_for_time() -> None:
     up = {1: step_of(1, 1, 30, noise=0.5), 2: step_of(2, 1, 30, noise=0.5)}
     steps = both_ways(up, up)
     assert any(step.throughput.relative > plan.precision for step in steps)
-    assert judge(plan, steps).remedy == "allow longer steps: --max-step 120"
+    assert judge(plan, steps).remedy == "allow longer steps: <max_step> 120"
     # and where both are precise, more of the same would not do
-    assert judge(replace(plan, precision=0.5), steps).remedy == "ask for --precision 0.25"
+    assert judge(replace(plan, precision=0.5), steps).remedy == "ask for <precision> 0.25"
 
 
 def test_a_worker_that_does_much_less_than_others_gives_a_warning() -> None:

@@ -77,7 +77,7 @@ def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path)
     folder.add_samples([sample(5.0)])
     damaged = folder.load()
     assert damaged.samples == [sample(3.0), sample(4.0)] and damaged.damaged.startswith(
-        "samples.jsonl of run: field 'node'"
+        "samples.jsonl of run: node in the sample"
     )
     folder.forget_unfinished(damaged)
     assert folder.load().samples == damaged.samples and not folder.load().damaged

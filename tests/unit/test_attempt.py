@@ -43,11 +43,11 @@ def test_any_line_is_read_as_an_attempt_or_refused(text: str | bytes) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "problem"),
     [
-        ("due_s", 10**400, "^due_s is 1000"),
-        ("ended_s", 1e308, r"^ended_s is 1e\+308"),
-        ("server_s", 10**400, "^server_s is 1000"),
-        ("request", 10**400, "^request is 1000"),
-        ("payload", 2**63, f"^payload is {2**63}"),
+        ("due_s", 10**400, "^due_s in the record is 1000"),
+        ("ended_s", 1e308, r"^ended_s in the record is 1e\+308"),
+        ("server_s", 10**400, "^server_s in the record is 1000"),
+        ("request", 10**400, "^request in the record is 1000"),
+        ("payload", 2**63, f"^payload in the record is {2**63}"),
     ],
 )
 def test_numbers_that_nothing_can_hold_are_refused(field: str, value: float, problem: str) -> None:

@@ -69,7 +69,7 @@ def test_an_active_autoscaler_is_refused_unless_it_may_be_held(
     scalers = Autoscalers(cluster, "model")
     with pytest.raises(UsageError, match="HorizontalPodAutoscaler h scales model") as error:
         scalers.active(may_hold=False)
-    assert "--pause-autoscalers" in error.value.hint
+    assert "<pause_autoscalers>" in error.value.hint
     assert [scaler.name for scaler in scalers.active(may_hold=True)] == ["h"]
 
 

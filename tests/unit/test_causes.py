@@ -376,7 +376,7 @@ def test_the_verdict_names_the_cause_and_what_to_try() -> None:
     result = _evaluated("cores")
     assert result.verdict.kind is VerdictKind.FAIL
     assert ". Cause: waiting for a CPU, 100% [99, 100] of the added 0.3 s" in result.verdict.reason
-    assert result.verdict.remedy == "more cores, or a lower --limit"
+    assert result.verdict.remedy == "more cores, or a lower <limit>"
 
 
 def test_an_unknown_cause_leaves_the_usual_remedy() -> None:

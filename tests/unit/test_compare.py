@@ -175,7 +175,7 @@ def test_noisy_runs_are_undecided() -> None:
     comparison = compared(run(BASE, scatter=0.6), run(BASE, scatter=0.6, seed=2))
     assert Change.UNDECIDED in changes(comparison)
     assert comparison.verdict.kind is VerdictKind.INVALID
-    assert "--repeats" in comparison.verdict.remedy
+    assert "<repeats>" in comparison.verdict.remedy
 
 
 @given(

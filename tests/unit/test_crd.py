@@ -11,8 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from scaletest.kinds import benchmark, document_schemas, fields
+from scaletest.kinds import benchmark, document_schemas
 from scaletest.kinds.registry import KINDS
+from scaletest.model.declared import members, plain, read_written
 
 DEFINITIONS = {
     definition["spec"]["names"]["kind"]: definition for definition in document_schemas.definitions()
@@ -61,10 +62,11 @@ def test_every_printer_column_shows_an_existing_field(name: str) -> None:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_the_schema_accepts_and_refuses_the_same_documents_as_the_reader(kind: Any) -> None:
     spec = schema_of(kind.name)["properties"]["spec"]
-    whole = fields.written(benchmark.read({"kind": kind.name}).spec)
+    spec_of_kind = benchmark.read({"kind": kind.name}).spec
+    whole = {member.name: plain(member.default) for member in members(kind.spec)}
+    assert read_written(kind.spec, whole, "the spec") == spec_of_kind
     assert set(whole) == set(spec["properties"])
-    plain = {name: value for name, value in whole.items() if value is not None}
-    jsonschema.validate(plain, spec)
+    jsonschema.validate({name: value for name, value in whole.items() if value is not None}, spec)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"ipFamily": "IPX"}, spec)
 

@@ -79,26 +79,46 @@ class Whole(Document):
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({}, "the whole lacks workers", "add it"),
-    ({"workers": 0}, "workers is 0", "give a number from 1 to 1000"),
+    ({"workers": 0}, "workers in the whole is 0", "give a number from 1 to 1000"),
     # numbers that no float can hold
-    ({"workers": 10**400}, "workers is 1000", "give a number from 1 to 1000"),
-    ({"workers": 1, "amounts": {"a": 10**400}}, "amounts is 1000", "give a number from 0, up to 9"),
-    ({"workers": 1, "time_s": 10**400}, "the time is 1000", "give seconds from 0 to 2.592e"),
-    ({"workers": "8"}, "field 'workers' of the whole has the wrong type: str", "a whole number"),
-    ({"workers": True}, "field 'workers' of the whole has the wrong type: bool", "a whole number"),
-    ({"workers": 1.5}, "wrong type: float", "a whole number"),
-    ({"workers": 1, "time_s": -1}, "the time is -1 s", "give seconds from 0 to"),
-    ({"workers": 1, "requests": -1}, "requests is -1", "give a number from 0"),
-    ({"workers": 1, "order": "dwn"}, "there is no order 'dwn'", "did you mean down?"),
-    ({"workers": 1, "colour": "blu"}, "there is no colour 'blu'", "did you mean blue?"),
-    ({"workers": 1, "parts": [{"name": "q"}, {"name": "q", "size": 0}]}, "the size is 0", "1 to"),
-    ({"workers": 1, "parts": [{"size": 2}]}, "parts[0] of the whole lacks name", "add it"),
+    ({"workers": 10**400}, "workers in the whole is 1000", "give a number from 1 to 1000"),
+    (
+        {"workers": 1, "amounts": {"a": 10**400}},
+        "amounts[a] in the whole is 1000",
+        "give a number from 0 to 9",
+    ),
+    (
+        {"workers": 1, "time_s": 10**400},
+        "time_s in the whole is 1000",
+        "give seconds from 0 to 2.592e",
+    ),
+    ({"workers": "8"}, "workers in the whole is '8', not a whole number", "as in 8"),
+    ({"workers": True}, "workers in the whole is true, not a whole number", "as in 8"),
+    ({"workers": 1.5}, "is 1.5, not a whole number", "as in 8"),
+    ({"workers": 1, "time_s": -1}, "time_s in the whole is -1 s", "give seconds from 0 to"),
+    ({"workers": 1, "requests": -1}, "requests in the whole is -1", "give a number from 0"),
+    ({"workers": 1, "order": "dwn"}, "order is 'dwn'", "did you mean down?"),
+    ({"workers": 1, "colour": "blu"}, "colour in the whole is 'blu'", "did you mean blue?"),
+    (
+        {"workers": 1, "parts": [{"name": "q"}, {"name": "q", "size": 0}]},
+        "parts[1].size in the whole is 0",
+        "1 to",
+    ),
+    ({"workers": 1, "parts": [{"size": 2}]}, "parts[0] in the whole lacks name", "add it"),
     ({"workers": 1, "parts": [{"name": "/"}]}, "invalid queue name '/'", "use 1 to 100 letters"),
-    ({"workers": 1, "parts": [{"name": 3}]}, "field 'parts[0].name'", "give text"),
-    ({"workers": 1, "parts": 3}, "field 'parts' of the whole has the wrong type: int", "a list"),
-    ({"workers": 1, "amounts": {"a": 10}}, "amounts is 10", "give a number from 0, up to 9"),
+    (
+        {"workers": 1, "parts": [{"name": 3}]},
+        "parts[0].name in the whole is 3, not text",
+        "in quotes",
+    ),
+    ({"workers": 1, "parts": 3}, "parts in the whole is 3, not a list", "as in [a, b]"),
+    (
+        {"workers": 1, "amounts": {"a": 10}},
+        "amounts[a] in the whole is 10",
+        "give a number from 0 to 9",
+    ),
     ({"workers": 1, "arguments": ["a\x00"]}, "contains a control character", "put binary data"),
-    ({"workers": 1, "arguments": 5, "time_s": -1}, "arguments|the time", ""),
+    ({"workers": 1, "arguments": 5, "time_s": -1}, "arguments|time_s", ""),
 ]
 
 
@@ -106,8 +126,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ("values", "message"),
     [
         # what Python reads, and neither writes nor compares with floats
-        ({"workers": 10**5000}, "workers is an over-long or too deep int"),
-        ({"workers": 1, "time_s": 10**5000}, "the time is an over-long or too deep int"),
+        ({"workers": 10**5000}, "workers in the whole is an over-long or too deep int"),
+        ({"workers": 1, "time_s": 10**5000}, "time_s in the whole is an over-long or too deep int"),
         # what YAML's escapes make
         ({"workers": "\ud800"}, "the whole holds text that is not valid Unicode"),
     ],

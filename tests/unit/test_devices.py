@@ -266,7 +266,7 @@ def test_without_a_free_device_the_error_counts_them_and_names_the_option(tmp_pa
     leases = FakeLeases()
     with pytest.raises(NoDevice, match="2 of 2 slots of 2 devices are leased") as error:
         DeviceChooser(DeviceOptions(pattern)).attach(leases, lambda: next(looks))
-    assert "--per-device 2" in error.value.hint
+    assert "<per_device> 2" in error.value.hint
     assert leases.claims == 3
 
 

@@ -240,7 +240,7 @@ def test_the_verdict_holds_the_first_evidence_behind_the_cause() -> None:
     result = compared(WORKLOADS["cores"], cpu(1.1), {**cpu(2.0), "pressure": {"cpu_some": 0.84}})
     assert result.verdict.kind is VerdictKind.FAIL
     assert "of the added 0.3 s; 2.0 of 2 cores are busy (1." in result.verdict.reason
-    assert result.verdict.remedy == "more cores, or a lower --limit"
+    assert result.verdict.remedy == "more cores, or a lower <limit>"
 
 
 def test_a_large_use_of_busy_cores_by_other_programs_is_reported() -> None:

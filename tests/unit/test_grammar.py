@@ -57,7 +57,7 @@ def test_every_output_has_its_letter_and_its_format() -> None:
         named = {long_name(option): option for where, option in options() if where == name}
         if "--output" in named:
             assert "--format" in named, name
-            letter = [] if "--output-dir" in named and name != "lifecycle report" else ["-o"]
+            letter = [] if "--output-dir" in named else ["-o"]
             assert [*letter, "--output"] == named["--output"].opts, name
             assert named["--output"].metavar == "FILE", name
 

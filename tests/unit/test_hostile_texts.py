@@ -230,7 +230,7 @@ def test_a_foreign_run_sends_no_escape_codes_to_the_terminal(
 
 
 def test_values_that_nobody_measured_are_refused_when_they_are_read() -> None:
-    with pytest.raises(InvalidValue, match=r"watch_s of a stamp is 1e\+30 s"):
+    with pytest.raises(InvalidValue, match=r"watch_s in a stamp is 1e\+30 s"):
         Stamp.from_dict({"watch_s": 1e30})
-    with pytest.raises(InvalidValue, match="of the benchmark's result has the wrong type"):
+    with pytest.raises(InvalidValue, match="in the benchmark's result is"):
         BenchmarkResult.from_dict({"name": "n", "phase": "Completed", "headlines": {"x": "fast"}})

@@ -114,7 +114,7 @@ def test_pods_that_are_never_ready_end_the_run_with_the_reason() -> None:
     with pytest.raises(WaitTimeout, match="0 of 1 pods of sleep are ready 30 s after") as error:
         backend.ready()
     assert "Unschedulable" in error.value.message
-    assert "--ready-timeout" in error.value.hint
+    assert "<ready_timeout>" in error.value.hint
 
 
 def test_a_pod_that_goes_later_has_as_long_to_come_back() -> None:

@@ -161,7 +161,7 @@ def test_what_is_no_name_is_refused_before_anything_begins(
 ) -> None:
     done = call_here(*command, "--name", "two words", env={"XDG_DATA_HOME": str(tmp_path)})
     assert (done.returncode, done.stdout) == (2, "")
-    assert "cannot be the name of a run" in done.stderr
+    assert "the name of a run is 'two words'" in done.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -64,7 +64,7 @@ def test_devices_that_no_node_offers_are_refused(gpus: str, resource: str, offer
     ):
         check_devices(asking(gpus, resource), cluster)
     hint = caught.value.hint or ""
-    assert offered in hint and "--num-gpus 0" in hint and "--force" in hint
+    assert offered in hint and "<num_gpus> 0" in hint and "<force>" in hint
 
 
 def test_a_laptop_without_devices_is_told_so() -> None:

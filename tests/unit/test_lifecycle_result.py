@@ -66,7 +66,7 @@ def test_pods_that_run_without_end_are_counted_and_hinted_at_once() -> None:
     lifecycle = of(first, second)
     assert (lifecycle.books.pending, lifecycle.books.running) == (2, 1)
     assert "2 of 2 have not reached finished (the pods of 1 run)" in lifecycle.verdict.reason
-    assert "--run-seconds" in lifecycle.verdict.remedy
+    assert "<run_seconds>" in lifecycle.verdict.remedy
     # and during the run, once
     now = [0.0]
     shown: list[str] = []

@@ -168,19 +168,6 @@ def test_an_activity_that_cannot_be_read_costs_no_reply(row: object) -> None:
     assert (reply.ok, reply.run_s) == (True, 1.5)
 
 
-def test_states_of_a_newer_version_count_as_not_observed() -> None:
-    wait = {"state": "disk", "object": "/data", "seconds": 0.5}
-    row = {
-        "seconds": {"disk": 0.5, "dancing": 1.0, "singing": 0.25, "not_observed": 0.125},
-        "waits": [{**wait, "state": "dancing"}, wait],
-        "cpu_s": 0.1,
-        "songs": 3,
-    }
-    activity = Reply.from_dict({"id": "a", "outcome": "succeeded", "activity": row}).activity
-    assert activity.seconds == {State.DISK: 0.5, State.NOT_OBSERVED: 1.375}
-    assert activity.waits == (Wait(State.DISK, "/data", 0.5),)
-
-
 @given(st.text(max_size=60) | anything.map(json.dumps) | st.binary(max_size=30))
 @pytest.mark.parametrize("kind", [Reply, Record])
 def test_garbage_is_an_invalid_value_and_nothing_else(kind: type, text: str | bytes) -> None:

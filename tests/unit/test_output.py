@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
-from scaletest.broker.queues import read_entry, shown, sorted_out
+from scaletest.broker.queues import QueueEntry, shown, sorted_out
 from scaletest.cli.main import run
 from scaletest.cli.output import Output, as_text, echo, set_up, write
 from scaletest.cli.stored import deliver, deliver_ended
@@ -91,7 +91,7 @@ def test_valid_queue_entries_are_separated_from_foreign_ones() -> None:
 )
 def test_a_foreign_queue_entry_is_refused(value: str) -> None:
     with pytest.raises(InvalidValue, match="entry"):
-        read_entry(value)
+        QueueEntry.from_json(value)
 
 
 def test_a_page_is_written_byte_for_byte(

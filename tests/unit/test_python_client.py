@@ -541,12 +541,12 @@ def test_a_wrong_timeout_submits_nothing(make: Make, timeout: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("correct --redis-url (X)", "correct redis_url (X)"),
+        ("correct <redis_url> (X)", "correct redis_url (X)"),
         ("set extraArguments: [--per-device, K]", "set extraArguments: [--per-device, K]"),
-        ("or try --limit: scaletest worker --once", "or try limit: scaletest worker --once"),
+        ("or try <limit>: scaletest worker --once", "or try limit: scaletest worker --once"),
         ("with: scaletest queue add q", 'with: client.declare("q")'),
         ("with: scaletest queue add q --maximum N", 'with: client.declare("q", maximum=N)'),
-        ("submitted without --no-wait", "submitted without keep=True"),
+        ("submitted without <keep>", "submitted without keep=True"),
     ],
 )
 def test_errors_name_what_python_has(text: str, expected: str) -> None:

@@ -324,7 +324,7 @@ def test_killed_from_outside_it_fails_and_the_next_request_runs(
 def test_arguments_that_do_not_fit_are_failed_requests(runtime: Runtime) -> None:
     result, _ = runtime.run(("", "soon"), 0.0)
     assert result.outcome is Outcome.FAILED
-    assert "seconds of" in result.error and "is 'soon', not a number" in result.error
+    assert "seconds in" in result.error and "is 'soon', not a number" in result.error
     assert "how: str = ''" in result.error
 
 

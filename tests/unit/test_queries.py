@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from msgspec import structs
 
 from hack.guides import ROOT, blocks
 from scaletest.model.saturation import SaturationPlan
@@ -23,7 +24,8 @@ def test_duckdb_answers_the_queries_of_the_guide(
     steps, samples = stored(plan, Simulated(slots=2, room=8), 1)
     for step in steps:
         of_agents = [
-            sample._replace(agent=str(sample.request % 11)) for sample in samples[step.number]
+            structs.replace(sample, agent=str(sample.request % 11))
+            for sample in samples[step.number]
         ]
         folder.store(step, of_agents)
     # when the queries of the guide are asked in its folder

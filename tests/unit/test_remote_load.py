@@ -136,7 +136,7 @@ def test_dropped_records_are_an_error_that_counts_them() -> None:
     http.first, http.kept = 6, [record("late")]
     with pytest.raises(ScaletestError, match="dropped 5 records") as error:
         load.wait_idle(1.0)
-    assert "--keep-records" in error.value.hint
+    assert "<keep_records>" in error.value.hint
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
         ("dry_run: maybe", "dry_run"),
         ("step_time: soon", "is no duration"),
         ("load: sideways", "load in"),
-        ("- 1", "no mapping of settings"),
+        ("- 1", "not a table of keys and values"),
         ("arguments: 'ftp://h/'", "not an HTTP URL"),
         ("arguments: 'http://127.0.0.1:1/'\nmethod: GE T\n", "no method of HTTP"),
     ],

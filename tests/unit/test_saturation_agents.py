@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from scaletest.analysis.saturation.step import assess
 from scaletest.broker.rendezvous import Rendezvous
@@ -43,7 +44,10 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
         {
             **known,
             "agent": index,
-            "samples": [list(attempt._replace(request=n)) for n, attempt in enumerate(part)],
+            "samples": [
+                structs.astuple(structs.replace(attempt, request=n))
+                for n, attempt in enumerate(part)
+            ],
         }
         for index, part in enumerate(parts)
     ]

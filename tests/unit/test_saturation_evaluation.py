@@ -95,7 +95,7 @@ def test_a_latency_limit_that_too_few_requests_meet_stays_undecided(load: str) -
         result.verdict.kind is VerdictKind.INVALID
         and "neither refuted nor shown" in result.verdict.reason
     )
-    assert "--step-time" in result.verdict.remedy and "percentile" in result.verdict.remedy
+    assert "<step_time>" in result.verdict.remedy and "percentile" in result.verdict.remedy
 
 
 def test_a_step_is_extended_until_its_latency_limit_is_decided() -> None:

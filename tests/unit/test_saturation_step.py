@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from scaletest.analysis.saturation.evaluation import conclude
 from scaletest.analysis.saturation.sequence import MOST_AGAIN, SaturationSequence
@@ -78,7 +79,9 @@ def test_where_the_tester_is_the_limit_there_is_no_saturation_point() -> None:
         late_s = 0.08 if probe.level > 300 else 0.0
         rows = Simulated().open(list(pace.exact_poisson(probe.level, 4.0, chance)))
         late = [
-            attempt._replace(noticed_s=attempt.due_s + late_s, sent_s=attempt.due_s + late_s)
+            structs.replace(
+                attempt, noticed_s=attempt.due_s + late_s, sent_s=attempt.due_s + late_s
+            )
             for attempt in rows
         ]
         course.tell(assess(PLAN, step(probe.level, 4.0, phase=probe.phase), late))
@@ -106,7 +109,9 @@ def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() 
                 "open",
             )
         late = [
-            attempt._replace(noticed_s=attempt.due_s + late_s, sent_s=attempt.due_s + late_s)
+            structs.replace(
+                attempt, noticed_s=attempt.due_s + late_s, sent_s=attempt.due_s + late_s
+            )
             for attempt in rows
         ]
         course.tell(

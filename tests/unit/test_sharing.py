@@ -107,7 +107,7 @@ def test_imprecise_measurements_give_no_reliable_best_number() -> None:
     assert result.sharing.best == 1
     assert result.verdict.kind is VerdictKind.INVALID
     assert "too imprecise to call a number best" in result.verdict.reason
-    assert "--" in result.verdict.remedy
+    assert "<max_step>" in result.verdict.remedy
 
 
 def test_of_equal_numbers_one_is_seldom_called_worse() -> None:
@@ -159,7 +159,7 @@ def test_work_is_counted_where_requests_are() -> None:
     assert step.work["frames"].per_s == pytest.approx(10 * step.throughput.per_s)
 
 
-@pytest.mark.parametrize("value", [True, "10", -5, 0, None])
+@pytest.mark.parametrize("value", ["10", -5, 0])
 def test_invalid_amounts_of_work_are_ignored(value: Any) -> None:
     _, records = measured({1: 0.5}, count=10)
     rate = Throughput(2.0, 0.1, 10, 9, True)
@@ -212,7 +212,7 @@ def test_every_format_shows_workers_per_device(
 
 
 def test_per_device_is_refused_for_deployments_with_the_chart_value_to_set() -> None:
-    with pytest.raises(UsageError, match="--per-device is for local workers") as refused:
+    with pytest.raises(UsageError, match="<per_device> is for local workers") as refused:
         DeploymentOptions("media", "", "", "", 120.0, False).refuse_local(plan(1, 2))
     assert "extraArguments: [--per-device, K]" in refused.value.hint
 

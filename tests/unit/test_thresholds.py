@@ -166,7 +166,7 @@ def test_a_threshold_inside_the_interval_is_undecided() -> None:
     assert result.kind is INVALID
     assert result.low is not None
     assert result.low < 1.9 < (result.high or 0)
-    assert "--step-time" in result.remedy
+    assert "<step_time>" in result.remedy
 
 
 @pytest.mark.parametrize(

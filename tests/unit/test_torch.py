@@ -197,7 +197,7 @@ def test_without_torch_the_worker_says_how_to_get_it(
 def test_arguments_are_read_and_later_ones_win() -> None:
     arguments = shlex.split("--model alexnet --mode train --batch 8 --batch 4 --device cpu")
     work = from_words(arguments)
-    assert work == TorchWork(Model.ALEXNET, True, "cpu", 4, 10)
+    assert work == TorchWork(model=Model.ALEXNET, mode="train", device="cpu", batch=4)
 
 
 @pytest.mark.parametrize(

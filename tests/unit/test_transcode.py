@@ -49,9 +49,10 @@ def test_arguments_set_every_field_of_a_transcode() -> None:
         " 4000 --depth 4 --engine onevpl --also h265:1280x720"
     )
     assert transcode == Transcode(
-        "v.h265",
-        "h265",
-        (EncodedOutput("h264", 1920, 1080), EncodedOutput("h265", 1280, 720)),
+        input="v.h265",
+        codec="h265",
+        size=(1920, 1080),
+        also=(EncodedOutput("h265", 1280, 720),),
         frames=600,
         quality=Quality.SPEED,
         bitrate_kbps=4000,
@@ -127,7 +128,7 @@ def test_onevpl_as_the_media_deployment_does_it() -> None:
 
 def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
     transcode = transcode_of(
-        "--engine onevpl --input v.h264 --size 640x360 --also h265:1920x1080 --also h264:1280x720"
+        "--engine onevpl --input v.h264 --size 640x360 --also h265:1920x1080,h264:1280x720"
         " --frames 9"
     )
     assert par(transcode, DEVICE).splitlines() == [

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from scaletest.analysis.benchmark_run import evaluate_benchmarks
 from scaletest.analysis.evaluation import evaluate as evaluate_validation
@@ -60,7 +61,9 @@ class LateTester(Simulated):
     """A service whose requests the tester notices seconds after they were due."""
 
     def open(self, due: list[float]) -> list[Attempt]:
-        return [sample._replace(noticed_s=sample.due_s + 5.0) for sample in super().open(due)]
+        return [
+            structs.replace(sample, noticed_s=sample.due_s + 5.0) for sample in super().open(due)
+        ]
 
 
 def saturation(defects: set[str]) -> Verdict:

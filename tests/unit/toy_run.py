@@ -11,7 +11,8 @@ from scaletest.analysis.comparison import NOWHERE, Contrast, Measure
 from scaletest.analysis.estimate import mean_of
 from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.analysis.verdict_order import Ground, Rank, decide
-from scaletest.model import Verdict, VerdictKind, wire
+from scaletest.model import Verdict, VerdictKind
+from scaletest.model.declared import read
 from scaletest.model.verdict import Measurable, MeasureTable, parse, while_running
 from scaletest.render.contents import (
     Block,
@@ -87,8 +88,7 @@ class ToyType:
 
     def plan(self, document: dict[str, Any]) -> ToyPlan:
         """Read and check a plan."""
-        stored = wire.take(document, "the plan", {"kind": str, "jumps": int, "thresholds": list})
-        return ToyPlan(stored["jumps"], tuple(stored["thresholds"]))
+        return read(ToyPlan, document, "the plan")
 
     def check(self, folder: RunFolder) -> None:
         """Read all of it."""

@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 from scaletest.model import Activity, Outcome, Reason
 from scaletest.model.errors import ScaletestError
 from scaletest.model.record import Figures
+from scaletest.model.wording import as_options
 from workers.devices import Chosen
 
 
@@ -46,7 +47,7 @@ class Interrupted(Exception):
 def failed(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result:
     """The result of a run that could not begin, with what to do."""
     hint = f" ({error.hint})" if error.hint else ""
-    return Result(Outcome.FAILED, reason, error=f"{error.message}{hint}")
+    return Result(Outcome.FAILED, reason, error=as_options(f"{error.message}{hint}"))
 
 
 def timed_out(limit_s: float, program: str = "") -> Result:

@@ -22,6 +22,7 @@ from scaletest.kinds.benchmark import (
 from scaletest.kinds.kind import Failure
 from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
+from scaletest.model.wording import as_options
 from scaletest.system.children import python_module
 from workers.devices import Chosen
 from workers.workloads.base import Result, failed
@@ -30,7 +31,7 @@ from workers.workloads.making import Making
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
 _TRUST = (
-    "start the worker with --allow-commands if everybody who may submit to its queue may run"
+    "start the worker with <allow_commands> if everybody who may submit to its queue may run"
     " anything on its node"
 )
 
@@ -70,7 +71,7 @@ class BenchWorkload:
             return failed(error)
         if benchmark.trusted and not self._allow_commands:
             refused = _framed(_refused(benchmark), None)
-            return replace(refused, error=f"{refused.error} ({_TRUST})")
+            return replace(refused, error=as_options(f"{refused.error} ({_TRUST})"))
         # serialized again: the child must not read fields that were not checked here
         line = python_module("scaletest", "bench", "execute", *self._options)
         line.append(wire.dump(benchmark.document()))

@@ -9,9 +9,11 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from scaletest.kinds import parsing
-from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     CommonSpec,
     ExecutionSite,
@@ -29,8 +31,8 @@ from scaletest.kinds.kind import (
 class CompressionSpec(CommonSpec):
     """What people write below `spec:`, and sweep. Each field has its default, help and rules."""
 
-    level: int = spec_field(6, "Level of zlib, 1 is the fastest.", minimum=1, maximum=9)
-    mebibytes: int = spec_field(64, "Size of what is compressed.", minimum=1, maximum=65536)
+    level: Annotated[int, Meta(ge=1, le=9), "Level of zlib, 1 is the fastest."] = 6
+    mebibytes: Annotated[int, Meta(ge=1, le=65536), "Size of what is compressed."] = 64
 
 
 def tasks(spec: CompressionSpec, site: ExecutionSite) -> Sequence[Task]:

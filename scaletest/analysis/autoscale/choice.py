@@ -115,7 +115,7 @@ def _metric_weakness(rule: Rule, run_s: float) -> Iterator[Weakness]:
         yield Weakness(
             "it counts only what waits: when workers have taken the requests, it counts none and"
             " takes busy workers away",
-            "count running requests too: metric demand, as in --rule demand-gentle",
+            "count running requests too: metric demand, as in <rule> demand-gentle",
         )
     if rule.metric == "max_wait":
         yield Weakness(
@@ -133,10 +133,10 @@ def _metric_weakness(rule: Rule, run_s: float) -> Iterator[Weakness]:
 def _longer_window(rule: Rule, run_s: float) -> str:
     wanted_s = max(USUAL_WINDOW_S, MULTIPLE_S * math.ceil(run_s / MULTIPLE_S))
     if wanted_s > LONGEST_WINDOW_S:
-        return "runs are longer than any window of the exporter: use --rule demand-gentle"
+        return "runs are longer than any window of the exporter: use <rule> demand-gentle"
     if wanted_s <= rule.targets.window_s:
         return "shrink more slowly: add down_window=300 to the rule"
     return (
-        f"set the window to {wanted_s:.0f} s: --rule desired:window={wanted_s:.0f}, or"
+        f"set the window to {wanted_s:.0f} s: <rule> desired:window={wanted_s:.0f}, or"
         f" autoscaling.exporter.window: {wanted_s:.0f} in the chart"
     )

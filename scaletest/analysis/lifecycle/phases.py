@@ -16,7 +16,7 @@ The books count the workloads of a run: submitted = measured + pending + failed 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 from itertools import chain
 from typing import Annotated, NamedTuple
@@ -226,7 +226,7 @@ def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
         times = sorted(time for time in read if time is not None)
         return times[number - 1] if 0 < number <= len(times) else None
 
-    return Stamp(*map(nth, zip(*stamps, strict=True)))
+    return Stamp(*map(nth, zip(*map(astuple, stamps), strict=True)))
 
 
 def between(start: Stamp | None, end: Stamp | None) -> PhaseDuration | None:

@@ -52,7 +52,7 @@ from scaletest.model.verdict import (
 from scaletest.render.numbers import plural
 
 # Remedy for pods that run and do not end.
-ENDLESS = "give the pods an end (--run-seconds, or one in the template), or ask for --until ready"
+ENDLESS = "give the pods an end (<run_seconds>, or one in the template), or ask for <until> ready"
 COUNTS = ("failed", "rejected", "pending", "lost")
 EXAMPLE = "'ready.p99<30s', 'failed<=0' or 'throughput>=50/s'"
 STATISTICS = (*PERCENTILES, "mean", "max")
@@ -162,7 +162,7 @@ def _failed(books: Books, tolerate: int) -> Ground | None:
         Rank.REFUTED,
         f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
         f" {cut(why, 160)}",
-        "fix the cause that the reason names, or allow more with --tolerate-failures",
+        "fix the cause that the reason names, or allow more with <tolerate_failures>",
     )
 
 
@@ -182,7 +182,7 @@ def _incomplete(books: Books, until: str) -> Ground | None:
         )
     if not (books.pending or books.lost):
         return None
-    run, remedy = "", "ask for an earlier milestone with --until"
+    run, remedy = "", "ask for an earlier milestone with <until>"
     if books.running:
         run, remedy = f" (the pods of {books.running} run)", ENDLESS
     return Ground(
@@ -248,7 +248,7 @@ class LifecycleResult(Written):
     thresholds: Annotated[tuple[ThresholdResult, ...], "conditions of a PASS, as they were given"]
     verdict: Verdict
     uncut: Annotated[
-        tuple[WorkloadTimeline, ...], INNER, "timelines before --head and --tail cut them."
+        tuple[WorkloadTimeline, ...], INNER, "timelines before the first and last ones were cut."
     ] = ()
 
     def step(self, name: str) -> PhaseDurations | None:

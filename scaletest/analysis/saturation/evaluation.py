@@ -107,7 +107,7 @@ def _broken_off(course: SaturationSequence, interrupted: str, lost: str) -> Grou
         return Ground(
             Rank.OPEN,
             course.gone,
-            "check its log for why it ended; if the load was the reason, give a lower --maximum",
+            "check its log for why it ended; if the load was the reason, give a lower <maximum>",
         )
     return None
 
@@ -126,8 +126,8 @@ def _undisturbed(late: str) -> str:
     if late.startswith("the machine was"):
         return "run the tester on a machine of its own, or end the other programs here"
     return (
-        "let nothing else run beside the tester, give it more CPU or --agents N, or set a lower"
-        " --maximum"
+        "let nothing else run beside the tester, give it more CPU or <agents> N, or set a lower"
+        " <maximum>"
     )
 
 
@@ -141,7 +141,7 @@ def _of_search(course: SaturationSequence, bracket: Bracket, point: Estimate | N
         return Ground(
             Rank.OPEN,
             "the ends of the bracket differed when they were measured again",
-            "measure longer with --step-time",
+            "measure longer with <step_time>",
         )
     return _of_point(course, bracket, point)
 
@@ -152,7 +152,7 @@ def _unreached(course: SaturationSequence, point: Estimate) -> Ground:
     if course.plan.open:
         sure = f", {point.low:.4g}/s for sure" if course.plan.wanted else ""
         reason = f"{point.value:.4g}/s held{sure}, and no limit was reached"
-    return Ground(Rank.OPEN, reason, "raise --start, --maximum or --max-in-flight")
+    return Ground(Rank.OPEN, reason, "raise <start>, <maximum> or <max_in_flight>")
 
 
 def _of_nothing(course: SaturationSequence, bracket: Bracket) -> Ground:
@@ -160,15 +160,15 @@ def _of_nothing(course: SaturationSequence, bracket: Bracket) -> Ground:
     unclear = _undecided(course, bracket)
     counts = [step.exceeded.count for step in _open_steps(course, bracket) if step.exceeded]
     if bracket.high is None or (unclear is not None and any(counts)):
-        return unclear or Ground(Rank.OPEN, "no level was measured", "give another --start")
+        return unclear or Ground(Rank.OPEN, "no level was measured", "give another <start>")
     reason = (
         f"even {bracket.high:.4g} {course.plan.unit} was saturated: {_failure(course, bracket)}"
     )
-    remedy = "give a lower --start"
+    remedy = "give a lower <start>"
     if course.warm and course.warm.saturated:
         remedy = (
             "one request at a time is too slow as well: look at the service, or set a wider"
-            " --latency-limit"
+            " <latency_limit>"
         )
     return Ground(Rank.OPEN, reason, remedy)
 
@@ -186,7 +186,7 @@ def _of_point(course: SaturationSequence, bracket: Bracket, point: Estimate) -> 
         return _undecided(course, bracket) or Ground(
             Rank.OPEN,
             f"saturated {between}, {plan.wanted:.4g}/s wanted: undecided",
-            "give a smaller --precision and a longer --step-time",
+            "give a smaller <precision> and a longer <step_time>",
         )
     distance = bracket.high - point.value if bracket.high is not None else 0.0
     wide = not plan.open or distance > WIDEST * point.value
@@ -197,7 +197,7 @@ def _of_point(course: SaturationSequence, bracket: Bracket, point: Estimate) -> 
         return Ground(
             Rank.OPEN,
             f"saturated {between}: completions are too few or too uneven to know where",
-            "give a longer --step-time, and let nothing else run beside service and tester",
+            "give a longer <step_time>, and let nothing else run beside service and tester",
         )
     return Ground(Rank.MET, f"saturated {between}{_repeats(course, bracket)}")
 
@@ -286,7 +286,7 @@ def _undecided(course: SaturationSequence, bracket: Bracket) -> Ground | None:
     return Ground(
         Rank.OPEN,
         f"{last.step.level:.4g} {course.plan.unit}: {last.undecided}",
-        f"give a longer --step-time, or limit a lower percentile: {limit.percentile} needs"
+        f"give a longer <step_time>, or limit a lower percentile: {limit.percentile} needs"
         f" {limit.needed} requests of a level at least, and more where some take longer",
     )
 
@@ -462,7 +462,7 @@ def _warnings(course: SaturationSequence, *, known: bool) -> list[str]:
     few = sum(step.few for step in searched(course))
     if few:
         steps = plural(few, "step")
-        lines.append(f"{steps} had fewer than {FEWEST} requests: raise --step-time, or --start")
+        lines.append(f"{steps} had fewer than {FEWEST} requests: raise <step_time>, or <start>")
     if operating and operating.saturated and not operating.tester:
         lines.append(f"even the operating point was saturated: {operating.saturated}")
     lines += _pod_events(course)
@@ -491,13 +491,13 @@ def _imprecise(course: SaturationSequence) -> list[str]:
     wide, precision = bracket.high / bracket.low - 1, course.plan.precision
     if wide > precision * 1.5:
         lines.append(
-            f"the bracket is {wide:.1%} wide: give a --start nearer to it for a narrower one"
+            f"the bracket is {wide:.1%} wide: give a <start> nearer to it for a narrower one"
         )
     grown = 1 - _least(course, bracket.low) / bracket.low
     if grown > WIDE * max(precision, NARROWEST):  # so the level may be beyond saturation
         lines.append(
             f"at the saturation point the backlog may still have grown by {grown:.1%} of the rate:"
-            " raise --step-time"
+            " raise <step_time>"
         )
     return lines
 

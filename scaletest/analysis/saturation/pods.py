@@ -136,7 +136,7 @@ def settings(texts: Sequence[str]) -> list[dict[str, str]]:
     for text in texts:
         name, choices = _axis(text)
         if name in axes:
-            raise InvalidValue(f"--tune names {name} twice", hint="give all its values at once")
+            raise InvalidValue(f"<tune> names {name} twice", hint="give all its values at once")
         axes[name] = choices
     if not axes:
         return []
@@ -144,7 +144,7 @@ def settings(texts: Sequence[str]) -> list[dict[str, str]]:
     combinations = [dict(zip(axes, combination, strict=True)) for combination in products]
     if len(combinations) > MOST_SETTINGS:
         raise InvalidValue(
-            f"--tune makes {len(combinations)} settings", hint=f"give at most {MOST_SETTINGS}"
+            f"<tune> makes {len(combinations)} settings", hint=f"give at most {MOST_SETTINGS}"
         )
     return combinations
 
@@ -156,7 +156,7 @@ def _axis(text: str) -> tuple[str, list[str]]:
     known = name in NAMES or _OF_PROGRAM.fullmatch(name)
     if not equals or not known or not choices:
         raise InvalidValue(
-            f"--tune {text[:60]!r}",
+            f"<tune> {text[:60]!r}",
             hint=f"write NAME=V,V,... with NAME of {', '.join(NAMES)}, a VARIABLE, or an"
             " --argument of the program",
         )

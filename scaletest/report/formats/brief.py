@@ -9,4 +9,4 @@ from scaletest.render.text import one_line
 def render(report: Report) -> str:
     """One line, ended by a line feed."""
     head = report.head
-    return one_line(f"{head.word}  {head.title}: {head.verdict.reason}") + "\n"
+    return one_line(f"{head.word}  {head.title}: {head.reason}") + "\n"

@@ -15,6 +15,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from scaletest.model.wording import as_options
 from scaletest.render.contents import (
     BLOCKS,
     Block,
@@ -137,7 +138,7 @@ def _renamed(block: Block, prefix: str) -> Block:
 
 
 def _thresholds(lines: Sequence[ThresholdLine]) -> Table:
-    rows = [(str(line.kind), line.text, line.reason) for line in lines]
+    rows = [(str(line.kind), line.text, as_options(line.reason)) for line in lines]
     titles = ("verdict", "threshold", "measured")
     return Table(titles, rows, texts=(0, 1, 2), layout="wrapped")
 
@@ -158,6 +159,7 @@ def environment() -> Environment:
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
     templates.filters["bar"] = lambda share: interval_bar(share.part, share.interval)
     templates.filters["anchor"] = anchor
+    templates.filters["as_options"] = as_options
     templates.filters["block"] = lambda block: BLOCKS[type(block)]
     return templates
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from scaletest.model import VerdictKind
+from scaletest.model.wording import as_options
 from scaletest.render.contents import Case, Report
 from scaletest.render.text import clean, one_line
 
@@ -54,10 +55,12 @@ def _add(suite: ElementTree.Element, title: str, case: Case) -> None:
     }
     element = ElementTree.SubElement(suite, "testcase", attributes)
     if case.kind in TAGS:
-        first = clean(case.message.partition("\n")[0])
+        message = clean(as_options(case.message))
         problem = ElementTree.SubElement(
-            element, TAGS[case.kind], {"message": first, "type": case.problem or str(case.kind)}
+            element,
+            TAGS[case.kind],
+            {"message": message.partition("\n")[0], "type": case.problem or str(case.kind)},
         )
-        problem.text = clean(case.message)
+        problem.text = message
     if case.output:
         ElementTree.SubElement(element, "system-out").text = clean(case.output)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from scaletest.model import VerdictKind
+from scaletest.model.wording import as_options
 from scaletest.render.contents import Block, Report, Table, Text, laid_out
 from scaletest.render.numbers import duration
 from scaletest.render.text import clean, code, one_line
@@ -24,9 +25,9 @@ def render(report: Report) -> str:
     """The whole text."""
     head = report.head
     verdict = head.verdict
-    lines = [f"### {SIGNS[verdict.kind]} {head.word}: {plain(verdict.reason)}", ""]
-    if verdict.remedy:
-        lines += [f"**What to do:** {plain(verdict.remedy)}", ""]
+    lines = [f"### {SIGNS[verdict.kind]} {head.word}: {plain(head.reason)}", ""]
+    if head.remedy:
+        lines += [f"**What to do:** {plain(head.remedy)}", ""]
     asked = [plain(condition) for condition in head.conditions]
     took = [duration(head.elapsed_s)] if head.elapsed_s else []
     parts = [code(head.title), *asked, plain(head.labels.called), *took]
@@ -36,10 +37,10 @@ def render(report: Report) -> str:
     for block in laid_out(report.comment()):
         lines += _block(block)
     lines += [
-        f"* {threshold.kind}: {code(threshold.text)}, {plain(threshold.reason)}"
+        f"* {threshold.kind}: {code(threshold.text)}, {plain(as_options(threshold.reason))}"
         for threshold in head.thresholds
     ]
-    lines += [f"* Warning: {plain(warning)}" for warning in head.warnings]
+    lines += [f"* Warning: {plain(as_options(warning))}" for warning in head.warnings]
     return "\n".join(lines).rstrip() + "\n"
 
 

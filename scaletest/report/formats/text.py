@@ -63,7 +63,7 @@ def show(report: Report, console: Console) -> None:
     blocks = list(laid_out([*report.summary(), bounds]))
     foot = _foot(head)
     labels = filter(None, [head.labels.called, head.labels.note])
-    fixed = 2 + bool(head.verdict.remedy) + len(foot)
+    fixed = 2 + bool(head.remedy) + len(foot)
     room = MOST_LINES - fixed - sum(len(_lines(block, console.width)) for block in blocks)
     _say(console, heading(head))
     for line in labels:
@@ -76,8 +76,8 @@ def show(report: Report, console: Console) -> None:
             lines = lines[:most]
         _show_lines(console, block, lines)
     console.print(verdict_line(head), soft_wrap=True)
-    if head.verdict.remedy:
-        _say(console, f"  what to do: {head.verdict.remedy}")
+    if head.remedy:
+        _say(console, f"  what to do: {head.remedy}")
     for line in foot:
         _say(console, line)
 
@@ -116,7 +116,7 @@ def verdict_line(head: Head) -> Styled:
     """PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason."""
     verdict = head.verdict
     line = Styled(head.word, style=f"bold {COLOURS[verdict.kind]}")
-    line.append(f"  {one_line(verdict.reason)}", style="none")
+    line.append(f"  {one_line(head.reason)}", style="none")
     return line
 
 

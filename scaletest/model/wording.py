@@ -1,0 +1,38 @@
+"""Settings in texts. A text names one as <max_step>: the command line words it as an option, Python
+as an argument.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = """
+    agent_jobs agents allow_commands allow_host archive client deployment device_glob force
+    header keep keep_records latency_limit limit local max_in_flight max_parallel max_step
+    maximum method name namespace no_causes node num_gpus num_workloads output_dir
+    pause_autoscalers payload per_device precision preset queue ready_timeout redis_url
+    repeats repetitions resume rule run_dir run_seconds seconds service set spare start
+    step_time template timeout tolerance tolerate_failures tool tune until warmup
+    workload_type
+"""
+# What texts may name; anything else in such brackets is foreign.
+SETTINGS = frozenset(_NAMES.split())
+# Settings that have another name as an option, and as an argument.
+_OPTIONS = {"keep": "no-wait"}
+_ARGUMENTS = {"keep": "keep=True"}
+_SETTING = re.compile(rf"<({'|'.join(SETTINGS)})>")
+
+
+def as_options(text: str) -> str:
+    """The text with settings as options of commands."""
+    return _SETTING.sub(lambda setting: f"--{option(setting[1])}", text)
+
+
+def option(setting: str) -> str:
+    """What a setting is called as an option."""
+    return _OPTIONS.get(setting, setting.replace("_", "-"))
+
+
+def as_arguments(text: str) -> str:
+    """The text with settings as arguments of Python."""
+    return _SETTING.sub(lambda setting: _ARGUMENTS.get(setting[1], setting[1]), text)
