@@ -30,7 +30,7 @@ from tests.conftest import eventually
 from tests.unit import runs
 from tests.unit.lifecycles import of
 from tests.unit.queue_pages import MadeReader, site, under_load
-from tests.unit.test_autoscale_report import played
+from tests.unit.test_autoscale import played
 from tests.unit.test_benchmark_report import READ, a_run, only
 from tests.unit.test_exporter import queue, view
 from tests.unit.test_lifecycle_figures import made

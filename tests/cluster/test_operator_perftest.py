@@ -25,7 +25,7 @@ from tests.cluster.conftest import (
 )
 from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually
-from tests.unit.test_kube_perftest import DOCUMENTS, FILE, GROUP
+from tests.unit.test_benchmark_documents import DOCUMENTS, FILE, GROUP
 
 pytestmark = needs_own
 PLURALS = {

@@ -24,7 +24,7 @@ from scaletest.kinds.kind import Failure
 from scaletest.model import State
 from scaletest.model.errors import UsageError
 from tests.conftest import call, call_here, eventually, missing, need, processes_with, program
-from tests.unit.test_kube_perftest import DOCUMENTS
+from tests.unit.test_benchmark_documents import DOCUMENTS
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from hack.compiler import NoCompiler, shared_library
 from scaletest.system.devices.reader import DeviceReader
 from scaletest.system.devices.readings import AGAIN_S
 from tests.conftest import missing
-from tests.unit.test_device_reader import Time
+from tests.unit.fakes import Clock
 
 ANSWERS = {
     "init": "0",
@@ -108,12 +108,12 @@ def warnings() -> list[str]:
 
 
 @pytest.fixture
-def time() -> Time:
-    return Time()
+def time() -> Clock:
+    return Clock(100.0)
 
 
 @pytest.fixture
-def reader(driver: Driver, time: Time, warnings: list[str]) -> DeviceReader:
+def reader(driver: Driver, time: Clock, warnings: list[str]) -> DeviceReader:
     return DeviceReader(lambda _, text: warnings.append(text), root=driver.root, clock=time)
 
 
@@ -215,7 +215,7 @@ def test_figures_follow_from_the_answers_of_the_driver(
 
 
 def test_a_lost_device_gives_one_warning_and_is_looked_for_later(
-    driver: Driver, reader: DeviceReader, warnings: list[str], time: Time
+    driver: Driver, reader: DeviceReader, warnings: list[str], time: Clock
 ) -> None:
     driver.node("nvidia1")
     driver.answer({}, {"minor": "0 1"})
@@ -226,17 +226,17 @@ def test_a_lost_device_gives_one_warning_and_is_looked_for_later(
     assert warnings == ["/dev/nvidia1 is not read any more: GPU is lost"]
     driver.answer({}, {"minor": "0 1"})
     assert set(reader.read()) == {"device:/dev/nvidia0"}
-    time.now_s += AGAIN_S
+    time.now += AGAIN_S
     assert set(reader.read()) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
 
 
 def test_a_device_that_cannot_be_opened_gives_one_warning(
-    driver: Driver, reader: DeviceReader, warnings: list[str], time: Time
+    driver: Driver, reader: DeviceReader, warnings: list[str], time: Clock
 ) -> None:
     driver.answer({}, {"handle": GPU_IS_LOST})
     for _ in range(3):
         assert set(reader.read()) == {"device:/dev/nvidia0"}
-        time.now_s += AGAIN_S
+        time.now += AGAIN_S
     assert warnings == ["NVIDIA's device 1 cannot be read: GPU is lost"]
 
 
@@ -249,12 +249,12 @@ def test_a_reset_energy_counter_gives_no_figure(driver: Driver, reader: DeviceRe
 
 
 def test_a_driver_without_answer_gives_one_warning_and_is_asked_again(
-    driver: Driver, reader: DeviceReader, warnings: list[str], time: Time
+    driver: Driver, reader: DeviceReader, warnings: list[str], time: Clock
 ) -> None:
     driver.answer(init="9")
     for _ in range(3):
         assert reader.read() == {}
-        time.now_s += AGAIN_S
+        time.now += AGAIN_S
     assert len(warnings) == 1 and warnings[0].startswith("NVIDIA's devices cannot be read: ")
     driver.answer()
     assert figures(reader).keys() == FIGURES.keys()

@@ -12,23 +12,23 @@ from scaletest.model import State
 from scaletest.system import proc
 from scaletest.system.blocking import RUNNABLE, UNKNOWN, WaitKind, calls, of_function, of_letter
 
-garbage = st.binary(max_size=80)
-garbled_lines = st.text("0123456789abcdefx:>- \n.[]", max_size=120)
 
-
-@given(garbage)
+@given(st.binary(max_size=80))
 def test_parsers_take_any_bytes(data: bytes) -> None:
-    proc.parse_schedule(data)
-    proc.parse_status(data)
-    proc.parse_call(data)
-    proc.parse_numbers(data)
-    proc.parse_address(data)
-    proc.unix_name(data)
+    for parse in (
+        proc.parse_schedule,
+        proc.parse_status,
+        proc.parse_call,
+        proc.parse_numbers,
+        proc.parse_address,
+        proc.unix_name,
+    ):
+        parse(data)
     assert all(number >= 0 for number in proc.polled(data))
     assert len(proc.selected(data)) == sum(byte.bit_count() for byte in data)
 
 
-@given(garbled_lines)
+@given(st.text("0123456789abcdefx:>- \n.[]", max_size=120))
 def test_parsers_take_any_text(text: str) -> None:
     proc.parse_throttled_s(text)
     proc.mapped_file(text, 1)
@@ -57,6 +57,7 @@ def test_a_program_name_with_any_bytes_is_parsed(name: bytes) -> None:
         12,
     )
     assert status.began_s == 22 / proc.TICKS_PER_S
+    assert status.cpu_s == pytest.approx((14 + 15 + 16 + 17) / proc.TICKS_PER_S)
 
 
 def test_a_line_of_proc_syscall_gives_number_arguments_and_stack() -> None:
@@ -70,14 +71,20 @@ def test_a_line_of_proc_syscall_gives_number_arguments_and_stack() -> None:
     assert proc.parse_call(b"-1 0x0 0x0\n") == (-1, (), 0)
 
 
-def test_numbers_of_system_calls_differ_by_architecture() -> None:
-    intel, arm = calls("x86_64"), calls("aarch64")
-    assert intel[73] is WaitKind.FLOCK and arm[32] is WaitKind.FLOCK
-    assert intel[202] is WaitKind.FUTEX and arm[98] is WaitKind.FUTEX
-    assert intel[0] is WaitKind.DESCRIPTOR and arm[63] is WaitKind.DESCRIPTOR
-    assert intel[232] is WaitKind.EPOLL and arm[22] is WaitKind.EPOLL
-    assert intel[11] is State.MEMORY and arm[215] is State.MEMORY
-    assert calls("arm64") == arm
+@pytest.mark.parametrize(
+    ("intel", "arm", "kind"),
+    [
+        (73, 32, WaitKind.FLOCK),
+        (202, 98, WaitKind.FUTEX),
+        (0, 63, WaitKind.DESCRIPTOR),
+        (232, 22, WaitKind.EPOLL),
+        (11, 215, State.MEMORY),
+    ],
+)
+def test_numbers_of_system_calls_differ_by_architecture(
+    intel: int, arm: int, kind: WaitKind | State
+) -> None:
+    assert calls("x86_64")[intel] is calls("aarch64")[arm] is calls("arm64")[arm] is kind
     assert not calls("riscv64")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from scaletest.analysis.evaluation import evaluate
 from scaletest.analysis.judge import judge, warnings
 from scaletest.analysis.steps import Step, summarise
 from scaletest.model import Measurement, Outcome, Plan, Record, Reply, VerdictKind
@@ -48,146 +48,141 @@ def steps_of(plan: Plan, steps: dict[int, list[Record]]) -> list[Step]:
     return summarise(plan, *measured(steps))
 
 
-def verdict_of(
-    plan: Plan, steps: dict[int, list[Record]], interrupted: str = ""
-) -> tuple[VerdictKind, str]:
-    verdict = judge(plan, steps_of(plan, steps), interrupted)
-    return verdict.kind, verdict.reason
+def slow_tester(rows: list[Record], overhead_s: float) -> list[Record]:
+    return [replace(row, total_s=row.total_s + overhead_s) for row in rows]
 
 
-def test_linear_growth_passes() -> None:
-    plan = Plan(limit=4, scale=1.9)
-    kind, reason = verdict_of(plan, {n: step_of(n, 0.5, 10, 0.01) for n in plan.steps})
-    assert kind is VerdictKind.PASS
-    assert "2.00" in reason
+def slow_base() -> dict[int, list[Record]]:
+    """One worker on a device three times slower than that of the other."""
+    first = step_of(1, 3, 10)
+    second = [replace(row, reply=replace(row.reply, worker="w1")) for row in step_of(1, 1, 30)]
+    return {1: first, 2: [replace(row, step=2) for row in [*first, *second]]}
 
 
-def test_a_doubling_that_falls_short_fails_and_is_named() -> None:
-    plan = Plan(limit=4, scale=1.8)
-    kind, reason = verdict_of(
-        plan, {1: step_of(1, 1, 10), 2: step_of(2, 1, 10), 4: step_of(4, 1.9, 10)}
-    )
-    assert kind is VerdictKind.FAIL
-    assert "2 -> 4 workers" in reason
-    assert "1.05" in reason
+def changed_halfway() -> list[Record]:
+    rows, at = [], 100.0
+    for number in range(400):
+        seconds = 1.0 if number < 300 else 1.1
+        at += seconds
+        rows.append(record("w0", at, total_s=seconds))
+    return rows
 
 
-def test_a_last_step_that_is_no_doubling_is_judged_by_its_share() -> None:
-    plan = Plan(limit=3, scale=2.0)
-    steps = steps_of(plan, {n: step_of(n, 1, 10) for n in plan.steps})
-    assert steps[-1].ratio is not None
-    assert steps[-1].ratio.wanted == pytest.approx(1.5)
-
-
-def test_a_ratio_that_noise_leaves_undecided_is_invalid() -> None:
-    plan = Plan(limit=2, scale=2.0)
-    kind, reason = verdict_of(plan, {n: step_of(n, 1, 10, noise=0.3) for n in plan.steps})
-    assert kind is VerdictKind.INVALID
-    assert "neither" in reason
+ONE_FAILED = {1: [*step_of(1, 1, 10), record("w0", 105.0, ok=False)]}
 
 
 @pytest.mark.parametrize(
-    ("rows", "word"),
-    [([], "no request was completed"), (step_of(1, 1, 3), "too few requests completed")],
+    ("plan", "steps", "kind", "words"),
+    [
+        (
+            Plan(limit=4, scale=1.9),
+            {n: step_of(n, 0.5, 10, 0.01) for n in (1, 2, 4)},
+            VerdictKind.PASS,
+            ["2.00"],
+        ),
+        (
+            Plan(limit=4, scale=1.8),
+            {1: step_of(1, 1, 10), 2: step_of(2, 1, 10), 4: step_of(4, 1.9, 10)},
+            VerdictKind.FAIL,
+            ["2 -> 4 workers", "1.05"],
+        ),
+        (
+            Plan(limit=2, scale=2.0),
+            {n: step_of(n, 1, 10, noise=0.3) for n in (1, 2)},
+            VerdictKind.INVALID,
+            ["neither"],
+        ),
+        # a last step that is no doubling; and which slow requests nobody could have seen
+        (
+            Plan(limit=3, scale=1.8),
+            {n: step_of(n, 1 if n < 3 else 1.01, 10) for n in (1, 2, 3)},
+            VerdictKind.PASS,
+            [
+                "the least is 1.49 where 1.41 is wanted, from 2 to 3",
+                "(18 requests with 1 worker cannot show slow ones rarer than 1 in 7)",
+            ],
+        ),
+        (Plan(limit=1), {1: []}, VerdictKind.INVALID, ["no request was completed"]),
+        (Plan(limit=1), {1: step_of(1, 1, 3)}, VerdictKind.INVALID, ["too few requests completed"]),
+        # a step is missing, or a repeat
+        (Plan(limit=2), {1: step_of(1, 1, 10)}, VerdictKind.INVALID, ["not every step"]),
+        (
+            Plan(limit=1, repeats=2),
+            {1: step_of(1, 1, 10)},
+            VerdictKind.INVALID,
+            ["not every step was measured"],
+        ),
+        (
+            Plan(limit=2, scale=1.8),
+            slow_base(),
+            VerdictKind.INVALID,
+            ["more than the added workers can explain"],
+        ),
+        (Plan(limit=1), ONE_FAILED, VerdictKind.FAIL, []),
+        (
+            Plan(limit=1, tolerate_failures=2),
+            ONE_FAILED,
+            VerdictKind.PASS,
+            ["2 failed requests, which are tolerated"],
+        ),
+        # before any ratio
+        (
+            Plan(limit=2, scale=1.8),
+            {1: step_of(1, 0.5, 30), 2: slow_tester(step_of(2, 0.9, 30), 0.1)},
+            VerdictKind.INVALID,
+            ["the tester itself cost 11%"],
+        ),
+        # completions of one worker, a second apart, of requests that took half a second
+        (
+            Plan(limit=1),
+            {1: [record("w0", 100.0 + number) for number in range(30)]},
+            VerdictKind.INVALID,
+            ["0.50 of the requests in flight (Little's law)"],
+        ),
+        (Plan(limit=1), {1: changed_halfway()}, VerdictKind.INVALID, ["changed by -8.1%"]),
+    ],
 )
-def test_nothing_or_too_little_is_invalid(rows: list[Record], word: str) -> None:
-    kind, reason = verdict_of(Plan(limit=1), {1: rows})
-    assert kind is VerdictKind.INVALID
-    assert word in reason
+def test_a_verdict_follows_from_what_was_measured(
+    plan: Plan, steps: dict[int, list[Record]], kind: VerdictKind, words: list[str]
+) -> None:
+    verdict = judge(plan, steps_of(plan, steps))
+    assert verdict.kind is kind
+    assert all(word in verdict.reason for word in words), verdict.reason
 
 
-def test_a_missing_step_is_invalid() -> None:
-    assert verdict_of(Plan(limit=2), {1: step_of(1, 1, 10)})[0] is VerdictKind.INVALID
-
-
-def test_an_interruption_is_invalid_whatever_was_measured() -> None:
-    assert verdict_of(Plan(limit=1), {1: step_of(1, 1, 10)}, "Ctrl-C") == (
-        VerdictKind.INVALID,
-        "interrupted: Ctrl-C",
-    )
-
-
-def test_a_measuring_that_was_cut_short_is_undecided() -> None:
-    # given enough requests of every step, the last of which ended early since a worker died, expect
-    # INVALID
-    plan = Plan(limit=2)
-    measurements, records = measured({n: step_of(n, 1, 10) for n in plan.steps})
-    measurements[-1] = replace(measurements[-1], stop="ended early")
-    verdict = judge(plan, summarise(plan, measurements, records))
-    assert verdict.kind is VerdictKind.INVALID
-    assert verdict.reason == "the measurement with 2 workers was cut short"
-
-
-@pytest.mark.parametrize(("requests", "word"), [(25, "5 of 25 records"), (19, "1 records")])
-def test_records_that_are_missing_or_too_many_make_a_run_invalid(requests: int, word: str) -> None:
-    plan = Plan(limit=2)
-    measurements, records = measured({n: step_of(n, 1, 10) for n in plan.steps})
-    measurements[-1] = replace(measurements[-1], requests=requests)
-    verdict = judge(plan, summarise(plan, measurements, records))
-    assert verdict.kind is VerdictKind.INVALID
-    assert word in verdict.reason
-    assert complete(measurements, records) == measurements[:-1]
-
-
-def test_a_pass_says_what_was_wanted_of_a_last_step_that_is_no_doubling() -> None:
-    plan = Plan(limit=3, scale=1.8)
-    reason = verdict_of(plan, {n: step_of(n, 1 if n < 3 else 1.01, 10) for n in plan.steps})[1]
-    assert "the least is 1.49 where 1.41 is wanted, from 2 to 3" in reason
-    # and which slow requests nobody could have seen
-    assert reason.endswith("(18 requests with 1 worker cannot show slow ones rarer than 1 in 7)")
-
-
-def test_a_ratio_above_two_after_a_slow_base_step_is_invalid() -> None:
-    # given one worker on a device three times slower than the others, expect INVALID; at 5 % a
-    # warning
+def test_a_base_step_that_is_a_little_slow_and_a_tester_that_costs_a_little_only_warn() -> None:
     plan = Plan(limit=2, scale=1.8)
-    slow = {1: step_of(1, 3, 10), 2: [*step_of(1, 3, 10), *others(step_of(1, 1, 30))]}
-    kind, reason = verdict_of(
-        plan, {n: [replace(row, step=n) for row in rows] for n, rows in slow.items()}
-    )
-    assert kind is VerdictKind.INVALID
-    assert "more than the added workers can explain" in reason
-    little = {1: step_of(1, 1.05, 10), 2: step_of(2, 1, 10)}
-    assert verdict_of(plan, little)[0] is VerdictKind.PASS
-    assert "ratio 2.10" in warnings(steps_of(plan, little))[0]
-
-
-def others(rows: list[Record]) -> list[Record]:
-    return [replace(row, reply=replace(row.reply, worker="w1")) for row in rows]
-
-
-def test_failures_fail_unless_tolerated() -> None:
-    rows = [*step_of(1, 1, 10), record("w0", 105.0, ok=False)]
-    assert verdict_of(Plan(limit=1), {1: rows})[0] is VerdictKind.FAIL
-    kind, reason = verdict_of(Plan(limit=1, tolerate_failures=2), {1: rows})
-    assert kind is VerdictKind.PASS
-    assert "2 failed requests, which are tolerated" in reason
-
-
-def test_overhead_is_total_minus_wait_minus_run() -> None:
-    assert record("w", 1.0).overhead_s == pytest.approx(0.005)
-
-
-def slow_tester(rows: list[Record], overhead_s: float) -> list[Record]:
-    return [Record("q", row.step, row.reply, row.total_s + overhead_s) for row in rows]
-
-
-def test_a_tester_that_costs_much_makes_a_run_invalid_before_any_ratio() -> None:
-    plan = Plan(limit=2, scale=1.8)
-    steps = {1: step_of(1, 0.5, 30), 2: slow_tester(step_of(2, 0.9, 30), 0.1)}
-    kind, reason = verdict_of(plan, steps)
-    assert kind is VerdictKind.INVALID
-    assert "the tester itself cost 11%" in reason
+    steps = steps_of(plan, {1: step_of(1, 1.05, 10), 2: step_of(2, 1, 10)})
+    assert judge(plan, steps).kind is VerdictKind.PASS
+    assert "ratio 2.10" in warnings(steps)[0]
     assert len(warnings(steps_of(plan, {1: slow_tester(step_of(1, 0.5, 30), 0.02)}))) == 1
 
 
-def test_books_that_break_littles_law_make_a_run_invalid() -> None:
-    # given 30 completions of one worker, a second apart, of requests that were half a second in the
-    # system
-    rows = [record("w0", 100.0 + number) for number in range(30)]
-    kind, reason = verdict_of(Plan(limit=1), {1: rows})
-    assert kind is VerdictKind.INVALID
-    assert "0.50 of the requests in flight (Little's law)" in reason
+def test_an_interruption_is_invalid_whatever_was_measured() -> None:
+    plan = Plan(limit=1)
+    verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 10)}), "Ctrl-C")
+    assert (verdict.kind, verdict.reason) == (VerdictKind.INVALID, "interrupted: Ctrl-C")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        # a worker died
+        ({"stop": "ended early"}, "the measurement with 2 workers was cut short"),
+        ({"requests": 25}, "5 of 25 records"),
+        ({"requests": 19}, "1 records"),
+    ],
+)
+def test_a_measurement_that_is_not_whole_makes_a_run_invalid(
+    change: dict[str, Any], word: str
+) -> None:
+    plan = Plan(limit=2)
+    measurements, records = measured({n: step_of(n, 1, 10) for n in plan.steps})
+    measurements[-1] = replace(measurements[-1], **change)
+    verdict = judge(plan, summarise(plan, measurements, records))
+    assert verdict.kind is VerdictKind.INVALID
+    assert word in verdict.reason
+    assert "requests" not in change or complete(measurements, records) == measurements[:-1]
 
 
 def test_a_step_that_never_settled_can_neither_pass_nor_fail() -> None:
@@ -205,25 +200,6 @@ def test_a_step_that_never_settled_can_neither_pass_nor_fail() -> None:
     assert "<warmup>" in verdict.remedy
 
 
-def test_a_step_that_changed_halfway_is_invalid_and_says_by_how_much() -> None:
-    rows, at = [], 100.0
-    for number in range(400):
-        at += 1.0 if number < 300 else 1.1
-        rows.append(record("w0", at, total_s=1.0 if number < 300 else 1.1))
-    kind, reason = verdict_of(Plan(limit=1), {1: rows})
-    assert kind is VerdictKind.INVALID
-    assert "changed by -8.1%" in reason
-
-
-def test_a_small_change_and_a_dip_only_warn() -> None:
-    rows, at = [], 100.0
-    for number in range(400):
-        at += 1.5 if 200 <= number < 212 else 1.0
-        rows.append(record("w0", at, total_s=1.0))
-    lines = warnings(steps_of(Plan(limit=1), {1: rows}))
-    assert any("dipped by" in line for line in lines), lines
-
-
 def test_from_three_repeats_on_the_interval_is_the_one_between_them() -> None:
     # 10, 11 and 12 requests/s: mean 11, standard deviation 1, t(2) = 4.303
     measurements, records = [], {}
@@ -239,19 +215,12 @@ def test_from_three_repeats_on_the_interval_is_the_one_between_them() -> None:
     assert not step.between
 
 
-def test_a_missing_repeat_is_invalid() -> None:
-    plan = Plan(limit=1, repeats=2)
-    verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 10)}))
-    assert "not every step was measured" in verdict.reason
-
-
 def test_the_way_up_alone_fails_no_doubling() -> None:
     # given a second step that is far below what is wanted, and a run that was killed before its way
     # down
     plan = Plan(limit=2)
     measurements, records = measured({1: step_of(1, 1, 60), 2: step_of(2, 2, 60)})
     steps = summarise(plan, measurements[:2], records)
-    assert steps[1].ratio is not None
     assert steps[1].ratio.kind is VerdictKind.FAIL
     verdict = judge(plan, steps)
     assert (verdict.kind, verdict.reason) == (VerdictKind.INVALID, "not every step was measured")
@@ -300,9 +269,3 @@ def test_a_worker_that_does_much_less_than_others_gives_a_warning() -> None:
     ]
     lines = warnings(steps_of(Plan(limit=2), {2: rows}))
     assert any("worker w0 did 3.0 times as much as slow" in line for line in lines), lines
-
-
-def test_failures_are_grouped_and_counted() -> None:
-    rows = [*step_of(1, 1, 10), record("w0", 105.0, ok=False), record("w0", 109.0, ok=False)]
-    groups = evaluate(Plan(limit=1), *measured({1: rows}), random.Random(1)).failures
-    assert [(group.count, group.first_s, group.last_s) for group in groups] == [(4, 105.0, 109.0)]

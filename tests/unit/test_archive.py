@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,8 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import Labels
 from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS, RunFolder
 from scaletest.runs.places import find, runs
-from scaletest.validation.folder import StoredValidation, ValidationFolder
+from scaletest.validation.folder import ValidationFolder
 from tests.unit.made import measured
-
-# A file of 4 GB without a byte of data, as GNU tar writes it.
-SPARSE = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "first/plan.json"}
-SPARSE |= {"GNU.sparse.realsize": "4000000000"}
-Members = list[tuple[tarfile.TarInfo, bytes]]
 
 
 def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -> ValidationFolder:
@@ -45,6 +39,11 @@ def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -
     return folder
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> ValidationFolder:
+    return make(tmp_path / "run", count=5)
+
+
 def sample(at_s: float) -> NodeSample:
     return NodeSample(
         "n",
@@ -55,12 +54,7 @@ def sample(at_s: float) -> NodeSample:
     )
 
 
-def loaded(folder: RunFolder) -> StoredValidation:
-    return ValidationFolder(folder.path).load()
-
-
-def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path) -> None:
-    folder = make(tmp_path / "run", count=5)
+def test_samples_are_kept_and_replaced(folder: ValidationFolder) -> None:
     folder.add_samples([sample(3.0)])
     assert [sample.at_s for sample in folder.load().samples] == [1.0, 2.0, 3.0]
     folder.replace_samples([sample(3.0)])
@@ -81,8 +75,6 @@ def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path)
     )
     folder.forget_unfinished(damaged)
     assert folder.load().samples == damaged.samples and not folder.load().damaged
-    (folder.path / "samples.jsonl").unlink()
-    assert folder.load().samples == []
 
 
 def test_a_run_is_found_by_name_end_of_name_path_and_as_last(tmp_path: Path) -> None:
@@ -111,8 +103,7 @@ def test_a_run_is_found_by_name_end_of_name_path_and_as_last(tmp_path: Path) -> 
             find(wrong, home)
 
 
-def test_a_run_in_use_is_not_deleted(tmp_path: Path) -> None:
-    folder = make(tmp_path / "run", count=3)
+def test_a_run_in_use_is_not_deleted(folder: ValidationFolder) -> None:
     assert not folder.in_use
     with folder.locked():
         assert folder.in_use
@@ -123,16 +114,14 @@ def test_a_run_in_use_is_not_deleted(tmp_path: Path) -> None:
     assert not folder.path.exists()
 
 
-def test_deleting_leaves_what_is_not_the_runs(tmp_path: Path) -> None:
-    folder = make(tmp_path / "run", count=3)
+def test_deleting_leaves_what_is_not_the_runs(folder: ValidationFolder) -> None:
     folder.log.write_text("x")
     (folder.path / "notes").write_text("mine")
     assert not folder.remove()
     assert [path.name for path in folder.path.iterdir()] == ["notes"]
 
 
-def test_a_step_that_is_listed_twice_is_not_measured_twice(tmp_path: Path) -> None:
-    folder = make(tmp_path / "run", count=5)
+def test_a_step_that_is_listed_twice_is_not_measured_twice(folder: ValidationFolder) -> None:
     steps = folder.path / "steps.jsonl"
     steps.write_text(steps.read_text() * 2)
     with pytest.raises(InvalidValue, match="holds a step twice"):
@@ -140,17 +129,17 @@ def test_a_step_that_is_listed_twice_is_not_measured_twice(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", (ENVIRONMENT, STEPS, RECORDS, RESULT))
-def test_files_that_cannot_be_used_are_errors_of_the_user(tmp_path: Path, name: str) -> None:
+def test_files_that_cannot_be_used_are_errors_of_the_user(
+    folder: ValidationFolder, name: str
+) -> None:
     # given a folder in place of a file, when the run is read, expect a reason and no traceback
-    folder = make(tmp_path / "run", count=5)
     (folder.path / name).unlink()
     (folder.path / name).mkdir()
     with pytest.raises(UsageError, match="run run cannot be read: Is a directory"):
         folder.load()
 
 
-def test_a_run_whose_folder_is_gone_cannot_be_written(tmp_path: Path) -> None:
-    folder = make(tmp_path / "run", count=5)
+def test_a_run_whose_folder_is_gone_cannot_be_written(folder: ValidationFolder) -> None:
     measurements, records = measured({1: 0.1}, count=5)
     shutil.rmtree(folder.path)
     for write in (

@@ -31,10 +31,9 @@ from scaletest.broker.fast_lane import Answer, Done, FastLane, Taken
 from scaletest.broker.heartbeat import Heartbeat, Watcher, reap
 from scaletest.model import Outcome, Request
 from tests.integration.lanes import done, lane_of
-from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
+from tests.unit.virtual_redis import Clock, VirtualRedis
 
 INTERVAL_S = 10.0
-ENDED_BY_WORKERS = [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT]
 
 
 @dataclass
@@ -133,7 +132,11 @@ class Books(RuleBasedStateMachine):
         self.redis.hset(keys.rq_job(name), mapping=fields)
         self.redis.rpush(keys.rq_queue("q"), name)
 
-    @rule(who=st.integers(0, 9), outcome=st.sampled_from(ENDED_BY_WORKERS), take=st.booleans())
+    @rule(
+        who=st.integers(0, 9),
+        outcome=st.sampled_from([Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT]),
+        take=st.booleans(),
+    )
     @precondition(lambda self: self.workers)
     def work(self, who: int, outcome: Outcome, take: bool) -> None:
         """A worker finishes what it holds, and takes the next."""
@@ -338,49 +341,9 @@ def test_books_balance_where_a_requeued_request_is_purged(queues: Queues, requeu
     assert counted_again(queues) == ["purged"]
 
 
-def test_books_balance_where_a_requeued_request_is_poison(
-    redis: VirtualRedis, queues: Queues, requeued: str
-) -> None:
-    redis.hdel(keys.rq_job(requeued), "data")
-    assert lane_of(redis).cycle(None) is None
-    assert counted_again(queues) == ["poison"]
-
-
-def test_books_balance_where_a_requeued_request_is_cancelled(
-    client: Client, queues: Queues, requeued: str
-) -> None:
-    assert client.cancel("q", [requeued]) == 1
-    assert counted_again(queues) == ["client_gone"]
-
-
 def test_books_balance_where_a_requeued_request_ends_late(
     redis: VirtualRedis, queues: Queues, requeued: str
 ) -> None:
     # when the worker that lost it finishes it all the same
     assert lane_of(redis).cycle(done(Taken(requeued, 1, 1, 1, "gone", b""))) is None
     assert counted_again(queues) == ["succeeded"]
-
-
-def test_books_balance_where_a_requeued_request_is_dropped_with_its_client(
-    redis: VirtualRedis, queues: Queues, requeued: str, clock: Clock
-) -> None:
-    watcher = Watcher(redis, INTERVAL_S, 3)
-    beats_for(clock, 60 + INTERVAL_S, watcher.tick)
-    assert counted_again(queues) == ["client_gone"]
-
-
-def test_a_job_of_stock_rq_that_is_put_back_counts_once(
-    redis: VirtualRedis, queues: Queues
-) -> None:
-    # given a job of stock RQ that a worker took, and put back when it stopped
-    redis.hset(keys.rq_job("stock"), mapping={"data": "x", "origin": "q", "status": "queued"})
-    redis.rpush(keys.rq_queue("q"), "stock")
-    accounting, lane = Accounting(redis, Retrying("test")), lane_of(redis)
-    assert queues.state("q").balance == -1
-    assert isinstance(lane.cycle(None), Taken)
-    assert accounting.release(TakenJob("stock", "q", "w", 1))
-    # when it is taken again, and ends
-    assert isinstance(lane.cycle(None), Taken)
-    accounting.settle(TakenJob("stock", "q", "w", 1), "succeeded", 0.1, 0.1)
-    state = queues.state("q")
-    assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (1, 1, 0)

@@ -1,4 +1,6 @@
-"""What a client submits and reads, on a Redis in this process."""
+"""What a client submits, cancels and reads, on a Redis in this process, and what becomes of the
+requests of one that is dead.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, jobs, keys
+from scaletest.broker.accounting import SET_TTL_S, Cancellation
 from scaletest.broker.client import CLIENT_TTL_S
 from scaletest.broker.connection import connections_warning, memory_warning
 from scaletest.broker.fast_lane import Taken
-from scaletest.broker.heartbeat import Heartbeat
-from scaletest.broker.scripts import script
+from scaletest.broker.heartbeat import PIECE, Watcher
 from scaletest.model import Outcome, Reason, Record, Request
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
 from tests.conftest import wait_for
-from tests.integration.lanes import done, lane_of
+from tests.integration.lanes import abandon, done, lane_of, waiting
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 
 
@@ -151,53 +153,6 @@ def test_foreign_data_in_redis_is_an_invalid_value(data: bytes) -> None:
         jobs.decode(data)
 
 
-def test_a_repeated_submission_is_answered_and_not_carried_out_again(
-    redis: VirtualRedis, queues: Queues
-) -> None:
-    names = [
-        keys.QUEUES,
-        keys.RQ_QUEUES,
-        keys.rq_queue("q"),
-        keys.counters("q"),
-        keys.client("c"),
-        keys.slots("q"),
-    ]
-    values: list[Any] = [
-        "q",
-        "c",
-        "n:1",
-        1000000,
-        1,
-        500,
-        "c-1",
-        jobs.encode(Request("c-1", "q")),
-        60,
-    ]
-    assert (
-        script("submit")(redis, names, values) == script("submit")(redis, names, values) == [1, 0]
-    )
-    assert redis.llen("rq:queue:q") == 1
-    assert queues.state("q").balance == 0
-
-
-@pytest.mark.parametrize("beats", [True, False])
-def test_a_silent_client_gets_an_error_and_one_with_heartbeats_is_served(
-    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock, beats: bool
-) -> None:
-    # given a request that waits for longer than its client may be silent, while a worker beats
-    request = Request(client.new_id(), "q")
-    client.submit_one(request)
-    worker = Heartbeat(redis, "w", "q", interval_s=60.0)
-    beats_for(clock, CLIENT_TTL_S + 1, lambda: (worker._beat(), beats and client._beat()))
-    lane = lane_of(redis, interval_s=60.0)
-    taken = lane.cycle(None)
-    assert isinstance(taken, Taken) == beats
-    if not beats:
-        # expect one that was only frozen to learn what became of its request
-        assert wait_for(client, 1)[request.id].outcome is Outcome.CLIENT_GONE
-    assert queues.state("q").balance == 0
-
-
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_client_looks_for_what_is_lost_after_a_restart_of_redis(
     client: Client, redis: VirtualRedis, restarted: bool
@@ -282,16 +237,151 @@ def test_queues_of_dead_runs_are_removed(client: Client, queues: Queues) -> None
     assert queues.names() == ["mine", "q"]
 
 
-@pytest.mark.parametrize("key", [keys.ended, keys.slots])
+@pytest.mark.parametrize("key", [keys.ended, keys.slots, keys.failures])
 def test_a_foreign_key_in_place_of_the_counts_costs_no_reply_and_no_worker(
-    client: Client, redis: VirtualRedis, key: Callable[[str], str]
+    client: Client, redis: VirtualRedis, queues: Queues, key: Callable[[str], str]
 ) -> None:
-    # given a value of another type where ended requests are counted
+    # given a value of another type where ended requests are counted, or failures kept
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
     redis.delete(key("q"))
     redis.rpush(key("q"), "foreign")
     # when a worker ends a request, expect its reply, and the next request for the worker
     lane = lane_of(redis)
     first = lane.cycle(None)
-    assert isinstance(lane.cycle(done(first)), Taken)
+    assert isinstance(lane.cycle(done(first, Outcome.FAILED)), Taken)
     assert redis.xlen(keys.replies(client.name)) == 1
+    assert key is not keys.failures or queues.state("q").counters["failed"] == 1
+
+
+@pytest.fixture
+def watcher(redis: VirtualRedis, queues: Queues) -> Watcher:
+    """The exporter's watcher."""
+    return Watcher(redis, 5.0, 3)
+
+
+def test_requests_of_a_dead_client_are_dropped_when_its_time_to_live_is_over(
+    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock, watcher: Watcher
+) -> None:
+    # given a client that dies, and one that lives
+    dead = Client(redis, name="dead")
+    dead.submit([Request(dead.new_id(), "q") for _ in range(3)])
+    living = client.new_id()
+    client.submit_one(Request(living, "q"))
+    # when somebody watches, a little less and then longer than a client may be silent
+    beats_for(clock, CLIENT_TTL_S - 4, lambda: (client._beat(), watcher.tick()))
+    assert queues.state("q").waiting == 4
+    beats_for(clock, 8, lambda: (client._beat(), watcher.tick()))
+    # expect what is left to be the living one's, and the other to be told, if it was only frozen
+    assert waiting(redis) == [living]
+    assert {reply.outcome for reply in wait_for(dead, 3).values()} == {Outcome.CLIENT_GONE}
+    state = queues.state("q")
+    assert (state.counters["client_gone"], state.balance) == (3, 0)
+
+
+def test_requests_of_a_client_that_left_wait_for_its_time_to_live(
+    redis: VirtualRedis, queues: Queues, clock: Clock, watcher: Watcher
+) -> None:
+    # given a client that said goodbye after it submitted a request
+    with Client(redis) as left:
+        left.submit_one(Request(left.new_id(), "q"))
+    beats_for(clock, CLIENT_TTL_S - 4, watcher.tick)
+    assert queues.state("q").waiting == 1
+    beats_for(clock, 8, watcher.tick)
+    state = queues.state("q")
+    assert (state.waiting, state.counters["client_gone"], state.balance) == (0, 1, 0)
+
+
+def test_the_order_of_what_stays_is_kept(
+    redis: VirtualRedis, queues: Queues, watcher: Watcher
+) -> None:
+    # given requests of a living and a dead client in turns, over two pieces of the queue
+    redis.zadd(keys.CLIENTS, {"alive": 9e18})
+    staying = []
+    for number in range(PIECE + PIECE // 2):
+        abandon(redis, f"dead-{number}")
+        if number % 3 == 0:
+            staying.append(f"alive-{number}")
+            abandon(redis, staying[-1], client="alive")
+    watcher.tick()
+    assert waiting(redis) == staying
+    state = queues.state("q")
+    assert (state.counters["client_gone"], state.balance) == (PIECE + PIECE // 2, 0)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reply_to": "a b"},
+        {"enqueued_us": "soon"},
+        {"client_ttl_us": "1" * 18},
+        {"enqueued_us": ""},
+        {"client_ttl_us": ""},
+    ],
+)
+def test_jobs_that_scaletest_did_not_submit_are_left_to_the_workers(
+    fields: dict[str, str], redis: VirtualRedis, queues: Queues, watcher: Watcher
+) -> None:
+    abandon(redis, "odd")
+    redis.hset(keys.rq_job("odd"), mapping=fields)
+    redis.rpush(keys.rq_queue("q"), "no job", "nothing")
+    redis.set(keys.rq_job("text"), "text")
+    redis.rpush(keys.rq_queue("q"), "text")
+    watcher.tick()
+    assert waiting(redis) == ["odd", "no job", "nothing", "text"]
+    assert "client_gone" not in queues.state("q").counters
+
+
+@pytest.mark.parametrize("seconds", [60.0, 3600.0, 1e9, -3600.0])
+def test_nothing_is_dropped_right_after_an_outage(
+    client: Client, redis: VirtualRedis, clock: Clock, watcher: Watcher, seconds: float
+) -> None:
+    # given a client that could not beat, since Redis was away or its clock was set
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    clock.step(seconds)
+    # when the watcher comes before the client, for some time
+    beats_for(clock, CLIENT_TTL_S / 2, watcher.tick)
+    assert waiting(redis) == [request.id]
+    client._beat()
+    beats_for(clock, CLIENT_TTL_S - 4, watcher.tick)
+    assert waiting(redis) == [request.id]
+
+
+@pytest.fixture
+def ids(client: Client) -> list[str]:
+    """Thirty requests that wait."""
+    names = [client.new_id() for _ in range(30)]
+    client.submit([Request(name, "q") for name in names])
+    return names
+
+
+def test_cancelling_counts_neither_running_nor_unknown_requests(
+    client: Client, redis: VirtualRedis, queues: Queues, ids: list[str]
+) -> None:
+    lane_of(redis).cycle(None)
+    assert client.cancel("q", [*ids[:3], "nobody", ids[1]]) == 2
+    assert redis.exists(keys.rq_job(ids[0]))
+    state = queues.state("q")
+    assert (state.waiting, state.running, state.balance) == (27, 1, 0)
+    assert state.counters["client_gone"] == 2
+    # of which nothing is kept, neither as a failure nor as cancelled
+    assert not redis.exists(keys.failures("q"), keys.cancelled(client.name))
+
+
+def test_the_cancelled_set_of_a_dead_client_expires(
+    client: Client,
+    redis: VirtualRedis,
+    ids: list[str],
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Cancellation, "_sweep", dies)
+    with pytest.raises(KeyboardInterrupt):
+        client.cancel("q", ids)
+    assert redis.scard(keys.cancelled(client.name)) == len(ids) + 1
+    clock.step(SET_TTL_S + 1)
+    assert not redis.exists(keys.cancelled(client.name))
+    assert waiting(redis) == ids

@@ -1,10 +1,13 @@
-"""What the exporter reads, on a Redis in this process: slots of ten seconds, pages, ages, living
-workers.
+"""What the exporter and pages read, on a Redis in this process: slots of ten seconds, pages, ages,
+living workers; samples of nodes: who samples, what is kept, and what comes out again.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,12 +17,27 @@ from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import Done
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
+from scaletest.broker.lookup import RqState, rq_state
+from scaletest.broker.samples import (
+    AFTERWARDS_S,
+    AT_FIRST_S,
+    FRESH_S,
+    INTERVAL_S,
+    MOST_BYTES,
+    SampleReader,
+    SamplerLease,
+    decode,
+    encode,
+    latest,
+)
 from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import PAGE_WORKERS, snapshot
-from scaletest.model import Request
+from scaletest.model import NodeSample, Request
 from scaletest.model.histogram import bucket
+from scaletest.model.measurement import MAX_RESOURCES
 from tests.integration.lanes import lane_of
-from tests.unit.virtual_redis import Clock, VirtualRedis
+from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
+from workers.node_sampler import NodeSampler
 
 SLOT_S, SLOTS = 10.0, 64
 
@@ -70,17 +88,6 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(
     assert redis.hlen(keys.slots("q")) == 2 * SLOTS
 
 
-def test_a_late_result_that_does_not_count_is_in_no_slot(
-    client: Client, redis: VirtualRedis
-) -> None:
-    client.submit_one(Request(client.new_id(), "q"))
-    lane = lane_of(redis)
-    taken = lane.cycle(None)
-    redis.delete(keys.leases("q"))
-    lane.cycle(done(taken, 1.0))
-    assert [slot.ended for slot in snapshot(redis).queues[0].slots] == [0]
-
-
 @pytest.mark.usefixtures("queues")
 def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -> None:
     accounting = Accounting(redis, Retrying("test"))
@@ -88,16 +95,6 @@ def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -
     (slot,) = snapshot(redis).queues[0].slots
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "")
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)
-
-
-def test_a_removed_queue_leaves_no_slots(
-    client: Client, redis: VirtualRedis, queues: Queues
-) -> None:
-    client.submit_one(Request(client.new_id(), "q"))
-    assert redis.exists(keys.slots("q"))
-    queues.remove("q")
-    assert not redis.exists(keys.slots("q"))
-    assert snapshot(redis).queues == ()
 
 
 def test_a_snapshot_carries_the_time_of_redis(
@@ -182,3 +179,402 @@ def test_a_foreign_key_among_very_many_workers_hides_only_their_queue(
     view = snapshot(redis)
     assert [queue.name for queue in view.queues] == ["other"]
     assert [name for name, _ in view.unreadable] == ["q"]
+
+
+def test_failed_jobs_and_the_suspension_of_rq_are_told(
+    redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scaletest.broker.lookup.QUEUES_AT_ONCE", 2)
+    names = [f"q-{number}" for number in range(5)]
+    for name in names:
+        queues.add(name)
+    redis.zadd(keys.rq_failed("q-1"), {"a": 1, "b": 2})
+    redis.set(keys.rq_failed("q-2"), "a text")
+    redis.zadd(keys.rq_failed("q-4"), {"c": 1})
+    assert rq_state(redis, names) == RqState(False, {"q-1": 2, "q-4": 1})
+    redis.set(keys.RQ_SUSPENDED, "1")
+    assert rq_state(redis, []) == RqState(True, {})
+
+
+def sample(node: str = "n", resources: dict[str, dict[str, float]] | None = None) -> NodeSample:
+    return NodeSample(node, "w", 0.0, 1.0, resources or {"cpu": {"user": 1.5}})
+
+
+SAMPLINGS: list[Sampling] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """What a heartbeat has open is closed after the test."""
+    yield
+    while SAMPLINGS:
+        SAMPLINGS.pop().line.stop()
+
+
+class Sampling:
+    """A worker that could sample, and what its heartbeat does."""
+
+    def __init__(
+        self, redis: VirtualRedis, worker: str, clock: Clock, node: str = "n", queue: str = "q"
+    ) -> None:
+        self.redis = redis
+        self.lease = SamplerLease(queue, node, worker, clock.seconds)
+        self.line = Heartbeat(redis, worker, queue, sampling=self.lease)
+        SAMPLINGS.append(self)
+
+    def beat(self) -> None:
+        self.line._beat()
+
+    def come(self) -> None:
+        self.line._beat()
+        self.line._reap_in_turn()
+
+    def owns_lease(self) -> bool:
+        return self.lease._owned.is_set()
+
+    def send(self, sampled: NodeSample | None = None) -> None:
+        self.lease.offer(sampled or sample())
+        self.lease.send(self.redis)
+
+
+@pytest.fixture
+def sampling(redis: VirtualRedis, queues: Queues, clock: Clock) -> Sampling:
+    sampler = Sampling(redis, "w", clock)
+    sampler.beat()
+    return sampler
+
+
+def test_one_worker_a_node_and_queue_samples(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    queues.add("other")
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    elsewhere, other = (
+        Sampling(redis, "third", clock, node="m"),
+        Sampling(redis, "fourth", clock, queue="other"),
+    )
+    for _ in range(2):
+        for each in (first, second, elsewhere, other):
+            each.beat()
+    assert [each.owns_lease() for each in (first, second, elsewhere, other)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    # who does not sample says nothing, whatever it was told to send
+    second.send()
+    assert redis.xlen(keys.samples("q")) == 0
+
+
+def test_another_worker_takes_over_from_one_that_died(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    first.beat()
+    beats_for(clock, 8, second.beat)
+    assert not second.owns_lease()
+    beats_for(clock, 4, second.beat)
+    assert second.owns_lease()
+    # the first one was only frozen
+    first.send()
+    assert redis.xlen(keys.samples("q")) == 0 and not first.owns_lease()
+    first.beat()
+    assert not first.owns_lease() and second.owns_lease()
+
+
+def test_a_worker_that_leaves_gives_up_the_sampler_lease(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    first.beat()
+    first.line.forget()
+    second.beat()
+    assert second.owns_lease()
+
+
+def test_a_worker_whose_sampler_ended_gives_up_the_sampler_lease(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    first.beat()
+    first.lease.end()
+    first.lease.send(redis)
+    second.beat()
+    first.beat()
+    assert second.owns_lease() and redis.hgetall(keys.samplers("q")) == {b"n": b"second"}
+    # what is given back is another's by now
+    first.lease.send(redis)
+    assert redis.hlen(keys.samplers("q")) == 1
+
+
+def test_an_outage_does_not_end_the_sampler_lease(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    first.beat()
+    for seconds in (3600.0, -7200.0):
+        clock.step(seconds)
+        second.beat()
+        assert not second.owns_lease()
+
+
+def test_nodes_that_are_gone_are_forgotten(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    for number in range(60):
+        Sampling(redis, f"w{number}", clock, node=f"n{number}").beat()
+    assert redis.hlen(keys.samplers("q")) == 60
+    last = Sampling(redis, "last", clock, node="last")
+    beats_for(clock, 600, last.come)
+    assert redis.hgetall(keys.samplers("q")) == {b"last": b"last"}
+    assert last.lease.interval_s == INTERVAL_S
+
+
+def test_samplers_without_a_worker_are_forgotten(
+    redis: VirtualRedis, queues: Queues, sampling: Sampling, clock: Clock
+) -> None:
+    # given more of them than a call looks at, whose workers were forgotten without their nodes
+    redis.hset(keys.samplers("q"), mapping={f"n{number}": f"w{number}" for number in range(25)})
+    beats_for(clock, 600, sampling.come)
+    assert redis.hgetall(keys.samplers("q")) == {b"n": b"w"}
+
+
+def test_with_many_nodes_samples_are_farther_apart(
+    redis: VirtualRedis, queues: Queues, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scaletest.broker.samples.MOST_SAMPLES_PER_S", 10)
+    lines = [Sampling(redis, f"w{number}", clock, node=f"n{number}") for number in range(30)]
+    for _ in range(2):
+        for line in lines:
+            line.beat()
+    assert sum(1 / line.lease.interval_s for line in lines) == pytest.approx(10)
+
+
+@pytest.mark.parametrize("key", [keys.samplers("q"), keys.counters("q"), keys.QUEUES])
+def test_a_key_of_another_type_stops_no_heartbeat(
+    redis: VirtualRedis, queues: Queues, clock: Clock, key: str
+) -> None:
+    worker = Sampling(redis, "w", clock)
+    worker.line.hold("r", 1)
+    redis.zadd(keys.leases("q"), {"r:1:w": 1})
+    redis.delete(key)
+    redis.set(key, "x")
+    worker.beat()
+    assert not worker.owns_lease() and redis.zscore(keys.workers("q"), "w")
+    # what it runs stays its own
+    assert redis.zscore(keys.leases("q"), "r:1:w") == redis.zscore(keys.workers("q"), "w")
+
+
+def test_samples_come_out_with_the_time_of_redis(
+    redis: VirtualRedis, sampling: Sampling, clock: Clock
+) -> None:
+    sampling.send()
+    reader = SampleReader(redis, "q")
+    assert reader.read() == []
+    resources = {"cpu": {"user": 1.23456789}, "device:0": {"energy_j": 123456789.25}}
+    clock.step(1.5)
+    sampling.send(sample(resources=resources))
+    (read,) = reader.read()
+    assert read.at_s == pytest.approx(clock.seconds(), abs=0.001)
+    assert read.resources == {"cpu": {"user": 1.23457}, "device:0": {"energy_j": 123456789.25}}
+    assert reader.read() == []
+    # who goes on from where another one stopped
+    assert len(SampleReader(redis, "q", "0-0").read()) == 2
+    assert SampleReader(redis, "q", reader.position).read() == []
+
+
+def test_the_last_fresh_sample_of_each_node_is_shown(
+    redis: VirtualRedis,
+    queues: Queues,
+    sampling: Sampling,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for user, node in enumerate("abcb"):
+        sampling.send(sample(node, {"cpu": {"user": float(user)}}))
+        clock.step(4.0)
+    # a key that is not ours hides no other queue
+    redis.set(keys.samples("other"), "mine")
+    rows = latest(redis, {"other": 1, "q": 3, "empty": 2, "none": 0})
+    assert {
+        queue: {node_sample.node: node_sample.value("cpu", "user") for node_sample in node_samples}
+        for queue, node_samples in rows.items()
+    } == {"q": {"b": 3.0, "c": 2.0}}
+    monkeypatch.setattr("scaletest.broker.samples.MOST_NODES", 3)
+    assert latest(redis, {"other": 3, "q": 3}) == latest(redis, {}) == {}
+
+
+@pytest.mark.parametrize("fields", [{"s": "nonsense"}, {"x": "y"}, {"s": encode(sample())[:-5]}])
+def test_stream_entries_that_are_no_samples_are_left_out(
+    redis: VirtualRedis, sampling: Sampling, fields: Any
+) -> None:
+    redis.xadd(keys.samples("q"), fields)
+    sampling.send()
+    assert len(SampleReader(redis, "q", "0-0").read()) == 1
+
+
+def test_a_removed_queue_keeps_no_samples(
+    redis: VirtualRedis, queues: Queues, sampling: Sampling
+) -> None:
+    sampling.send()
+    assert redis.exists(keys.samples("q"), keys.samplers("q")) == 2
+    queues.remove("q")
+    assert not redis.exists(keys.samples("q"), keys.samplers("q"))
+    # nor does a worker of its that lives on leave any
+    sampling.send()
+    sampling.beat()
+    sampling.send()
+    assert not redis.exists(keys.samples("q"), keys.samplers("q"))
+
+
+def test_the_stream_is_bounded(
+    redis: VirtualRedis, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scaletest.broker.samples.STREAM_LENGTH", 100)
+    for _ in range(300):
+        sampling.send()
+    assert redis.xlen(keys.samples("q")) <= 200  # about, as Redis trims whole nodes of its tree
+
+
+def test_a_sample_is_bounded() -> None:
+    chance = random.Random(1)
+    row = {f"busy.engine{number}": chance.random() for number in range(30)}
+    names = ["cpu", "disk:a", "network:a", *(f"device:{number}" for number in range(40))]
+    packed = encode(sample(resources=dict.fromkeys(names, row)))
+    full = encode(sample(resources={name: {key: chance.random() for key in row} for name in names}))
+    assert len(packed) < 1000 and len(full) <= MOST_BYTES
+    resources = decode(full, 0.0).resources
+    assert "cpu" in resources and "disk:a" not in resources and 0 < len(resources) < len(names)
+    assert set(decode(packed, 0.0).resources) == set(names)
+
+
+def test_a_sample_that_waited_too_long_is_not_sent(
+    redis: VirtualRedis, sampling: Sampling, clock: Clock
+) -> None:
+    sampling.lease.offer(sample())
+    clock.step(FRESH_S + 1)
+    sampling.lease.send(redis)
+    assert redis.xlen(keys.samples("q")) == 0
+
+
+def test_a_failing_stream_gives_one_warning(
+    redis: VirtualRedis, sampling: Sampling, caplog: pytest.LogCaptureFixture
+) -> None:
+    redis.set(keys.samples("q"), "mine")
+    for _ in range(3):
+        sampling.send()
+    assert caplog.text.count("samples of its node are lost") == 1
+
+
+# -- the thread
+# --------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_taken_at_first_and_while_there_is_work(
+    redis: VirtualRedis, queues: Queues, sampling: Sampling, clock: Clock
+) -> None:
+    begun = 0
+    sampler = NodeSampler(sampling.lease, begun=lambda: begun, clock=clock.seconds)
+
+    def after(seconds: int) -> int:
+        """How many samples come in that time."""
+        before = redis.xlen(keys.samples("q"))
+        for second in range(seconds):
+            clock.step(1.0)
+            sampler._sample_once()
+            sampling.lease.send(redis)
+            if second % 2:
+                sampling.beat()
+        return int(redis.xlen(keys.samples("q")) - before)
+
+    sampler._sample_once()
+    # what the node does without work
+    assert after(30) == AT_FIRST_S - 1
+    # work of this worker: the first reading after the pause is only remembered
+    begun = 1
+    assert after(30) == AFTERWARDS_S - 1
+    # work of another worker, that the next heartbeat sees
+    redis.hincrby(keys.counters("q"), "submitted")
+    assert after(30) == AFTERWARDS_S - 2
+    # a request that runs on
+    redis.zadd(keys.leases("q"), {"r:1:other": 9e18})
+    assert after(30) == 27
+    read, *_ = SampleReader(redis, "q", "0-0").read()
+    assert read.interval_s == 1.0 and read.resources["cpu"]["cores"] >= 1
+
+
+def test_a_failing_reader_gives_one_warning_and_is_left_out(
+    redis: VirtualRedis, sampling: Sampling, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = []
+
+    def devices() -> dict[str, dict[str, float]]:
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError("the driver is gone")
+        return {"device:0": {"busy": 0.5}}
+
+    sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
+    for _ in range(6):
+        sampler._sample_once()
+        sampling.lease.send(redis)
+        clock.step(1.0)
+    assert len(calls) == 3 and caplog.text.count("the driver is gone") == 1
+    rows = SampleReader(redis, "q", "0-0").read()
+    assert [row.value("device:0", "busy") for row in rows] == [0.5, None, None, None, None]
+    assert rows[-1].value("cpu", "cores")
+
+
+def test_devices_without_number_or_end_do_no_harm(
+    redis: VirtualRedis, sampling: Sampling, clock: Clock
+) -> None:
+    names = [f"device:{number}" for number in range(100)]
+    figures = {"busy": 0.5, "power": math.nan, "energy_j": math.inf}
+
+    def devices() -> dict[str, dict[str, float]]:
+        return dict.fromkeys(names, figures)
+
+    sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
+    for _ in range(2):
+        sampler._sample_once()
+        sampling.lease.send(redis)
+        clock.step(1.0)
+    (row,) = SampleReader(redis, "q", "0-0").read()
+    assert len(row.resources) == MAX_RESOURCES and row.value("cpu", "cores")
+    assert row.resources["device:0"] == {"busy": 0.5}
+
+
+def test_the_thread_ends_whatever_it_waits_for(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    waiting = NodeSampler(SamplerLease("q", "n", "w"))
+    never_started = NodeSampler(SamplerLease("q", "n", "w"))
+    busy, broken = SamplerLease("q", "n", "w"), SamplerLease("q", "n", "w")
+    busy.interval_s = 600.0
+    for lease in (busy, broken):
+        lease.answered([1, 1, 1])
+    busy.interval_s = 600.0
+    samplers = [waiting, NodeSampler(busy), NodeSampler(broken, begun=lambda: 1 // 0)]
+    for sampler in samplers:
+        sampler.start()
+    for sampler in (*samplers, never_started):
+        sampler.stop()
+        sampler.stop()
+    for sampler in samplers:
+        sampler._thread.join(60)
+        assert not sampler._thread.is_alive()
+    # a mistake of ours ends the thread, and the worker does not notice
+    assert "this worker stops sampling its node: ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("row", [[], [1, 1, 1]])
+def test_a_heartbeat_that_ends_with_the_lease_keeps_no_thread_waiting(row: list[int]) -> None:
+    # given a sampler that was ended in the middle of a look, whose worker beat before that look was
+    # over
+    lease = SamplerLease("q", "n", "w")
+    lease.answered([1, 1, 1])
+    lease.end()
+    lease.answered(row)
+    # expect its next look to find the end at once
+    assert lease._owned.is_set() and not lease.wait()

@@ -4,16 +4,14 @@ says.
 
 from __future__ import annotations
 
-import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hack.benchmarks import causes
-from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
-from hack.benchmarks.causes_runs import InjectedRun, _request_wait_s, _right
-from scaletest.model import Outcome, Reply, State
+from hack.benchmarks.causes_injectors import Injected
+from hack.benchmarks.causes_runs import _right
+from scaletest.model import State
 
 
 def row(name: str, seed: int, **right: bool | None) -> dict[str, Any]:
@@ -22,22 +20,6 @@ def row(name: str, seed: int, **right: bool | None) -> dict[str, Any]:
         "seed": seed,
         "right": {"cause": None, "object": None, "share": None, **right},
     }
-
-
-def test_only_missing_runs_are_measured_in_rounds_over_the_injectors() -> None:
-    finished = [row("tcp", 1), row("unix", 2)]
-    cases = list(causes.missing(["tcp", "unix"], 2, finished, loaded=False))
-    assert cases == [InjectedRun("unix", 1), InjectedRun("tcp", 2)]
-    assert list(causes.missing(["tcp", "unix"], 2, finished, loaded=True)) == [
-        InjectedRun("tcp", 2)
-    ]
-    assert (
-        len(list(causes.missing(["linear", "cpu"], 0, [], loaded=False)))
-        == causes.LINEAR_RUNS + causes.RUNS
-    )
-    assert (
-        sum(case.loaded for case in causes.missing(["cpu"], 0, [], loaded=False)) == causes.RUNS / 2
-    )
 
 
 @pytest.mark.parametrize(("wrong", "met"), [(1, True), (2, False)])
@@ -68,45 +50,3 @@ def test_a_run_is_right_by_cause_object_and_share() -> None:
     assert judged(SERVICE, 0.95, object="") == {"cause": True, "object": False, "share": True}
     assert judged(SERVICE, 0.75) == {"cause": True, "object": True, "share": False}
     assert judged(SERVICE, 0.95, state="disk") == {"cause": False, "object": False, "share": None}
-
-
-def test_a_cause_other_than_the_injected_one_may_not_come_first() -> None:
-    assert judged(SERVICE, 0.4, state="disk") == {"cause": None, "object": None, "share": None}
-
-
-def test_a_slow_worker_is_named_by_its_device() -> None:
-    injected = Injected((), State.SLEEP, slow="/dev/x3")
-    named = {"state": "sleep", "object": "", "share": {"value": 1.0}}
-    slow = {"name": "worker-1", "place": "device /dev/x3"}
-    assert (
-        _right(injected, {"truth": {"share": 1.0}, "named": named, "slow": slow})["object"] is True
-    )
-    assert (
-        _right(injected, {"truth": {"share": 1.0}, "named": named, "slow": None})["object"] is False
-    )
-
-
-@pytest.mark.parametrize(("tells_cpu", "wait_s"), [(False, 0.2), (True, 0.1)])
-def test_cpu_reports_of_commands_are_joined_with_requests_of_their_worker(
-    tells_cpu: bool, wait_s: float
-) -> None:
-    reply = Reply(
-        "r",
-        Outcome.SUCCEEDED,
-        exit_code=0,
-        run_s=0.3,
-        worker="vm-9-7-ab",
-        started_s=10.0,
-        ended_s=10.31,
-    )
-    cpu_reports = {7: [(9.9, 5.0), (10.3, 0.2), (10.7, 6.0)], 8: [(10.3, 7.0)]}
-    injected = dataclasses.replace(SERVICE, tells_cpu=tells_cpu)
-    assert _request_wait_s(injected, reply, cpu_reports) == pytest.approx(wait_s)
-
-
-def test_every_injector_states_its_cause(tmp_path: Path) -> None:
-    for name in ("cpu", "flock", "fcntl", "slow-worker", "slow-client", "linear"):
-        folder = tmp_path / name
-        folder.mkdir()
-        with INJECTORS[name](folder, 1.0) as injected:
-            assert injected.state in (*State, GAP, NONE) and injected.command

@@ -1,4 +1,4 @@
-"""What a pod asks for, how many fit, and what its object says about it."""
+"""What a pod asks for, how many fit, what its object says about it, and its metrics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.cluster.cadvisor import parsed
 from scaletest.cluster.capacity import (
     NodeCapacity,
     Supply,
@@ -24,6 +25,8 @@ from scaletest.cluster.capacity import (
 )
 from scaletest.cluster.connection import connect
 from scaletest.cluster.deployment import first_failing, pod_state
+from scaletest.cluster.service import reference
+from scaletest.model.errors import InvalidValue
 
 
 @pytest.mark.parametrize(
@@ -146,7 +149,6 @@ def test_the_pod_that_restarts_is_looked_at_first() -> None:
         {"metadata": {"name": "bad"}, "status": {"phase": "Running", "containerStatuses": [waits]}},
     ]
     failing = first_failing([pod_state(row) for row in rows])
-    assert failing is not None
     assert (failing.name, failing.container, failing.restarts) == ("bad", "worker", 3)
     assert "CrashLoopBackOff m" in str(failing)
 
@@ -176,3 +178,26 @@ def test_a_kubeconfig_that_is_named_later_is_the_one_that_counts(
             f"http://{name}.invalid",
             f"of-{name}",
         )
+
+
+def test_figures_of_cadvisor_are_summed_by_pod() -> None:
+    page = """# HELP container_cpu_usage_seconds_total x
+container_cpu_usage_seconds_total{container="a",namespace="n",pod="p",image="x{y}"} 1.5 1700000000000
+container_cpu_usage_seconds_total{container="b",namespace="n",pod="p"} 2
+container_cpu_usage_seconds_total{container="",namespace="n",pod="p"} 99
+container_cpu_usage_seconds_total{container="a",namespace="other",pod="p"} 99
+container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 1e+06
+container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
+"""  # noqa: E501
+    assert parsed(page, "n") == {"p": (3.5, 1e6, 1.7e9)}
+
+
+@given(st.text(max_size=200))
+def test_any_page_of_figures_is_read(text: str) -> None:
+    assert isinstance(parsed(text, "n"), dict)
+
+
+@pytest.mark.parametrize("text", ["model", "svc/", "svc/Model", "svc/a:b:c", "svc/a b", "pod/a"])
+def test_an_invalid_service_reference_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        reference(text)

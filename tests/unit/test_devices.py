@@ -1,5 +1,5 @@
 """Devices: who they are by a made sysfs, which one a worker gets, and what is said when there is
-none.
+none. Checks before a run on this machine: its programs and devices, those of background loads too.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from scaletest.model import Outcome, Reason
-from scaletest.model.errors import InvalidValue, NoDevice
-from scaletest.model.presets import PRESETS, Preset, preset
+from scaletest.broker.devices import Slot
+from scaletest.model import Background, Outcome, Plan, Reason
+from scaletest.model.errors import InvalidValue, NoDevice, UsageError
+from scaletest.model.presets import Preset, preset
 from scaletest.model.workload import Device
 from scaletest.system.wake import Wake
-from workers import devices
+from workers import before_run, devices
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, by_number, identify
 from workers.runtime import Runtime, Settings
+from workers.workloads.making import ProgramOptions
 
 # a device node that every Linux has, and that every user may open
 NULL, NULL_NUMBER = "/dev/null", "1:3"
@@ -118,10 +120,6 @@ def test_a_device_without_a_lease_is_known_when_it_was_used(tmp_path: Path) -> N
     assert chooser.current == str(tmp_path / "renderD9")
 
 
-def test_no_pattern_is_no_device() -> None:
-    assert not DeviceChooser(DeviceOptions()).wanted
-
-
 def test_two_nodes_of_one_device_are_one_device(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128")
     (tmp_path / "renderD129").symlink_to("renderD128")
@@ -204,12 +202,6 @@ def test_a_device_that_cannot_be_opened_names_the_setting_to_change(
 # --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Slot:
-    device: str
-    number: int
-
-
 @dataclass
 class FakeLeases:
     """Gives slot 0 of the devices in `free`."""
@@ -222,17 +214,6 @@ class FakeLeases:
         self.claims += 1
         self.slot = next((Slot(device, 0) for device in devices if device in self.free), None)
         return self.slot
-
-
-def test_a_held_slot_costs_no_call(tmp_path: Path) -> None:
-    pattern = files(tmp_path, "renderD128", "renderD129")
-    leases = FakeLeases([str(tmp_path / "renderD129")])
-    chooser = DeviceChooser(DeviceOptions(pattern))
-    first = chooser.attach(leases)
-    assert first.device.path.endswith("renderD129")
-    assert first.info()["slot"] == "0"
-    assert all(chooser.choose() == first for _ in range(10))
-    assert leases.claims == 1
 
 
 def test_a_lost_slot_is_asked_for_again(tmp_path: Path) -> None:
@@ -256,32 +237,11 @@ def test_a_device_that_went_away_is_replaced(tmp_path: Path) -> None:
     chooser.attach(FakeLeases([str(tmp_path / "renderD128"), str(tmp_path / "renderD129")]))
     (tmp_path / "renderD128").unlink()
     again = chooser.choose()
-    assert again is not None
     assert again.device.path.endswith("129")
-
-
-def test_without_a_free_device_the_error_counts_them_and_names_the_option(tmp_path: Path) -> None:
-    pattern = files(tmp_path, "renderD128", "renderD129")
-    looks = iter([True, True, False])
-    leases = FakeLeases()
-    with pytest.raises(NoDevice, match="2 of 2 slots of 2 devices are leased") as error:
-        DeviceChooser(DeviceOptions(pattern)).attach(leases, lambda: next(looks))
-    assert "<per_device> 2" in error.value.hint
-    assert leases.claims == 3
 
 
 # -- presets and the workload's environment
 # --------------------------------------------------------------------------------------------------
-
-
-def test_presets_know_pattern_resource_groups_and_variable() -> None:
-    for name, preset_of_name in PRESETS.items():
-        assert preset(name) is preset_of_name
-        assert preset_of_name.name == name
-        assert preset_of_name.resources
-        assert preset_of_name.groups
-    with pytest.raises(InvalidValue, match="no preset 'voodoo'"):
-        preset("voodoo")
 
 
 @pytest.mark.parametrize(
@@ -312,18 +272,6 @@ def test_the_workload_sees_one_device_only(
 # --------------------------------------------------------------------------------------------------
 
 
-def test_every_reply_says_the_device_also_of_sleep(tmp_path: Path) -> None:
-    wake = Wake()
-    runtime = Runtime(
-        Settings(command=("sleep", "0"), devices=DeviceOptions(files(tmp_path, "renderD128"))), wake
-    )
-    result, run_s = runtime.run((), 0.0)
-    text, _ = runtime.reply_json("r", "w", result, run_s, 0, 0, 1)
-    assert f'"device":"{tmp_path}/renderD128"' in text
-    assert f'"device_info":{{"id":"{tmp_path}/renderD128"}}' in text
-    wake.close()
-
-
 def test_a_device_that_goes_away_during_a_run_is_the_reason(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128")
     wake = Wake()
@@ -335,6 +283,81 @@ def test_a_device_that_goes_away_during_a_run_is_the_reason(tmp_path: Path) -> N
     wake.close()
     assert (result.outcome, result.reason) == (Outcome.FAILED, Reason.NO_DEVICE)
     assert "went away during the run" in result.error
+
+
+@pytest.fixture
+def pattern(tmp_path: Path) -> str:
+    """That of two devices."""
+    for name in ("card0", "card1"):
+        (tmp_path / name).touch()
+    return str(tmp_path / "card*")
+
+
+def test_a_program_is_looked_for_where_it_will_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "work.sh"
+    script.write_text("#!/bin/sh\n")
+    options = ProgramOptions(directory=str(tmp_path))
+    with pytest.raises(UsageError, match="it is not executable") as caught:
+        before_run.check_program(("./work.sh",), options)
+    assert caught.value.hint.startswith("chmod +x ")
+    script.chmod(0o755)
+    before_run.check_program(("./work.sh",), options)
+    with pytest.raises(UsageError, match="there is no such program"):
+        before_run.check_program(("./work.sh",))
+    monkeypatch.chdir(tmp_path)
+    before_run.check_program(("./work.sh",))
+    before_run.check_program((f"../{tmp_path.name}/work.sh",))
+
+
+@pytest.mark.parametrize(
+    ("command", "reason", "hint"),
+    [
+        (("nosuchprogram",), "there is no such program", "install it, or give its path"),
+        (("sleep 1 | cat",), "there is no such program", "for a line of a shell: sh -c 'sleep 1"),
+        (("A=1", "a b"), "there is no such program", "to set a variable: env A=1 'a b'"),
+        (("/",), "it is a folder", "give the path of a program"),
+    ],
+)
+def test_a_word_that_is_no_program_is_refused_with_what_to_write(
+    command: tuple[str, ...], reason: str, hint: str
+) -> None:
+    with pytest.raises(UsageError, match=f"cannot be started: {reason}") as refused:
+        before_run.check_program(command)
+    assert refused.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("command", [(), ("sleep", "1"), ("transcode",), ("FILENAME",), ("sh",)])
+def test_what_needs_no_program_of_its_own_passes(command: tuple[str, ...]) -> None:
+    before_run.check_program(command)
+
+
+def test_the_devices_that_workers_will_use_must_be_open_to_this_user(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: path.endswith("card0"))
+    options = DeviceOptions(pattern)
+    before_run.check_devices(options, 1)
+    for most in (2, None):
+        with pytest.raises(NoDevice, match="card1"):
+            before_run.check_devices(options, most)
+
+
+def test_background_loads_are_checked_too(pattern: str) -> None:
+    before_run.check_plan(Plan(limit=2, queue="q", device_glob=pattern))
+    for load in (Background("b", command=("nosuchprogram",)), Background("b", device_glob="/no*")):
+        with pytest.raises(UsageError, match=r"nosuchprogram|/no"):
+            before_run.check_plan(Plan(limit=2, queue="q", background=(load,)))
+
+
+def test_workers_that_lease_slots_may_get_any_device(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: path.endswith("card0"))
+    before_run.check_plan(Plan(limit=1, queue="q", device_glob=pattern))
+    with pytest.raises(NoDevice, match="card1"):
+        before_run.check_plan(Plan(limit=1, queue="q", device_glob=pattern, per_device=(2,)))
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.model import error_pattern
 from scaletest.model.error_pattern import MOST_CHARACTERS, pattern_of
 
 VAAPI = "[AVHWDeviceContext @ {}] Failed to initialise VAAPI connection: -1 (unknown libva error)."
@@ -75,12 +72,6 @@ def test_the_circumstances_are_masked_and_the_rest_stays(error: str, pattern: st
     assert pattern_of(pattern) == pattern
 
 
-def test_errors_that_differ_in_a_pointer_have_one_pattern() -> None:
-    errors = {VAAPI.format(hex(0x55D0C3A1B2C0 + 4096 * number)) for number in range(143)}
-    assert len(errors) == 143
-    assert len(set(map(pattern_of, errors))) == 1
-
-
 @pytest.mark.parametrize("name", sorted(PARTS))
 @given(data=st.data(), around=AROUND)
 def test_texts_that_differ_only_in_such_a_part_have_one_pattern(
@@ -91,16 +82,6 @@ def test_texts_that_differ_only_in_such_a_part_have_one_pattern(
     assert patterns == {f"open {around.format(f'<{name}>')} failed"}
 
 
-@given(
-    st.lists(
-        st.one_of(st.from_regex(r"[g-z]{1,9}[:.,]?", fullmatch=True), *PARTS.values()), max_size=20
-    )
-)
-def test_a_pattern_is_its_own_pattern(parts: list[str]) -> None:
-    pattern = pattern_of(" ".join(parts))
-    assert pattern_of(pattern)[: MOST_CHARACTERS - 10] == pattern[: MOST_CHARACTERS - 10]
-
-
 @given(st.one_of(st.text(), st.text("0:/.af[-\\xT 9e+_<>~", max_size=3000)))
 def test_every_text_has_a_pattern_of_bounded_length(error: str) -> None:
     pattern = pattern_of(error)
@@ -108,39 +89,6 @@ def test_every_text_has_a_pattern_of_bounded_length(error: str) -> None:
     assert "\n" not in pattern
 
 
-def test_a_very_long_text_is_cut_before_it_is_read() -> None:
-    assert pattern_of("1 " * 10_000_000) == ("<number> " * 100)[:MOST_CHARACTERS]
-
-
-LONGEST_RETRY = 64
-
-
-def retried(tokens: Any, alone_in_atomic_group: bool = False) -> list[Any]:
-    """Repetitions that may give back what they matched, and have no small bound."""
-    wrong = []
-    for operation, details in tokens:
-        if operation in (_constants.MAX_REPEAT, _constants.MIN_REPEAT):
-            low, high, body = details
-            if high > LONGEST_RETRY and low != high and not alone_in_atomic_group:
-                wrong.append(details)
-            wrong += retried(body)
-        elif operation is _constants.POSSESSIVE_REPEAT:
-            wrong.append(details)  # Python 3.11.2, that of Debian 12, matches it wrongly
-        elif operation is _constants.ATOMIC_GROUP:
-            wrong += retried(details, alone_in_atomic_group=len(details) == 1)
-        elif operation is _constants.SUBPATTERN:
-            wrong += retried(details[-1])
-        elif operation is _constants.BRANCH:
-            for branch in details[1]:
-                wrong += retried(branch)
-        elif operation in (_constants.ASSERT, _constants.ASSERT_NOT):
-            wrong += retried(details[1])
-    return wrong
-
-
-def test_no_repetition_gives_back_more_than_a_few_characters() -> None:
-    assert not retried(_parser.parse(error_pattern._PARTS.pattern, error_pattern._PARTS.flags))
-    assert retried(_parser.parse("(?:a+)+b", re.IGNORECASE))
-    assert retried(_parser.parse("(?:a++)b{1,9}"))
-    assert retried(_parser.parse("(?>a+b)"))
-    assert not retried(_parser.parse("(?>(?:(?>a+))+)b{1,9}"))
+@pytest.mark.parametrize("piece", ["1 ", "a", "af", "1", "0x", "/a", ".1", "-1", "a:", "~/", "é"])
+def test_a_very_long_text_is_cut_before_it_is_read(piece: str) -> None:
+    assert len(pattern_of(piece * 5_000_000)) <= MOST_CHARACTERS

@@ -1,6 +1,11 @@
-"""Groups of failures: what they have in common, where and when they occurred, in bounded memory."""
+"""Groups of failures: what they have in common, where and when they occurred, in bounded memory.
+Shares between groups.
+"""
 
 from __future__ import annotations
+
+import json
+import math
 
 import pytest
 from hypothesis import given
@@ -14,6 +19,7 @@ from scaletest.analysis.failures import (
     counted_alike,
     groups_of,
 )
+from scaletest.analysis.steps import fairness
 from scaletest.model import Outcome, Reason, Record, Reply
 from scaletest.render.numbers import leading
 from scaletest.report import failures
@@ -78,20 +84,6 @@ def test_groups_differ_in_outcome_reason_exit_code_and_pattern(other: Reply) -> 
     assert len(groups_of(map(record, [reply(), other]))) == 2
 
 
-def test_groups_do_not_differ_in_node_or_device() -> None:
-    (group,) = groups_of(map(record, [reply(), reply(node="node-2"), reply(device="")]))
-    assert group.nodes == {"node-1": 2, "node-2": 1}
-    assert group.devices == {
-        "renderD128 of node-1": 1,
-        "renderD128 of node-2": 1,
-    }
-
-
-def test_a_failure_whose_time_is_unknown_is_counted() -> None:
-    (group,) = groups_of([record(reply())])
-    assert (group.count, group.first_s, group.last_s) == (1, 0.0, 0.0)
-
-
 def test_nothing_failed() -> None:
     assert groups_of([record(Reply("id-1", Outcome.SUCCEEDED, exit_code=0))]) == []
     assert failures.table([]).rows == ()
@@ -152,3 +144,33 @@ def test_texts_are_counted_by_their_pattern_under_the_first() -> None:
 )
 def test_the_first_few_names_are_listed(counts: dict[str, int], others: int, text: str) -> None:
     assert leading(counts, others=others) == text
+
+
+def test_shares_are_sorted_and_the_ratio_is_most_over_least() -> None:
+    shares = fairness({"a": 10, "b": 30, "c": 20})
+    assert [(row.name, row.amount, row.share) for row in shares.shares] == [
+        ("b", 30, 0.5),
+        ("c", 20, pytest.approx(1 / 3)),
+        ("a", 10, pytest.approx(1 / 6)),
+    ]
+    assert shares.ratio == 3
+
+
+def test_a_group_that_did_nothing_makes_the_ratio_infinite_and_null_in_json() -> None:
+    shares = fairness({"a": 4, "b": 0})
+    assert math.isinf(shares.ratio)
+    row = json.loads(json.dumps(shares.to_dict(), allow_nan=False))
+    assert row["ratio"] is None
+    assert row["groups"][1] == {"name": "b", "amount": 0, "share": 0}
+
+
+def test_no_amounts_give_no_fairness() -> None:
+    assert fairness({}) is None
+    assert fairness({"a": 0, "b": 0}) is None
+
+
+@given(st.dictionaries(st.text(max_size=3), st.floats(0.001, 1e9), min_size=1, max_size=20))
+def test_shares_sum_to_one_and_ratios_stay_within_bounds(amounts: dict[str, float]) -> None:
+    shares = fairness(amounts)
+    assert sum(row.share for row in shares.shares) == pytest.approx(1)
+    assert shares.ratio >= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,25 +16,24 @@ from scaletest.cli.validate_run import show_plan
 from scaletest.model import Plan
 
 
-def test_steady_requests_need_the_least_that_counts() -> None:
-    # given sleeps of 2 s up to 4 workers: on each way 4, 2 and 2 completions a worker and a drain
-    # of 2 s, and 4 starts of 0.3 s
-    forecasted = forecast(Plan(limit=4, seconds=2.0), 0.0)
-    assert forecasted.seconds == pytest.approx(2 * (8 + 4 + 4 + 3 * 2) + 4 * 0.3)
-    assert forecasted.half_widths == (0, 0, 0)
-
-
-def test_scattered_requests_need_what_the_precision_asks_for() -> None:
-    # given 10 % of scatter and 2 % wanted, one worker needs (1.96 x 0.1 / 0.02)^2 = 97 cycles
-    forecasted = forecast(Plan(limit=1, seconds=0.5), 0.1)
-    assert forecasted.seconds == pytest.approx(2 * (50 * 0.5 + 0.5) + 0.3)
-    assert forecasted.half_widths[0] == pytest.approx(0.02, rel=0.02)
-
-
-def test_the_longest_step_bounds_the_forecast_and_its_width_shows_it() -> None:
-    forecasted = forecast(Plan(limit=1, seconds=1.0, max_step_s=10), 0.5)
-    assert forecasted.seconds == pytest.approx(10 + 2 * 1.0 + 0.3)
-    assert forecasted.half_widths[0] > 0.3
+@pytest.mark.parametrize(
+    ("plan", "spread", "seconds", "narrowest", "widest"),
+    [
+        # sleeps of 2 s up to 4 workers: on each way 4, 2 and 2 completions a worker and a drain of
+        # 2 s, and 4 starts of 0.3 s
+        (Plan(limit=4, seconds=2.0), 0.0, 2 * (8 + 4 + 4 + 3 * 2) + 4 * 0.3, 0.0, 0.0),
+        # 10 % of scatter and 2 % wanted: one worker needs (1.96 x 0.1 / 0.02)^2 = 97 cycles
+        (Plan(limit=1, seconds=0.5), 0.1, 2 * (50 * 0.5 + 0.5) + 0.3, 0.0196, 0.0204),
+        # the longest step bounds it, and the width shows that
+        (Plan(limit=1, seconds=1.0, max_step_s=10), 0.5, 10 + 2 * 1.0 + 0.3, 0.3, math.inf),
+    ],
+)
+def test_a_forecast_follows_from_scatter_precision_and_the_longest_step(
+    plan: Plan, spread: float, seconds: float, narrowest: float, widest: float
+) -> None:
+    forecasted = forecast(plan, spread)
+    assert forecasted.seconds == pytest.approx(seconds)
+    assert all(narrowest <= width <= widest for width in forecasted.half_widths)
 
 
 def test_each_part_of_a_step_has_a_warm_up_of_its_own() -> None:

@@ -1,22 +1,21 @@
 """README, tutorial and guides: every command there is one that the program takes, and is run by
-some test, or says why not.
+some test, or says why not; complete files are those of the example package, which the tests run.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
-import click
 import pytest
 
 from hack import newcomer
 from hack.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines, shell_blocks
-from scaletest.cli.main import cli
+from tests.unit.test_cli_options import accept
 
 LANGUAGES = {"sh", "sql", "text", "yaml", "toml", "dockerfile", "python", "json", "html"}
-OTHER_PAGES = [path for path in (ROOT / "docs").rglob("*.md") if path not in PAGES]
-ALL_PAGES = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted(OTHER_PAGES)]
+ALL_PAGES = sorted({*PAGES, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")})
 PROGRAMS = r"(?:\./)?(?:scaletest|hack/\w+|helm|kubectl|docker|podman|pip|curl|kind|rq)"
 
 
@@ -46,27 +45,6 @@ def test_no_command_hides_outside_a_shell_block(page: Path) -> None:
             )
 
 
-def test_a_comment_says_where_a_block_is_run(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "```sh\na\n```\n<!-- run: weekly until open http -->\n```sh\nb\n```\n"
-        "1. x\n\n   <!-- not run: needs a GPU -->\n   ```sh\n   c\n     d\n   ```\n"
-        "```yaml\n# dir/plan.yaml\nx: 1\n```\n"
-    )
-    first, second, third, fourth = blocks(page)
-    assert (first.tier, first.text) == ("integration", "a\n")
-    assert (second.tier, second.until) == ("weekly", "open http")
-    assert (third.tier, third.reason, third.text) == ("", "needs a GPU", "c\n  d\n")
-    assert (fourth.file, first.file) == ("plan.yaml", "")
-
-
-def test_a_comment_that_says_something_else_is_an_error(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("<!-- run: tomorrow -->\n```sh\na\n```\n")
-    with pytest.raises(ValueError, match="tomorrow"):
-        blocks(page)
-
-
 def test_command_lines_are_found_behind_pipes_and_before_comments(tmp_path: Path) -> None:
     text = "x | scaletest a - && scaletest b 'c | d' &\nscaletest e \\\n  f  # g\nscaletest h > i"
     block = Block(tmp_path, 1, "sh", text)
@@ -82,23 +60,7 @@ def test_command_lines_are_found_behind_pipes_and_before_comments(tmp_path: Path
 def test_commands_of_scaletest_are_accepted(page: Path) -> None:
     for block in shell_blocks(page):
         for arguments in command_lines(block, "scaletest"):
-            accept(block, arguments)
-
-
-def accept(block: Block, arguments: list[str]) -> None:
-    """Parse a command line without running it; the test fails when it is not accepted."""
-    unread = list(arguments)
-    try:
-        context = cli.make_context("scaletest", unread)
-        while isinstance(context.command, click.Group):
-            name, *unread = [*context._protected_args, *context.args]
-            command = context.command.get_command(context, name)
-            assert command is not None, f"{block.place}: there is no command {name}"
-            context = command.make_context(name, unread, parent=context)
-    except click.exceptions.Exit as ended:
-        assert ended.exit_code == 0
-    except Exception as error:
-        pytest.fail(f"{block.place}: scaletest {' '.join(arguments)}: {error}")
+            accept(block.place, arguments)
 
 
 def anchors(page: Path) -> set[str]:
@@ -134,13 +96,6 @@ def test_a_newcomer_types_what_the_readme_or_the_program_told() -> None:
             assert set(block.text.splitlines()) <= typed, block.place
 
 
-def test_a_step_that_nobody_told_is_noticed() -> None:
-    quick = newcomer.NewcomerStep("a", "scaletest  quick -- sleep 0.2")
-    assert newcomer.untold(quick, "type\n  scaletest quick -- sleep 0.2\n") == []
-    assert newcomer.untold(quick, "type scaletest quick") == [quick.text]
-    assert newcomer.untold(newcomer.NewcomerStep("a", "x", is_told=False), "") == []
-
-
 @pytest.mark.parametrize(
     ("tool", "module", "name"),
     [
@@ -167,3 +122,29 @@ def test_the_guide_from_intels_tester_names_its_options_and_exit_codes() -> None
         assert re.search(rf"^\|[^|]*`[^|]*{name}\b", guide, re.M), name
     ends = guide.partition("end of `validate-scaling.sh`")[2].partition("\n## ")[0]
     assert {"0", "2", "3", "4", "6", "7"} <= set(re.findall(r"\b\d\b", ends))
+
+
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+def code_of(guide: str, language: str) -> list[str]:
+    """The blocks of code in that language."""
+    text = (ROOT / "docs" / "how-to" / guide).read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("guide", "file"),
+    [("write-a-workload.md", "checksums.py"), ("add-a-benchmark-kind.md", "compression.py")],
+)
+def test_the_complete_file_of_a_guide_is_the_example(guide: str, file: str) -> None:
+    title, _, code = code_of(guide, "python")[0].partition("\n")
+    assert title.endswith(file)
+    assert code == (EXAMPLES / "scaletest_example" / file).read_text("utf-8")
+
+
+@pytest.mark.parametrize("guide", ["write-a-workload.md", "add-a-benchmark-kind.md"])
+def test_the_entry_points_of_a_guide_are_those_of_the_example(guide: str) -> None:
+    project = tomllib.loads((EXAMPLES / "pyproject.toml").read_text("utf-8"))["project"]
+    shown = tomllib.loads(code_of(guide, "toml")[0])["project"]["entry-points"]
+    assert shown.items() <= project["entry-points"].items()

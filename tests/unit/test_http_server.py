@@ -1,4 +1,4 @@
-"""The HTTP server on a socket: addresses, and bytes of any kind."""
+"""The HTTP server on a socket: addresses, and bytes of any kind. Times of services in headers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from scaletest.http.server import Server, parse_address
 from scaletest.load import ClosedLoop, Statistics, Steering
+from scaletest.load.http_call import server_time
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.pages.security import HttpCounts
 from scaletest.web.app import make_app
@@ -32,8 +33,6 @@ PIECES = [
     b"\r\n\r\n",
     b"Host: x",
     b": ",
-]
-PIECES += [
     b"Content-Length: 5",
     b"Transfer-Encoding: chunked",
     b"\xff\xfe",
@@ -59,24 +58,17 @@ def server() -> Iterator[Server]:
 
 
 def ask(server: Server, data: bytes, *, whole: bool = False) -> bytes:
-    """What comes back, perhaps nothing; unless the request is `whole` the server is told that no
-    more comes.
+    """What comes back until the connection is closed, perhaps nothing; unless the request is
+    `whole` the server is told that no more comes.
     """
+    answer = b""
     with socket.create_connection((server.host, int(server.port)), timeout=60) as peer:
         peer.sendall(data)
         if not whole:
             peer.shutdown(socket.SHUT_WR)
-        return all_of(peer)
-
-
-def all_of(peer: socket.socket) -> bytes:
-    """What comes until the connection is closed."""
-    answer = b""
-    try:
-        while chunk := peer.recv(65536):
-            answer += chunk
-    except ConnectionResetError:
-        pass
+        with suppress(ConnectionResetError):
+            while chunk := peer.recv(65536):
+                answer += chunk
     return answer
 
 
@@ -222,16 +214,38 @@ def test_an_invalid_host_name_to_listen_on_is_a_usage_error() -> None:
 
 
 def test_the_server_listens_on_ipv6_where_the_machine_has_it() -> None:
-    client: Any = FakeClient()
-    statistics, counts = Statistics("q"), HttpCounts()
-    loop = ClosedLoop(client, "q", statistics.add)
     try:
-        server = Server(
-            make_app(Steering(loop, statistics, load="closed", maximum=4), counts), "[::1]:0"
-        )
+        server = Server(healthy, "[::1]:0")
     except UsageError as error:
         pytest.skip(str(error))
-    with urllib.request.urlopen(f"{server.url}/fails?type=plain", timeout=60) as answer:
-        assert answer.read() == b"0\n"
+    with urllib.request.urlopen(server.url, timeout=60) as answer:
+        assert answer.read() == b"ok"
     server.close()
-    loop.close()
+
+
+@given(st.text(max_size=40))
+def test_any_header_is_a_time_or_none(text: str) -> None:
+    value = server_time(text)
+    assert value is None or 0 <= value < 1e9
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0.012", 0.012),
+        ("12", 0.012),
+        ("12ms", 0.012),
+        ("0.5s", 0.5),
+        ("800us", 0.0008),
+        ("app;dur=12.5, db", 0.0125),
+    ],
+)
+def test_times_of_services_are_understood(text: str, seconds: float) -> None:
+    assert server_time(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["0" * 100_000 + "x", "1." + "0" * 100_000, "dur=" + "9" * 100_000]
+)
+def test_a_number_that_is_too_long_is_none_at_once(text: str) -> None:
+    assert server_time(text) is None

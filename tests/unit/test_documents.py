@@ -1,12 +1,18 @@
-"""A document that is declared once is read, checked, written and described by its declaration."""
+"""Documents: one that is declared once is read, checked, written and described by its declaration;
+the reader of YAML and JSON that people write, and the language of templates in it.
+"""
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import jsonschema
@@ -15,6 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
 
+from scaletest.documents import reader
+from scaletest.documents.templates import fill
 from scaletest.model.declared import (
     INNER,
     Arguments,
@@ -26,7 +34,7 @@ from scaletest.model.declared import (
     choice,
     flat,
 )
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import Form, described
 
 
@@ -236,11 +244,6 @@ def test_halves_of_surrogate_pairs_become_question_marks() -> None:
     assert Whole.from_json(r'{"workers": 1, "secret": "a\ud800"}').secret == "a?"
 
 
-def test_a_type_without_a_schema_raises_a_programming_error() -> None:
-    with pytest.raises(TypeError, match="no schema for"):
-        Form().schema(set[int])
-
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -256,3 +259,164 @@ def test_hostile_values_are_read_or_refused(values: dict[str, Any]) -> None:
             reading({"workers": 1, **values})
         except InvalidValue as error:
             assert error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None),
+        ("---\n", None),
+        ("a: 1", {"a": 1}),
+        ('{"a": "\\ud83d\\ude00", "b": 1e3}', {"a": "\N{GRINNING FACE}", "b": 1000.0}),
+        ('{\n\t"a": [1]\n}', {"a": [1]}),
+        ("a: &b {x: 1, y: 1}\nc: {<<: *b, x: 2}", {"a": {"x": 1, "y": 1}, "c": {"x": 2, "y": 1}}),
+        # a table that is merged into another before its own turn comes
+        (
+            "b: &b {x: 1}\nw: {m: &m {<<: *b, x: 2}}\nt: {<<: *m}",
+            {"b": {"x": 1}, "w": {"m": {"x": 2}}, "t": {"x": 2}},
+        ),
+        # of two tables that are merged the first one wins
+        (
+            "a: &a {cpu: 1}\nb: &b {cpu: 2, gpu: 3}\nt: {<<: [*a, *b]}",
+            {"a": {"cpu": 1}, "b": {"cpu": 2, "gpu": 3}, "t": {"cpu": 1, "gpu": 3}},
+        ),
+        ("1: a\n'1': b", {1: "a", "1": "b"}),
+    ],
+)
+def test_documents_are_read(text: str, value: Any) -> None:
+    assert reader.read(text, "it") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: 1\nb:\n  c: 1\n  c: 2", "it is not valid YAML in line 4, column 3: 'c' stands twice"),
+        ('{"a": 1,\n "a": 2}', "in line 2, column 2: 'a' stands twice"),
+        ("a: [1", "in line 1, column 6: expected ',' or ']'"),
+        ("a: 1\n---\nb: 2", "it holds 2 documents"),
+        ("[" * 5000, "it nests too deeply"),
+        ("[" * 200 + "]" * 200, "it nests too deeply"),
+        ('{"a": ' * 200 + "1" + "}" * 200, "it nests too deeply"),
+        ("a: &a [*a]", "it nests too deeply"),
+        ("a: \x00", "special characters are not allowed"),
+        ("a: !!int ''", "not valid YAML"),
+        ("a: !!timestamp x", "not valid YAML"),
+        ("a: !!bool x", "not valid YAML"),
+        ("a: !!python/object:os.system x", "could not determine a constructor"),
+        ("[a]: 1", "not valid YAML"),
+    ],
+)
+def test_other_texts_are_refused_with_the_place(text: str, problem: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        reader.read(text, "it")
+    assert problem in caught.value.message
+    assert caught.value.hint
+
+
+def test_aliases_cannot_multiply_a_short_text() -> None:
+    names = "abcdefghi"
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]"
+        for before, name in itertools.pairwise(names)
+    ]
+    with pytest.raises(InvalidValue, match="more than 1000000 values"):
+        reader.read("\n".join(lines), "it")
+
+
+def test_a_file_is_bounded_and_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "long").write_text("#" * (reader.MOST_BYTES + 1))
+    (tmp_path / "binary").write_bytes(b"\xff")
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbfa: 1")
+    for name, problem in (
+        ("long", "longer than"),
+        ("binary", "not text"),
+        ("missing", "No such file"),
+        (".", "Is a directory"),
+    ):
+        with pytest.raises(UsageError, match=problem) as caught:
+            reader.read_file(tmp_path / name, name, "give another")
+        assert caught.value.hint
+    assert reader.read_file(tmp_path / "marked", "it", "") == {"a": 1}
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: 2")))
+    assert reader.read_file("-", "it", "") == {"a": 2}
+
+
+def test_text_in_quotes_is_marked_where_it_is_asked_for() -> None:
+    (table,) = reader.read_all("a: x\nb: 'x'", "it", quoted=True)
+    assert table == {"a": "x", "b": "x"}
+    assert [type(value) for value in table.values()] == [str, reader.Quoted]
+    (plain,) = reader.read_all("b: 'x'", "it")
+    assert type(plain["b"]) is str
+
+
+@given(st.text() | st.text(alphabet="{}[]&*a: -!|>'\"\n,#?<1", max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        reader.read_all(text, "it", quoted=True)
+    except InvalidValue as error:
+        assert error.message.startswith("it is not valid YAML") and error.hint
+
+
+def test_templates_use_values_and_nothing_else() -> None:
+    document = {
+        "a": "{{ p.n }}",
+        "b": "n is {{ p.n }}",
+        "c": ["{{ p.list | toyaml }}"],
+        "d": 5,
+        "{{ p.n }}": "{% raw %}{{ theirs }}{% endraw %}",
+        "e": "{% if %}",
+    }
+    assert fill(document, {"p": {"n": 3, "list": [1]}}) == {
+        "a": 3,
+        "b": "n is 3",
+        "c": [[1]],
+        "d": 5,
+        "3": "{{ theirs }}",
+        "e": "{% if %}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("template", "problem", "hint"),
+    [
+        ("{{ p.nunber }}", "asks for 'nunber', which nothing fills", "did you mean number?"),
+        ("{{ q }}", "asks for 'q', which nothing fills", "there are p, number"),
+        ("{{ p.number.real.x }}", "asks for 'x', which nothing fills", "there are"),
+        ("{{ ().__class__.__bases__ }}", "cannot be filled in: access to attribute", "NAME"),
+        ("{{ p.update({'number': 4}) }}", "cannot be filled in", "NAME"),
+        ("{{ p.number / 0 }}", "cannot be filled in: division by zero", "NAME"),
+        ("{{ p.number", "cannot be filled in", "NAME"),
+        ("{{ range(9) }}", "cannot be filled in: call is not allowed", "NAME"),
+        ("{{ p.number | shout }}", "cannot be filled in: No filter named 'shout'", "NAME"),
+        ("{{ 'x' * 100001 }}", "'x' is no number to compute with", "NAME"),
+        ("{{ '%9999d' % 1 }}", "'%9999d' is no number to compute with", "NAME"),
+        ("{{ p.long }}" * 2, "makes more than 100000 characters", "shorten it"),
+        ("{{ p }}" + "x" * 100_000, "makes more than 100000 characters", "shorten it"),
+        ("{{ 9**(9**9) }}", "cannot be filled in: pow is not allowed", "NAME"),
+        ("{{ 'x'.ljust(10**9) | length }}", "cannot be filled in: ", "NAME"),
+        ("{{ 'x' | center(1000000000) }}", "the filter center with arguments is not", "NAME"),
+        ("{{ 1.5 | round(1000000000, 'ceil') }}", "the filter round with arguments is", "NAME"),
+        ("{{ p.number ~ p.number }}", "concat is not allowed", "NAME"),
+        ("{% for i in p %}{{ i }}{% endfor %}", "for is not allowed", "NAME"),
+        ("{{ p.number + 11e999 }}", "a number without end is not allowed", "NAME"),
+        ("{{ p.number * 9e18 }}", "the result is too large", "NAME"),
+        ("{{ " + "p and " * 300 + "p }}", "more than 20 levels are nested", "NAME"),
+        ("{{ 1e9\uff11 }}", "cannot be filled in", "NAME"),
+        ("{{ p.gone | toyaml }}", "cannot be filled in", "NAME"),
+        ("{{ '[1' }}", "makes is not valid YAML", "correct it"),
+    ],
+)
+def test_mistakes_are_explained(template: str, problem: str, hint: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        fill({"a": [template]}, {"p": {"number": 3, "long": "x" * 60_000}})
+    assert problem in caught.value.message
+    assert hint in caught.value.hint
+
+
+@given(st.text(alphabet="{}%#pn.|'\"()[]-+ 1~", max_size=20))
+def test_any_template_is_filled_in_or_refused(text: str) -> None:
+    try:
+        fill("{{" + text, {"p": {"n": 3}})
+    except InvalidValue as error:
+        assert error.hint
