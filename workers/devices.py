@@ -127,7 +127,24 @@ def by_number(
         (parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None
     )
     if function is None:
-        return _of_nvidia(path, number, sysfs, procfs)
+        # the minor number in NVIDIA's driver; an unlisted device keeps its number
+        major, minor = number.split(":")
+        if major == "195":
+            for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
+                row = dict(_ROW.findall(proc.text_of(file)))
+                if row.get("Device Minor") == minor:
+                    pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
+                    # a GPU that was never used shows question marks
+                    return Device(
+                        path,
+                        pci,
+                        pci,
+                        _read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
+                        "NVIDIA",
+                        row.get("Model", ""),
+                        "" if "?" in uuid else uuid,
+                    )
+        return Device(path, number)
     vendor_id = _read(function / "vendor")
     unique = _read(function / "unique_id")
     files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
@@ -142,27 +159,6 @@ def by_number(
         model,
         f"GPU-{unique}" if unique else "",
     )
-
-
-def _of_nvidia(path: str, number: str, sysfs: Path, procfs: Path) -> Device:
-    """Identify by the minor number in NVIDIA's driver; an unlisted device keeps its number."""
-    major, minor = number.split(":")
-    if major == "195":
-        for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
-            row = dict(_ROW.findall(proc.text_of(file)))
-            if row.get("Device Minor") == minor:
-                pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
-                # a GPU that was never used shows question marks
-                return Device(
-                    path,
-                    pci,
-                    pci,
-                    _read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
-                    "NVIDIA",
-                    row.get("Model", ""),
-                    "" if "?" in uuid else uuid,
-                )
-    return Device(path, number)
 
 
 def _read(file: Path) -> str:

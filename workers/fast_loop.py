@@ -318,7 +318,17 @@ class FastLoop:
                 # the slot was lost, which is not this request's fault: another worker may have one
                 heartbeat.let_go()
                 self._put_back(taken)
-                self._wait_for_slot()
+                # NoDevice, which ends this worker, when none becomes free in time
+                assert self._leasing is not None
+                self._delivers = False
+                try:
+                    self._leasing.again()
+                except Exception as error:
+                    if not (
+                        self._stopping.requested
+                        and (isinstance(error, NoneFree) or transient(error))
+                    ):
+                        raise
                 return None
             registered = heartbeat.let_go()
             if stopping.job is not None:
@@ -334,16 +344,6 @@ class FastLoop:
         )
         self._note(result, run_s, reply)
         return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
-
-    def _wait_for_slot(self) -> None:
-        """Wait for a device. NoDevice, which ends this worker, when none becomes free in time."""
-        assert self._leasing is not None
-        self._delivers = False
-        try:
-            self._leasing.again()
-        except Exception as error:
-            if not (self._stopping.requested and (isinstance(error, NoneFree) or transient(error))):
-                raise
 
     def _note(self, result: Result, run_s: float, reply: str) -> None:
         """Count a request as RQ's worker does, and publish whether this worker became suspect."""

@@ -19,7 +19,7 @@ from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.record import effective_limit
 from scaletest.model.texts import SECONDS, in_base_units
 from scaletest.system.wake import Wake
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree
+from workers.devices import DeviceChooser, DeviceOptions, NoneFree
 from workers.workloads import registry
 from workers.workloads.base import SUCCEEDED, PreparedWorkload, Result, failed
 from workers.workloads.making import DEFAULT_KILL_GRACE_S, Making, ProgramOptions
@@ -200,7 +200,12 @@ class Runtime:
             chosen = self.devices.choose() if self.devices.wanted else None
             result = self._workload.run(arguments if self._takes_arguments else (), limit, chosen)
             if chosen is not None:
-                result = _on_device(result, chosen)
+                # a failure whose device has disappeared has that reason
+                path = chosen.device.path
+                if result.outcome is Outcome.FAILED and not Path(path).exists():
+                    text = f"the device {path} went away during the run: {result.error}"
+                    result = replace(result, reason=Reason.NO_DEVICE, error=text)
+                result = replace(result, device=path, device_info=chosen.info())
         except NoneFree:
             raise
         except NoDevice as error:
@@ -254,15 +259,6 @@ class Runtime:
             if result.activity is not None:
                 row["activity"] = result.activity.to_dict()
         return wire.dump(row), wait_s
-
-
-def _on_device(result: Result, chosen: Chosen) -> Result:
-    """The result with its device; a failure whose device has disappeared has that reason."""
-    path = chosen.device.path
-    if result.outcome is Outcome.FAILED and not Path(path).exists():
-        text = f"the device {path} went away during the run: {result.error}"
-        result = replace(result, reason=Reason.NO_DEVICE, error=text)
-    return replace(result, device=path, device_info=chosen.info())
 
 
 def run_once(settings: Settings, arguments: tuple[str, ...] = ()) -> SingleRun:

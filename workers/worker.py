@@ -216,13 +216,6 @@ class Worker(SimpleWorker):
             forget_stop=self._stopping.forget_job,
             tally=self._tally,
         )
-        self._open_lane(queue, self._rq_jobs)
-        if self._sampler:
-            self._sampler.start()
-        self._booting = False
-        self._begun_serving(self)
-
-    def _open_lane(self, queue: str, rq_jobs: rq_jobs.RqJobRunner) -> None:
         self._lane = FastLane(
             self.connection, self.name, queue, self._serving.heartbeat_s, self._retrying
         )
@@ -231,7 +224,7 @@ class Worker(SimpleWorker):
             self._lane,
             self._runtime,
             self._heartbeat,
-            rq_jobs,
+            self._rq_jobs,
             self._stopping,
             retrying=self._retrying,
             leasing=self._leasing,
@@ -242,6 +235,10 @@ class Worker(SimpleWorker):
             tally=self._tally,
         )
         self._heartbeat.lane = self._lane
+        if self._sampler:
+            self._sampler.start()
+        self._booting = False
+        self._begun_serving(self)
 
     def teardown(self) -> None:
         """End our parts, then RQ's. An absent Redis raises nothing: leases and deadlines expire by

@@ -298,7 +298,17 @@ def _explained(grown: _Grown, rows: tuple[StepTime, ...], *, as_wanted: bool) ->
         return _result(grown, rows, headline=AS_WANTED)
     if not grown.certain:
         return _result(grown, rows, headline=NOTHING_GREW)
-    causes = _ranked(grown)
+    # the places that certainly grew, and by enough to name them
+    observed = [
+        place for place in PLACES if place != State.NOT_OBSERVED and grown.growth[place] > 0
+    ]
+    shares = {place: grown.share(place) for place in observed}
+    ranked = sorted(observed, key=lambda place: -shares[place].value)
+    causes = tuple(
+        _cause(grown, place, shares[place])
+        for place in ranked
+        if shares[place].value >= LEAST_SHARE and shares[place].low > 0
+    )
     more_than_gaps = sum(grown.growth.values()) > 2.0 * grown.growth[GAP]
     slow = slow_member(grown.before, grown.after) if more_than_gaps else None
     return _result(grown, rows, causes, _unknown(grown, causes), slow)
@@ -368,20 +378,6 @@ def _grown(
     limited = _limited(base, more, in_turn, _bound(throttled, before.workers, after.workers))
     draws = [_growth(drawn, drawn_more, in_turn, limited) for drawn, drawn_more in resamples]
     return _Grown(before, after, base, more, _growth(base, more, in_turn, limited), draws)
-
-
-def _ranked(grown: _Grown) -> tuple[Cause, ...]:
-    """The places that certainly grew, and by enough to name them."""
-    observed = [
-        place for place in PLACES if place != State.NOT_OBSERVED and grown.growth[place] > 0
-    ]
-    shares = {place: grown.share(place) for place in observed}
-    ranked = sorted(observed, key=lambda place: -shares[place].value)
-    return tuple(
-        _cause(grown, place, shares[place])
-        for place in ranked
-        if shares[place].value >= LEAST_SHARE and shares[place].low > 0
-    )
 
 
 def _unknown(grown: _Grown, causes: Sequence[Cause]) -> str:

@@ -552,16 +552,10 @@ def _verdict(compared: Sequence[CandidateComparison], tolerance: float) -> Verdi
                 "measure both with more <repeats>, requests or workloads, or allow a larger"
                 " <tolerance>",
             )
-    return _incomplete(compared) or Verdict(
-        VerdictKind.PASS,
-        f"none of {len(deciding)} measures is worse by more than {limit}"
-        + _improved([change for _, change in deciding]),
-    )
-
-
-def _improved(deciding: Sequence[MeasureChange]) -> str:
-    better = sum(change.change is Change.IMPROVEMENT for change in deciding)
-    return f"; {better} better" if better else ""
+    reason = f"none of {len(deciding)} measures is worse by more than {limit}"
+    if better := sum(change.change is Change.IMPROVEMENT for _, change in deciding):
+        reason += f"; {better} better"
+    return _incomplete(compared) or Verdict(VerdictKind.PASS, reason)
 
 
 def _incomplete(compared: Sequence[CandidateComparison]) -> Verdict | None:

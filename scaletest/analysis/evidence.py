@@ -205,18 +205,13 @@ def _memory(pair: ComparedResources, _: str) -> Evidence:
         )
     if any(swap):
         lines.append(f"swap: {_bytes(swap[0] or 0.0)} in, {_bytes(swap[1] or 0.0)} out")
-    lines += _used_memory(after)
+    used, limit = after.highest(CONTAINER, "memory_used"), after.highest(CONTAINER, "memory_limit")
+    if used is not None and limit:
+        lines.append(f"the container uses {used / limit:.0%} of its memory limit")
     calm = pressure is not None and pressure < UNPRESSED and reclaims == 0 and swap == [0.0, 0.0]
     return Evidence(
         tuple(lines), _confirmed(_pressed(pressure) or bool(reclaims) or any(swap), calm)
     )
-
-
-def _used_memory(step: StepResources) -> list[str]:
-    used, limit = step.highest(CONTAINER, "memory_used"), step.highest(CONTAINER, "memory_limit")
-    if used is None or not limit:
-        return []
-    return [f"the container uses {used / limit:.0%} of its memory limit"]
 
 
 def _network(pair: ComparedResources, _: str) -> Evidence:

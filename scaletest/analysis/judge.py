@@ -63,21 +63,15 @@ def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> l
             )
         for measured in step.samples:
             lines += _unsteady(at, measured, disturbed)
-        lines += _starving(at, step)
+        starved = step.samples[0].starved
+        if starved is not None:
+            lines.append(
+                f"{at}: {starved.worker} finished its first request {starved.waited_s:.1f} s after"
+                " the others had begun to finish theirs: what the workers share lets few of them in"
+                " at a time, so their completions are counted together"
+            )
         lines += _unfair(at, step)
     return lines + _disturbances(disturbed, "; ".join(lines))
-
-
-def _starving(at: str, step: Step) -> list[str]:
-    """A warning that names the worker that others kept from what all of them share."""
-    starved = step.samples[0].starved
-    if starved is None:
-        return []
-    return [
-        f"{at}: {starved.worker} finished its first request {starved.waited_s:.1f} s after the"
-        " others had begun to finish theirs: what the workers share lets few of them in at a time,"
-        " so their completions are counted together"
-    ]
 
 
 def _unfair(at: str, step: Step) -> list[str]:

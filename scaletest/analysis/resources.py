@@ -120,7 +120,9 @@ def energies(
     warnings: list[str] = []
     for name in sorted(_devices_with_counter(samples)):
         readings = list(_readings(samples, f"{DEVICE}:{name}"))
-        parts = [_readings_inside(readings, window) for window in windows]
+        parts = [
+            [reading for reading in readings if window.includes(reading.at_s)] for window in windows
+        ]
         if any(_odd(part) for part in parts):
             warnings.append(
                 f"the energy counter of {name} on {node} was reset: no joules are reported"
@@ -154,10 +156,6 @@ def _readings(samples: Iterable[NodeSample], resource: str) -> Iterator[_Reading
         joules = sample.value(resource, ENERGY_J)
         if joules is not None:
             yield _Reading(sample.at_s, joules)
-
-
-def _readings_inside(readings: Iterable[_Reading], window: MeasuredWindow) -> list[_Reading]:
-    return [reading for reading in readings if window.includes(reading.at_s)]
 
 
 def _devices_with_counter(samples: Iterable[NodeSample]) -> set[str]:

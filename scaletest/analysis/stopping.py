@@ -223,7 +223,10 @@ class Stopping:
         if plan.step_s or completions < self.next_look:
             return None
         if self.length_s:
-            return self._mirrored(elapsed_s, ends)
+            # after the mirror image's length, but not before requests in flight are enough
+            if elapsed_s < self.length_s:
+                return None
+            return Stop.MIRRORED if self._suffices_with_those_in_flight(ends()[0]) else None
         warmup_s = plan.warmup_s or 0.0
         if elapsed_s < warmup_s:
             return None
@@ -258,12 +261,6 @@ class Stopping:
         elif warm.share:
             self._warm_s = max(self._warm_s, warm.cut_s - began_s)
         return elapsed_s < self.longest_s
-
-    def _mirrored(self, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> Stop | None:
-        """Stop after the mirror image's length, but not before requests in flight are enough."""
-        if elapsed_s < self.length_s:
-            return None
-        return Stop.MIRRORED if self._suffices_with_those_in_flight(ends()[0]) else None
 
     def _began_steadily(self, warm: Warmup, began_s: float) -> bool:
         """Whether first requests took as long as later ones, or there is enough to show a warm-up.
@@ -397,7 +394,11 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     if plan.step_s or plan.compares or plan.repeats > 1:
         return []
     course = run_course(steps)
-    if _fails(plan, steps, course):
+    ratios = [
+        doubling(first, second, plan, course=course) for first, second in itertools.pairwise(steps)
+    ]
+    # a doubling that fails decides the run
+    if any(ratio and ratio.kind is VerdictKind.FAIL for ratio in ratios):
         return []
     spent = {parts[0].workers: _seconds(parts) for parts in steps}
     lengths = _lengths(plan, steps, course, spent)
@@ -410,14 +411,6 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     open_steps = [workers for workers in plan.steps if workers in lengths]
     up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in open_steps]
     return up + [Turn(turn.workers, repeat + 1, turn.length_s) for turn in reversed(up)]
-
-
-def _fails(plan: Plan, steps: Sequence[Sequence[StepPart]], course: MachineTrend) -> bool:
-    """Whether a doubling fails, which decides the run."""
-    ratios = [
-        doubling(first, second, plan, course=course) for first, second in itertools.pairwise(steps)
-    ]
-    return any(ratio and ratio.kind is VerdictKind.FAIL for ratio in ratios)
 
 
 def _seconds(parts: Sequence[StepPart]) -> float:

@@ -23,7 +23,7 @@ from scaletest.report import formats
 from scaletest.report.formats import html
 from scaletest.report.suffixes import form_of
 from scaletest.runs import places, registry
-from scaletest.runs.folder import RECORDS, RunFolder
+from scaletest.runs.folder import PLAN, RECORDS, RunFolder
 from scaletest.validation.folder import ValidationFolder
 
 
@@ -73,7 +73,7 @@ class Result:
     @property
     def plan(self) -> Mapping[str, Any]:
         """What was asked for, as plan.json has it."""
-        return self._folder.read(self._folder.layout.plan)
+        return self._folder.read(PLAN)
 
     @property
     def verdict(self) -> Verdict:

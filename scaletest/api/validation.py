@@ -210,7 +210,12 @@ def validate(
                 "a run that is resumed has its workload, options, folder and labels already",
                 hint="give only where it runs",
             )
-        return _resumed(os.fspath(resume), place, progress)
+        with python_names():
+            files = places.find(os.fspath(resume), os.environ)
+            plan = ValidationFolder(files.path).plan()
+        with _alone(), _importable(plan), python_names():
+            folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
+        return Result(folder)
     return _begun(_planned(workload, options), place, os.fspath(run_dir), labels, progress)
 
 
@@ -240,16 +245,6 @@ def _begun(
             progress,
             command_line=_command_line(place, path),
         )
-    return Result(folder)
-
-
-def _resumed(name: str, place: ValidationPlace, progress: Progress) -> Result:
-    """The result of a run that goes on."""
-    with python_names():
-        files = places.find(name, os.environ)
-        plan = ValidationFolder(files.path, files.layout).plan()
-    with _alone(), _importable(plan), python_names():
-        folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
     return Result(folder)
 
 

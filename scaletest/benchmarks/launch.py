@@ -68,7 +68,18 @@ def start(
         for benchmark in plan.benchmarks:
             executor.refuse(benchmark)
         if is_here(place):
-            _look_before(plan, progress)
+            # a tool that is not installed is missed before anything begins
+            for benchmark in plan.benchmarks:
+                try:
+                    require(benchmark)
+                except BenchmarkFailed as error:
+                    name = benchmark.kind.name
+                    raise UsageError(
+                        f"{name} cannot run here: {error.message}", hint=error.remedy
+                    ) from None
+            files = [each.kind.files(each.spec, tempfile.gettempdir()) for each in plan.benchmarks]
+            for line in dict.fromkeys(filter(None, files)):
+                progress.message(line)
         folder.make(empty=True)
         with folder.locked():
             folder.begin(plan, {**environment(sys.argv), **_where(plan, place)}, labels)
@@ -153,21 +164,6 @@ def is_here(place: BenchmarkPlace) -> bool:
     return not (place.queue or place.namespace)
 
 
-def _look_before(plan: BenchmarkPlan, progress: Progress) -> None:
-    """Say which files benchmarks lay out here; UsageError when a tool is not installed."""
-    for benchmark in plan.benchmarks:
-        try:
-            require(benchmark)
-        except BenchmarkFailed as error:
-            name = benchmark.kind.name
-            raise UsageError(
-                f"{name} cannot run here: {error.message}", hint=error.remedy
-            ) from None
-    files = [each.kind.files(each.spec, tempfile.gettempdir()) for each in plan.benchmarks]
-    for line in dict.fromkeys(filter(None, files)):
-        progress.message(line)
-
-
 def _look(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
     """Begin to look at this machine, where benchmarks run on it; the function gives the
     warnings.
@@ -247,23 +243,18 @@ def _executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Execut
         ),
     )
     if place.namespace:
-        yield _in_cluster(place.namespace, folder.name)
+        cluster = connection.connect(place.namespace)
+        if GROUP not in connection.groups(cluster):
+            raise Unreachable(
+                f"the cluster does not know {GROUP}",
+                hint="install the operator: docs/how-to/operator.md",
+            )
+        yield OperatorExecutor(Documents(cluster), place.namespace, folder.name)
     elif place.queue:
         with closing(QueueExecutor(connect(place.redis_url), place.queue)) as executor:
             yield executor
     else:
         yield LocalExecutor(folder.logs)
-
-
-def _in_cluster(namespace: str, run: str) -> Executor:
-    """Raises Unreachable without a cluster that knows benchmarks."""
-    cluster = connection.connect(namespace)
-    if GROUP not in connection.groups(cluster):
-        raise Unreachable(
-            f"the cluster does not know {GROUP}",
-            hint="install the operator: docs/how-to/operator.md",
-        )
-    return OperatorExecutor(Documents(cluster), namespace, run)
 
 
 @contextmanager
@@ -302,7 +293,11 @@ def _document(subject: str, changes: BenchmarkChanges) -> dict[str, Any]:
     else:
         document = {"apiVersion": API_VERSION, "kind": kind_of(subject).name, "spec": {}}
     change = _changes(changes.sets)
-    of_set = _set_fields(changes)
+    of_set: dict[str, Any] = {}
+    if changes.repetitions is not None:
+        of_set["repetitions"] = changes.repetitions
+    if changes.thresholds:
+        of_set["thresholds"] = list(changes.thresholds)
     if is_set(document):
         template = {"template": {"spec": change}} if change else {}
         return dict(merged(document, {"spec": {**of_set, **template}}))
@@ -331,15 +326,6 @@ def _with_local_defaults(document: dict[str, Any]) -> dict[str, Any]:
     for name in reversed(path):
         change = {name: change}
     return dict(merged(change, document)) if kind else document
-
-
-def _set_fields(changes: BenchmarkChanges) -> dict[str, Any]:
-    """The fields of a set that the options change."""
-    changed = {
-        "repetitions": changes.repetitions,
-        "thresholds": list(changes.thresholds) or None,
-    }
-    return {name: value for name, value in changed.items() if value is not None}
 
 
 def _file(path: Path) -> dict[str, Any]:

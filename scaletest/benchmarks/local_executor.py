@@ -145,7 +145,12 @@ class _Run:
             output = self._run_parts(self._site(network, folder, paths), processes, network, folder)
             self._on_phase(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)
-            enter, peer = self._measuring_end(network)
+            # the measuring node's command prefix, and a peer's address
+            own = next(part for part in self._parts if part.role == self._benchmark.kind.measures)
+            others = [part for part in self._parts if part is not own]
+            remote = [part for part in others if part.node != own.node]
+            peer = network.address((remote or others)[0].node) if others else ""
+            enter = network.enter(own.node)
             machine = programs.facts(benchmark)
             ended = programs.result(benchmark, measured, enter, peer, machine)
         notes = ended.notes
@@ -235,14 +240,6 @@ class _Run:
                 parsing.ended_well(server.output(), server.program)
             return output
         raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")
-
-    def _measuring_end(self, network: namespaces.Network) -> tuple[Sequence[str], str]:
-        """Return the measuring node's command prefix, and a peer's address; "" without a peer."""
-        own = next(part for part in self._parts if part.role == self._benchmark.kind.measures)
-        others = [part for part in self._parts if part is not own]
-        remote = [part for part in others if part.node != own.node]
-        address = network.address((remote or others)[0].node) if others else ""
-        return network.enter(own.node), address
 
 
 def _memory() -> float:

@@ -247,24 +247,21 @@ def _other_fields(benchmark: Benchmark, image: str) -> Document:
     if spec.host_network:
         pod_fields |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
-        pod_fields["initContainers"] = [_mtu(benchmark, image, spec.mtu)]
+        # sets the MTU of eth0, also Multus's default network
+        setter = {
+            "name": "mtu",
+            "image": image,
+            "imagePullPolicy": spec.image_pull_policy or PULL_POLICY,
+            "command": ["ip", "link", "set", "dev", "eth0", "mtu", str(spec.mtu)],
+            "securityContext": {
+                "runAsUser": 0,
+                "runAsNonRoot": False,
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
+            },
+        }
+        pod_fields["initContainers"] = [setter]
     return pod_fields
-
-
-def _mtu(benchmark: Benchmark, image: str, mtu: int) -> Document:
-    """Build the init container that sets the MTU of eth0, also Multus's default network."""
-    return {
-        "name": "mtu",
-        "image": image,
-        "imagePullPolicy": benchmark.spec.image_pull_policy or PULL_POLICY,
-        "command": ["ip", "link", "set", "dev", "eth0", "mtu", str(mtu)],
-        "securityContext": {
-            "runAsUser": 0,
-            "runAsNonRoot": False,
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
-        },
-    }
 
 
 def _volumes(

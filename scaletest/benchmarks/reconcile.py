@@ -124,25 +124,31 @@ class _Reconciliation:
             self._benchmark = self._owned.agreed(peers)
             return replace(self._advance(peers), edited=differ(requested, self._benchmark))
         except NameConflict as conflict:
-            return self._after_conflict(conflict)
+            # the other object may be about to go
+            if self._clock() - self._context.since_s <= manifests.start_s(self._benchmark):
+                return Observation(BenchmarkPhase.PREPARING, str(conflict))
+            # the name of the result may be taken as well, so it is only returned, not stored
+            self._owned.delete()
+            ended = self._failed(BenchmarkFailed(Failure.REFUSED, str(conflict)))
+            return Observation(ended.phase, str(conflict), (), ended)
         except (BenchmarkFailed, UsageError, Refused) as error:
             return self._store(self._failed(error))
 
     def _advance(self, peers: Document) -> Observation:
         is_measuring = manifests.MEASURING in peers["data"]
         if not is_measuring:
-            self._create_objects()
+            # a NameConflict while those of an earlier benchmark of this name exist
+            self._owned.ensure(SERVICES, manifests.service(self._benchmark, self._context.owner))
+            claim = manifests.claim(self._benchmark, self._context.owner)
+            if claim:
+                self._owned.ensure(CLAIMS, claim)
+            servers = manifests.servers(self._benchmark)
+            if gang_scheduling.wanted(self._benchmark):
+                self._create_gang()
+            elif servers:
+                self._owned.ensure(JOBS, self._job(servers[0].role), self._owned.create_key)
         self._pods = self._owned.pods()
         return self._measure(peers) if is_measuring else self._prepare(peers)
-
-    def _after_conflict(self, conflict: NameConflict) -> Observation:
-        """Wait for the other object to go, and give up when that takes too long."""
-        if self._clock() - self._context.since_s <= manifests.start_s(self._benchmark):
-            return Observation(BenchmarkPhase.PREPARING, str(conflict))
-        # the name of the result may be taken as well, so the result is only returned, not stored
-        self._owned.delete()
-        ended = self._failed(BenchmarkFailed(Failure.REFUSED, str(conflict)))
-        return Observation(ended.phase, str(conflict), (), ended)
 
     # -- results
     # ----------------------------------------------------------------------------------------------
@@ -168,21 +174,6 @@ class _Reconciliation:
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
-
-    def _create_objects(self) -> None:
-        """Create the servers' objects.
-
-        Raises NameConflict while those of an earlier benchmark of this name exist.
-        """
-        self._owned.ensure(SERVICES, manifests.service(self._benchmark, self._context.owner))
-        claim = manifests.claim(self._benchmark, self._context.owner)
-        if claim:
-            self._owned.ensure(CLAIMS, claim)
-        servers = manifests.servers(self._benchmark)
-        if gang_scheduling.wanted(self._benchmark):
-            self._create_gang()
-        elif servers:
-            self._owned.ensure(JOBS, self._job(servers[0].role), self._owned.create_key)
 
     def _create_gang(self) -> None:
         """Create the PodGroup, then the Jobs of all parts.
@@ -219,20 +210,17 @@ class _Reconciliation:
         self._publish_peers(peers)
         reason = self._reason_to_wait()
         if not reason:
-            return self._start_measuring(peers)
+            if not gang_scheduling.wanted(self._benchmark):
+                self._owned.ensure(JOBS, self._job(self._benchmark.kind.measures))
+            # from here on a Job that is missing was deleted by somebody, and is not created again
+            self._publish(
+                peers, {manifests.MEASURING: str(self._clock())}, self._owned.measuring(self._pods)
+            )
+            return Observation(
+                BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
+            )
         self._require_start(since_s, "not all parts started in time", reason)
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
-
-    def _start_measuring(self, peers: Document) -> Observation:
-        if not gang_scheduling.wanted(self._benchmark):
-            self._owned.ensure(JOBS, self._job(self._benchmark.kind.measures))
-        # from here on a Job that is missing was deleted by somebody, and is not created again
-        self._publish(
-            peers, {manifests.MEASURING: str(self._clock())}, self._owned.measuring(self._pods)
-        )
-        return Observation(
-            BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
-        )
 
     def _publish_peers(self, peers: Document) -> None:
         """Write the servers' addresses into the ConfigMap, once all are known."""
@@ -329,7 +317,12 @@ class _Reconciliation:
         if job is None:
             message = "the measuring Job was deleted by somebody"
             raise BenchmarkFailed(Failure.INTERRUPTED, message)
-        self._require_active(job, measuring)
+        if pod_status.holds(job, *_JOB_OVER):
+            end = "ended without a result" if measuring else "was deleted"
+            lines = [
+                condition.get("message", "") for condition in pod_status.conditions(job).values()
+            ]
+            raise BenchmarkFailed(Failure.INTERRUPTED, f"the measuring pod {end}", lines)
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
             self._check_limit(peers, measuring[:1], "")
             return Observation(BenchmarkPhase.RUNNING, "", self._pods)
@@ -365,15 +358,6 @@ class _Reconciliation:
         if phase != "Running":
             raise failure_of_pod(pod, "the measuring pod ended without a result", log)
         return None
-
-    def _require_active(self, job: Document, measuring: Sequence[Document]) -> None:
-        """Raises BenchmarkFailed when the measuring Job is over."""
-        if pod_status.holds(job, *_JOB_OVER):
-            end = "ended without a result" if measuring else "was deleted"
-            lines = [
-                condition.get("message", "") for condition in pod_status.conditions(job).values()
-            ]
-            raise BenchmarkFailed(Failure.INTERRUPTED, f"the measuring pod {end}", lines)
 
     def _check_limit(self, peers: Document, started: Sequence[Document], reason: str) -> None:
         """Raises BenchmarkFailed when the measuring pod has run for longer than its limit."""

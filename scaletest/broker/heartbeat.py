@@ -319,7 +319,10 @@ class Heartbeat:
                 self._wake.wait(left)
                 self._wake.clear()
             try:
-                self._end_blocking()
+                # a stopping worker may be just about to wait for a request: so this is repeated
+                client_id = self._unblock() if self._unblock else 0
+                if client_id:
+                    self._client.client_unblock(client_id)
                 if self._sampling:
                     self._sampling.send(self._client)
                 if time.monotonic() >= due:
@@ -332,14 +335,6 @@ class Heartbeat:
             except Exception as error:
                 due = min(due, time.monotonic() + RETRY_S)
                 self._failed(error)
-
-    def _end_blocking(self) -> None:
-        """End a stopping worker's wait for a request. It may be just about to wait, so this is
-        repeated.
-        """
-        client_id = self._unblock() if self._unblock else 0
-        if client_id:
-            self._client.client_unblock(client_id)
 
     def _beat(self) -> None:
         running, pending = self.running, self.lane.pending if self.lane else None

@@ -24,7 +24,8 @@ MOST_BYTES = 64 * 1024
 
 def publish(redis: Redis, progress: RunProgress) -> None:
     """Tell how far a run is; again within EXPIRES_S, else it is forgotten."""
-    now = _now_s(redis)
+    answer: Any = redis.time()
+    now = int(answer[0])
     pipe = redis.pipeline(transaction=False)
     pipe.zadd(keys.RUNS_IN_PROGRESS, {progress.run: now})
     pipe.zremrangebyscore(keys.RUNS_IN_PROGRESS, "-inf", now - EXPIRES_S)
@@ -49,9 +50,3 @@ def published(redis: Redis) -> list[RunProgress]:
         if progress.run == text:
             runs.append(progress)
     return runs
-
-
-def _now_s(redis: Redis) -> int:
-    """The time of Redis, in whole seconds."""
-    answer: Any = redis.time()
-    return int(answer[0])

@@ -133,7 +133,13 @@ class SamplerLease:
         """Send the sample that waits. A sample that does not arrive is lost, and nothing else."""
         try:
             if self._ended:
-                self._give_back(client)
+                # others respect our lease while this worker lives; one that saw it dead holds it by
+                # now
+                if not self._given_back:
+                    self._given_back = True
+                    key = keys.samplers(self.queue)
+                    if client.hget(key, self.node) == self.worker.encode():
+                        client.hdel(key, self.node)
             else:
                 self._send(client)
         except Exception as error:  # warn once; an outage is logged elsewhere
@@ -197,16 +203,6 @@ class SamplerLease:
         self._owned.clear()
         if self._ended:
             self._owned.set()
-
-    def _give_back(self, client: Redis) -> None:
-        """Delete our lease. Others respect it while this worker lives; one that saw it dead holds
-        the lease by now.
-        """
-        if not self._given_back:
-            self._given_back = True
-            key = keys.samplers(self.queue)
-            if client.hget(key, self.node) == self.worker.encode():
-                client.hdel(key, self.node)
 
     def _note(self, running: int, submitted: int) -> None:
         if running or self._submitted not in (None, submitted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from scaletest.cli.headings import heading
 from scaletest.cli.lazy import LazyCommand, LazyGroup
 from scaletest.cli.options import DURATION, Decorator, context, group
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
+from scaletest.model.errors import ScaletestError
 from scaletest.model.lifecycle import KIND, TOOLS, UNTIL
 
 TYPES = (*ALIASES, *KINDS)
@@ -57,10 +59,14 @@ def command() -> None:
 
 
 def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """A folder; else LAST or the end of a name, of runs that `run` keeps and imports."""
+    """A folder; else LAST or the end of a name, of the stored lifecycles."""
     if value is None or value.exists() or value.name != str(value):
         return value
-    paths = [run.path for run in stored.known() if run.layout.kind == KIND]
+    paths = []
+    for run in stored.known():
+        with suppress(ScaletestError):  # a plan that cannot be read
+            if run.kind == KIND:
+                paths.append(run.path)
     matching = [path for path in paths if path.name.endswith(str(value))]
     if str(value) == "LAST":
         matching = paths[-1:]
@@ -74,7 +80,7 @@ def _sleep_time(context: click.Context, option: click.Parameter, value: str | No
     return f"{DURATION.convert(value, option, context):g}"
 
 
-def output_dir(default: str | None = "logs") -> Decorator:
+def output_dir(default: str | None = "LAST") -> Decorator:
     """Add -o, --output-dir."""
     return click.option(
         "-o",
@@ -86,7 +92,7 @@ def output_dir(default: str | None = "logs") -> Decorator:
         callback=folder,
         help=(
             "Keep the run in this folder, or use the run in it; LAST, or the end of a name,"
-            " stands for a run that `lifecycle run` has named."
+            " stands for a run that was kept without this option."
         ),
     )
 

@@ -27,39 +27,38 @@ from scaletest.lifecycle.submitting import runai_line
 from scaletest.lifecycle.templating import Workloads
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.lifecycle import KIND, LifecyclePlan
+from scaletest.model.lifecycle import LifecyclePlan
 from scaletest.model.wording import as_options
 from scaletest.runs.places import new_path
-from scaletest.runs.registry import TYPES
 
 
 @cloup.command()
 @heading("Run")
-@own.output_dir()
+@own.output_dir(default=None)
 @own.workload
 @heading("Kubernetes")
 @own.project("--project")
 @heading("Run")
 @own.dry_run
 @shared.grouped
-def submit(output_dir: Path, workload: LifecycleWorkloadOptions, dry_run: bool) -> int:
+def submit(output_dir: Path | None, workload: LifecycleWorkloadOptions, dry_run: bool) -> int:
     """Submit exactly N workloads. Called again on the folder of an interrupted submit it goes on.
 
     \b
     scaletest lifecycle submit -t training -n 100 -p 5 -g 0 --delay 1s -o out
     scaletest lifecycle submit -t training -n 1 -g 0 --dry-run
 
-    Exit code 0 when all were accepted, 3 when some were rejected, 7 when the cluster cannot be
-    reached.
+    Without --output-dir the run lies with all others. Exit code 0 when all were accepted, 3 when
+    some were rejected, 7 when the cluster cannot be reached.
     """
-    store = LifecycleFolder(output_dir)
+    store = LifecycleFolder(new_path(os.environ, output_dir))
     if dry_run:
         return _print_first(_plan(store, workload, "default"))
     plan, cluster = _submittable(store, workload)
     done, interrupted = measuring.submit(plan, store, cluster)
     echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
     if interrupted:
-        echo("interrupted: the same command goes on", err=True)
+        echo(f"interrupted: the same command with -o {store.path} goes on", err=True)
         return 130
     return 3 if done[False] else 0
 
@@ -173,7 +172,7 @@ def run(
     Exit code 0 PASS, 3 FAIL, 4 INVALID. Interrupted, it goes on when called with the same
     --output-dir.
     """
-    store = LifecycleFolder(new_path(os.environ, output_dir, TYPES[KIND].place))
+    store = LifecycleFolder(new_path(os.environ, output_dir))
     if dry_run:
         return _print_first(_plan(store, workload, "default"))
     plan, cluster = _submittable(store, workload)

@@ -46,7 +46,8 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         # with one worker alone nothing could be told
         checks.count(limit, "limit", minimum=2, maximum=MAX_WORKERS)
     cores = int(machine()["cores"] or 1)
-    most = limit or min(USUAL_MOST, max(LEAST_LIMIT, 2 * _power_of_two(cores)))
+    # twice the smallest power of two that is not below the number of cores
+    most = limit or min(USUAL_MOST, max(LEAST_LIMIT, 2 << (cores - 1).bit_length()))
     devices = DeviceOptions(device_glob, preset=preset)
     check_program(command)
     check_devices(devices, most)
@@ -81,11 +82,6 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     if result.failures:
         return FAILED
     return INTERRUPTED if result.interrupted else 0
-
-
-def _power_of_two(cores: int) -> int:
-    """The smallest power of two that is not below."""
-    return 1 << (cores - 1).bit_length()
 
 
 def _first_run_s(command: tuple[str, ...], devices: DeviceOptions) -> float:

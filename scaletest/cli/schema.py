@@ -36,7 +36,7 @@ def command(document: str, output: Output) -> None:
     node-sample           a line of samples.jsonl: what a node did in one interval
     environment           environment.json of a run
     comparison            what compare --format json prints
-    lifecycle             lifecycle.json: what a lifecycle was to do
+    lifecycle             a lifecycle's plan.json: what it was to do
     lifecycle-result      result.json of a lifecycle, as its report prints it
     lifecycle-submission  a line of its submissions.jsonl
     lifecycle-record      a line of its records.jsonl: a workload or a pod

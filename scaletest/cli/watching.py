@@ -70,6 +70,11 @@ class RunPage:
         handle = self._socket.fileno()
         line = python_module("scaletest", "ui", "--socket", str(handle))
         line += ["--run", str(folder.path)]
+        # Which Redis the page shows is the command's to say; its URL may contain a password, and
+        # every user can read command lines.
+        environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
+        if not self._redis_url:
+            del environment["SCALETEST_REDIS_URL"]
         self._process = process = subprocess.Popen(
             line,
             stdin=subprocess.PIPE,
@@ -78,7 +83,7 @@ class RunPage:
             pass_fds=[handle],
             # Ctrl-C is for the run; in a session of its own its priority would count for nothing
             process_group=0,
-            env=self._guard.environment(self._environment()),
+            env=self._guard.environment(environment),
         )
         self._guard.watch(process.pid)
         self._await_page()
@@ -95,15 +100,6 @@ class RunPage:
         process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             process.wait(LONGEST_S + END_S)
-
-    def _environment(self) -> dict[str, str]:
-        """This process's environment. Which Redis the page shows is the command's to say; its URL
-        may contain a password, and every user can read command lines.
-        """
-        environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
-        if not self._redis_url:
-            del environment["SCALETEST_REDIS_URL"]
-        return environment
 
 
 @contextmanager

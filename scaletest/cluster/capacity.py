@@ -180,11 +180,8 @@ def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
     if not node.schedulable or not (spec.get("nodeSelector") or {}).items() <= node.labels.items():
         return False
     blocking = [taint for taint in node.taints if taint["effect"] in BLOCKING]
-    return all(_tolerated(taint, spec.get("tolerations") or []) for taint in blocking)
-
-
-def _tolerated(taint: Mapping[str, str], tolerations: Iterable[Mapping[str, Any]]) -> bool:
-    return any(_tolerates(toleration, taint) for toleration in tolerations)
+    tolerations = spec.get("tolerations") or []
+    return all(any(_tolerates(each, taint) for each in tolerations) for taint in blocking)
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:

@@ -90,7 +90,9 @@ def connect(namespace: str = "", context: str = "") -> Cluster:
             # read here, because the client library reads it only once, when it is imported
             path = os.environ.get("KUBECONFIG") or None
             config.load_kube_config(path, context=context or None, client_configuration=settings)
-            default = _namespace_of(config, path, context)
+            contexts, active = config.list_kube_config_contexts(path)
+            chosen = next((known for known in contexts if known["name"] == context), active)
+            default = str(chosen["context"].get("namespace", "") if chosen else "")
     except (
         yaml.YAMLError,
         UnicodeDecodeError,
@@ -144,12 +146,6 @@ def refusal(
     busy = Busy(f"cannot {action}: {status} {reason}", hint=hint)
     busy.after_s = retry_after_s(headers or {})
     return busy
-
-
-def _namespace_of(config: Any, path: str | None, context: str) -> str:
-    contexts, active = config.list_kube_config_contexts(path)
-    chosen = next((known for known in contexts if known["name"] == context), active)
-    return str(chosen["context"].get("namespace", "") if chosen else "")
 
 
 class Raw:

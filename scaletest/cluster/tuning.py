@@ -99,14 +99,11 @@ class Tuning:
                 labelSelector=self._deployment.selector,
             )["items"]
         except ScaletestError:
-            return self._usage_by_cadvisor()
+            pods = [pod for pod in self._deployment.pods() if pod.node and not pod.going]
+            samples = self._cadvisor.sample(sorted({pod.node for pod in pods}))
+            names = {pod.name for pod in pods}
+            return [Usage(name, *sample) for name, sample in samples.items() if name in names]
         return [_usage(pod) for pod in metrics]
-
-    def _usage_by_cadvisor(self) -> list[Usage]:
-        pods = [pod for pod in self._deployment.pods() if pod.node and not pod.going]
-        samples = self._cadvisor.sample(sorted({pod.node for pod in pods}))
-        names = {pod.name for pod in pods}
-        return [Usage(name, *sample) for name, sample in samples.items() if name in names]
 
     def _settled(self) -> bool:
         deployment = self._raw.get(

@@ -1,6 +1,6 @@
 """A lifecycle run's folder.
 
-    lifecycle.json      the plan, template and all     written once
+    plan.json           the plan, template and all     written once
     environment.json    machine, versions, command     written once, as in the archive of
                                                        validations
     submissions.jsonl   one line for each submission   appended as answers come, so that an
@@ -9,7 +9,7 @@
     sampling.json       where and how it was sampled   requests, events, memory
     submitted.json, sampled.json                       as the Run:ai scale test tool writes them
 
-Submitting and sampling are different processes that work at the same time: each file has one
+Submitting and sampling may be different processes that work at the same time: each file has one
 writer, under a lock of its own.
 """
 
@@ -26,34 +26,15 @@ from typing import IO, Any, ClassVar
 from scaletest.analysis.lifecycle.phases import timeline
 from scaletest.archive.environment import open_private
 from scaletest.compat import runai
-from scaletest.model.lifecycle import KIND, LifecycleObject, LifecyclePlan, Submission, read_line
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Submission, read_line
 from scaletest.runs.folder import (
-    ENVIRONMENT,
-    LABELS,
-    PROGRESS,
+    LIFECYCLE,
     RECORDS,
-    RESULT,
-    Layout,
+    SAMPLED,
+    SAMPLING,
+    SUBMISSIONS,
+    SUBMITTED,
     TypedFolder,
-)
-
-PLAN, SUBMISSIONS, SAMPLING = "lifecycle.json", "submissions.jsonl", "sampling.json"
-SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
-SUBMITTER, SAMPLER = ".submitter.lock", ".sampler.lock"
-LAYOUT = Layout(
-    plan=PLAN,
-    files=(PLAN, ENVIRONMENT, SUBMISSIONS, RECORDS, SAMPLING, RESULT, LABELS),
-    locks=(SUBMITTER, SAMPLER),
-    derived=(
-        PROGRESS,
-        SUBMITTED,
-        SAMPLED,
-        "times.csv",
-        "report.html",
-        "general.png",
-        "detailed.png",
-    ),
-    kind=KIND,
 )
 
 
@@ -61,14 +42,11 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     """The submissions and the sampled workloads of one lifecycle on disk."""
 
     option = "--output-dir"
-    run_type = KIND
+    run_type = LIFECYCLE
     plan_type = LifecyclePlan
     readers: ClassVar = {SUBMISSIONS: Submission.from_json}
     expected = "lifecycle run"
     remedy = "give the <output_dir> of: scaletest lifecycle submit"
-
-    def __init__(self, path: Path, layout: Layout = LAYOUT) -> None:
-        super().__init__(path, layout)
 
     @contextmanager
     def submitting(self) -> Iterator[IO[str]]:

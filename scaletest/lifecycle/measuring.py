@@ -18,7 +18,7 @@ from scaletest.cluster.capacity import quantity
 from scaletest.cluster.connection import Busy, Cluster, Raw, connect
 from scaletest.cluster.objects import NODES, Objects
 from scaletest.lifecycle import kinds, submitting, templating
-from scaletest.lifecycle.folder import PLAN, SAMPLER, SUBMITTER, LifecycleFolder, new_run
+from scaletest.lifecycle.folder import LifecycleFolder, new_run
 from scaletest.lifecycle.sampling import ProgressReport, Sampler, steady
 from scaletest.lifecycle.submitting import Submitter, Tool
 from scaletest.lifecycle.templating import Workloads
@@ -26,6 +26,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.model.lifecycle import LifecyclePlan
+from scaletest.runs.folder import LOCK, LOCKS, PLAN, SAMPLER_LOCK
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
 
@@ -69,7 +70,7 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
     resource, _, gpus = (options.num_gpus or kind.gpus).rpartition("=")
     plan = LifecyclePlan(
         run=new_run(),
-        kind=kind.name,
+        workload_type=kind.name,
         count=options.num_workloads,
         namespace=options.namespace or (f"runai-{project}" if project else namespace),
         project=project,
@@ -88,15 +89,7 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
         template=templating.text_of(kind.name, options.template),
         template_file=str(options.template or ""),
     )
-    return _of_template(plan, kind, options)
-
-
-def _of_template(
-    plan: LifecyclePlan, kind: kinds.WorkloadKind, options: LifecycleWorkloadOptions
-) -> LifecyclePlan:
-    """The plan with what the template says its objects are. UsageError for another kind of Run:ai
-    than the one that was chosen.
-    """
+    # what the template says its objects are; it may be of another kind of Run:ai
     workloads = Workloads(plan)
     own_name = f"runai-{workloads.kind.removesuffix('Workload').lower()}"
     if workloads.of_runai and own_name != kind.name and own_name in kinds.KINDS:
@@ -105,7 +98,7 @@ def _of_template(
             hint=f"give <workload_type> {own_name}",
         )
     if options.template and not (kind.runai and workloads.of_runai):
-        plan = replace(plan, kind="custom")
+        plan = replace(plan, workload_type="custom")
     return replace(plan, api_version=workloads.api_version, object_kind=workloads.kind)
 
 
@@ -159,7 +152,7 @@ def continued(
         ("run_seconds", options.run_seconds, plan.seconds),
         ("tool", options.tool, plan.tool),
         # a template's kind is not the type of workload
-        ("workload_type", kind, kind if plan.template_file else plan.kind),
+        ("workload_type", kind, kind if plan.template_file else plan.workload_type),
     ):
         if name in typed and value != stored:
             raise UsageError(
@@ -178,7 +171,7 @@ def submit(
     plan: LifecyclePlan, store: LifecycleFolder, cluster: Cluster
 ) -> tuple[Counter[bool], bool]:
     """Carry the plan out; how many were accepted, and not, and whether that was interrupted."""
-    with _submitter(plan, store, cluster, UNLABELLED, SUBMITTER) as (submitter, stop):
+    with _submitter(plan, store, cluster, UNLABELLED, LOCK) as (submitter, stop):
         submitter.run()
     return submitter.done, stop.asked()
 
@@ -193,7 +186,7 @@ def sample(
 ) -> None:
     """Sample the run until every workload is done. once: list, and do not watch."""
     stop = StopRequest()
-    with store.locked(SAMPLER), stopping(stop, unwind=True):
+    with store.locked(SAMPLER_LOCK), stopping(stop, unwind=True):
         raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
         sampler = Sampler(plan, store, raw, steady(), stop.asked, backend)
         with progress.of_run(store, plan.workload), attentive():
@@ -214,9 +207,8 @@ def measure(
     Nothing is submitted that nobody watches: when the time is up, submitting ends too.
     """
     failure: list[BaseException] = []
-    locks = SUBMITTER, SAMPLER
     with (
-        _submitter(plan, store, cluster, labels, *locks) as (submitter, stop),
+        _submitter(plan, store, cluster, labels, *LOCKS) as (submitter, stop),
         progress.of_run(store, plan.workload),
     ):
         store.write(PLAN, plan.to_dict())

@@ -17,9 +17,9 @@ from scaletest.analysis.lifecycle.result import (
     WorkloadSelection,
     result,
 )
-from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.model.errors import UsageError
-from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
+from scaletest.model.lifecycle import LifecyclePlan, Stamp
 from scaletest.model.verdict import parse
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
@@ -70,7 +70,6 @@ class LifecycleType(RunType):
     """What the rest of the product asks about them."""
 
     folder = LifecycleFolder
-    layout = LAYOUT
     curve_title = "median time of each phase"
     curve_path = ("seconds", "p50", "value")
 
@@ -127,11 +126,6 @@ def read(
     interrupted: str = "",
 ) -> LifecycleRun:
     """Everything in the folder's files; without a plan they are those of the original tool."""
-    if not store.exists and (store.path / "plan.json").is_file():
-        raise UsageError(
-            f"{store.path} is a run of another kind",
-            hint="see: scaletest report",
-        )
     workloads, submissions = store.workloads(), store.submissions()
     plan = store.plan() if store.exists else None
     if plan is None and not workloads:
@@ -143,7 +137,10 @@ def read(
     if plan is not None:
         until, count, project = plan.until, plan.count, plan.project
         conditions = Conditions(plan.thresholds, plan.tolerate_failures)
-    _mark_submitted(workloads, submissions)
+    for submission in submissions:
+        submitted_s = submission.submitted_s
+        if submission.accepted and submission.name in workloads and submitted_s is not None:
+            workloads[submission.name].mark("submitted", Stamp(watch_s=submitted_s))
     judged = result(
         workloads.values(),
         submissions,
@@ -163,16 +160,6 @@ def read(
         plan=plan.to_dict() if plan else {},
         environment=store.read(ENVIRONMENT),
     )
-
-
-def _mark_submitted(
-    workloads: Mapping[str, LifecycleObject], submissions: Sequence[Submission]
-) -> None:
-    """Note in the workloads when they were submitted, where that is on record."""
-    for submission in submissions:
-        submitted_s = submission.submitted_s
-        if submission.accepted and submission.name in workloads and submitted_s is not None:
-            workloads[submission.name].mark("submitted", Stamp(watch_s=submitted_s))
 
 
 def heading(path: Path, plan: LifecyclePlan | None) -> str:

@@ -29,11 +29,12 @@ from scaletest.cluster.connection import Missing, Raw
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.folder import SAMPLING, SUBMISSIONS, LifecycleFolder
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
 from scaletest.model.run_progress import WORKLOAD
+from scaletest.runs.folder import SAMPLING, SUBMISSIONS
 from scaletest.runs.progress import Progress
 
 NAME, TIME = "jobName", "time_created"
@@ -95,7 +96,7 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
                 watched.append(Collection(role, path(*candidate)))
         return watched
 
-    kind = kinds.KINDS.get(plan.kind)
+    kind = kinds.KINDS.get(plan.workload_type)
     # the Run:ai command line takes no labels of ours
     own = plan.label if plan.tool != "runai" else ""
     label = own if kind is None or kind.labelled else ""
@@ -173,12 +174,19 @@ class Sampler:
                         return True
                     if feeds.watching:
                         self.watching.set()
-                    done = self._all_done(submitting())
+                    is_submitting = submitting() and len(self._answered) < self._plan.count
+                    done = not is_submitting and all(
+                        self._fates.get(name, Fate.PENDING) is not Fate.PENDING
+                        for name in filter(self._counts, self._answered)
+                    )
                     done_since = (done_since or time.monotonic()) if done else 0.0
                     if done and time.monotonic() - done_since > SETTLE_S:
                         return True
                 if time.monotonic() - self._written_s > every_s:
-                    every_s = self._write_timed(feeds)
+                    began = time.monotonic()
+                    self.keep(feeds)
+                    self._written_s = time.monotonic()
+                    every_s = max(KEEP_EVERY_S, (self._written_s - began) / KEEP_SHARE)
             return False
         finally:
             feeds.close()
@@ -195,13 +203,6 @@ class Sampler:
             if time.monotonic() > until:
                 break
         return synced
-
-    def _write_timed(self, feeds: Feeds) -> float:
-        """Write everything down; the seconds after which to do it again."""
-        began = time.monotonic()
-        self.keep(feeds)
-        self._written_s = time.monotonic()
-        return max(KEEP_EVERY_S, (self._written_s - began) / KEEP_SHARE)
 
     def _look(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
@@ -240,14 +241,6 @@ class Sampler:
     def _counts(self, name: str) -> bool:
         """Whether a workload was accepted."""
         return self._answered.get(name, False)
-
-    def _all_done(self, submitting: bool) -> bool:
-        if submitting and len(self._answered) < self._plan.count:
-            return False
-        return all(
-            self._fates.get(name, Fate.PENDING) is not Fate.PENDING
-            for name in filter(self._counts, self._answered)
-        )
 
     def keep(self, feeds: Feeds) -> None:
         """Write everything down."""

@@ -96,7 +96,13 @@ class Submitter:
             if self._stopping():
                 break
             answers = [pool.submit(self._submit, name, note) for name in burst]
-            self._check([answer.result() for answer in answers])
+            rows = [answer.result() for answer in answers]
+            refused = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
+            fewest = min(HOPELESS, self._plan.count)
+            if refused and not self.done[True] and self.done[False] >= fewest:
+                raise AllRefused(
+                    f"none of {self.done[False]} workloads was accepted: {refused[-1]}"
+                )
             if self._plan.delay_s:
                 self._pause(self._plan.delay_s)
             if time.monotonic() - written > every:
@@ -104,12 +110,6 @@ class Submitter:
                 self._store.keep_submitted()
                 written = time.monotonic()
                 every = max(KEEP_EVERY_S, (written - started) / KEEP_SHARE)
-
-    def _check(self, answers: Sequence[Submission]) -> None:
-        """Raise AllRefused when nothing was accepted so far, nor will be."""
-        refused = [f"{row.status} {row.reason}" for row in answers if not row.accepted]
-        if refused and not self.done[True] and self.done[False] >= min(HOPELESS, self._plan.count):
-            raise AllRefused(f"none of {self.done[False]} workloads was accepted: {refused[-1]}")
 
     def _submit(self, name: str, note: Callable[[Submission], None]) -> Submission:
         plan = self._plan
@@ -221,8 +221,8 @@ def runai(plan: LifecyclePlan) -> Tool:
         if "unknown command" in answer.reason:
             raise UsageError(
                 f"the Run:ai command line is of version 1: {answer.reason}",
-                hint=f"install version 2 (its verb is {VERBS[plan.kind]}), or submit with <tool>"
-                " api or kubectl",
+                hint=f"install version 2 (its verb is {VERBS[plan.workload_type]}), or submit"
+                " with <tool> api or kubectl",
             )
         return answer
 
@@ -231,9 +231,9 @@ def runai(plan: LifecyclePlan) -> Tool:
 
 def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
     """Arguments of the Run:ai command line that submit a workload; UsageError when it cannot."""
-    if plan.kind not in VERBS:
+    if plan.workload_type not in VERBS:
         raise UsageError(
-            f"the Run:ai command line cannot submit {plan.kind}",
+            f"the Run:ai command line cannot submit {plan.workload_type}",
             hint=f"give <workload_type> {', '.join(VERBS)}",
         )
     if plan.template_file:
@@ -241,12 +241,12 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
             "the Run:ai command line takes no template", hint="submit it with <tool> api or kubectl"
         )
     arguments = [
-        *(*VERBS[plan.kind].split(), name, "-p", plan.project, "-i", plan.image),
+        *(*VERBS[plan.workload_type].split(), name, "-p", plan.project, "-i", plan.image),
         *_devices(plan.gpus),
         *("--cpu-core-request", "0.05", "--cpu-memory-request", "1M"),
         *("--image-pull-policy", "IfNotPresent"),
     ]
-    if plan.kind == "runai-distributed":
+    if plan.workload_type == "runai-distributed":
         arguments += ["--workers", str(plan.workers)]
     if plan.pvc:
         claim = f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral"

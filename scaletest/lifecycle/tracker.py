@@ -72,7 +72,18 @@ class Tracker:
         """Take one sighting in."""
         self.events += 1
         if event.kind == "SYNCED":
-            self._synced(event)
+            # a list is complete: what we know and it does not hold is gone, since when nobody knows
+            uids = event.object["uids"]
+            asked_s = event.at_s or 0.0
+            if event.role == "pod":
+                for pod in chain.from_iterable(
+                    row.pods.values() for row in self.workloads.values()
+                ):
+                    pod.gone = pod.gone or pod.uid not in uids
+                if self._bare:
+                    self._lacking(uids, asked_s)
+            elif event.role == "workload":
+                self._lacking(uids, asked_s)
             return
         if event.role == "event":
             self._event(event)
@@ -224,26 +235,16 @@ class Tracker:
             # the list of Events may come before that of the pods
             self._early.setdefault(uid, {}).setdefault(of_pod, at_s)
 
-    def _synced(self, event: WatchEvent) -> None:
-        """A list is complete: what we know and it does not hold is gone, since when nobody
-        knows.
-        """
-        uids = event.object["uids"]
-        asked_s = event.at_s or 0.0
-        if event.role == "pod":
-            for pod in chain.from_iterable(row.pods.values() for row in self.workloads.values()):
-                pod.gone = pod.gone or pod.uid not in uids
-            if self._bare:
-                self._lacking(uids, asked_s)
-        elif event.role == "workload":
-            self._lacking(uids, asked_s)
-
     def _lacking(self, uids: Container[str], asked_s: float) -> None:
         """Mark the workloads as gone whose objects a complete list does not hold."""
         present = {name for uid, name in self._uids.items() if uid in uids}
         for workload in self.workloads.values():
-            lacks = workload.name not in present and not workload.gone
-            if lacks and _is_expected(workload, asked_s):
+            accepted = workload.stamps.get("accepted")
+            # a list that was asked for before the workload was accepted need not hold it
+            is_expected = workload.seen or (
+                accepted is not None and (accepted.watch_s or asked_s) < asked_s
+            )
+            if is_expected and workload.name not in present and not workload.gone:
                 workload.gone = True
                 self.touched.add(workload.name)
 
@@ -255,12 +256,6 @@ def _passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | 
     known = stamps.get(milestone)
     if known is None or known.api_s is None:
         mark(stamps, milestone, Stamp(time_s, at_s if known is None else None))
-
-
-def _is_expected(workload: LifecycleObject, asked_s: float) -> bool:
-    """Whether a list that was asked for then holds the workload, if it is still there."""
-    accepted = workload.stamps.get("accepted")
-    return workload.seen or (accepted is not None and (accepted.watch_s or asked_s) < asked_s)
 
 
 def _arrival(event: WatchEvent) -> float | None:

@@ -210,12 +210,12 @@ class LifecyclePlan(Document):
     """Which objects to submit."""
 
     document_name = "the plan"
-    constants: ClassVar = {**VERSIONED, "kind_of_run": KIND}
+    constants: ClassVar = {**VERSIONED, "kind": KIND}
     # it has none
     steps: ClassVar[tuple[int, ...]] = ()
 
     run: Annotated[str, "six hex digits, from which names follow"]
-    kind: Annotated[str, "the name of a template"]
+    workload_type: Annotated[str, "the name of a template"]
     namespace: Annotated[str, "where the objects are"]
     count: Annotated[
         int, Meta(ge=1, le=MOST_WORKLOADS, title="the number of workloads"), "number of objects."
@@ -269,7 +269,7 @@ class LifecyclePlan(Document):
     def workload(self) -> str:
         """Description of the run, in one line."""
         return (
-            f"lifecycle of {self.count} {self.object_kind or self.kind}s in namespace"
+            f"lifecycle of {self.count} {self.object_kind or self.workload_type}s in namespace"
             f" {self.namespace}"
         )
 

@@ -78,7 +78,16 @@ def run(
     registry = handlers(objects, settings, metrics)
     if perftest_group:
         _serve_perftest(registry, perftest_group, objects, settings, metrics)
-    _serve_health(registry, health_port)
+    serving = AsyncExitStack()
+
+    @kopf.on.startup(registry=registry)
+    async def serve(**_: Any) -> None:
+        await serving.enter_async_context(serve_health(health_port))
+
+    @kopf.on.cleanup(registry=registry)
+    async def end(**_: Any) -> None:
+        await serving.aclose()
+
     with serve_metrics(metrics_port, metrics.registry):
         kopf.run(
             registry=registry,
@@ -87,18 +96,6 @@ def run(
             namespaces=list(namespaces),
             stop_flag=stop,
         )
-
-
-def _serve_health(registry: kopf.OperatorRegistry, port: int) -> None:
-    serving = AsyncExitStack()
-
-    @kopf.on.startup(registry=registry)
-    async def serve(**_: Any) -> None:
-        await serving.enter_async_context(serve_health(port))
-
-    @kopf.on.cleanup(registry=registry)
-    async def end(**_: Any) -> None:
-        await serving.aclose()
 
 
 def handlers(

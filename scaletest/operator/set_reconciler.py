@@ -299,7 +299,9 @@ def _status(
     succeeded, failed = phases.count("Completed"), phases.count("Failed")
     running = sum(not ended(child) for child in created.values())
     over = not running and (succeeded + failed == plan.counted or _stopped(plan, created))
-    phase = _set_phase(document, running, over=over, complete=succeeded == plan.counted)
+    phase = "Paused" if document["spec"].get("paused") and not running else "Running"
+    if over:
+        phase = "Completed" if succeeded == plan.counted else "Failed"
     now: Document = {
         "phase": phase,
         "permutationCount": len(plan.permutations),
@@ -324,12 +326,6 @@ def _status(
     if generation := document["metadata"].get("generation"):
         now["observedGeneration"] = generation
     return status.bounded(now, ("permutations", "results"))
-
-
-def _set_phase(document: Document, running: int, *, over: bool, complete: bool) -> str:
-    if over:
-        return "Completed" if complete else "Failed"
-    return "Paused" if document["spec"].get("paused") and not running else "Running"
 
 
 def _permutations(plan: BenchmarkPlan) -> Document:

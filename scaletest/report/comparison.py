@@ -10,7 +10,6 @@ from itertools import chain
 from scaletest.analysis.comparison import (
     FLAGGED,
     TOLERANCE,
-    CandidateComparison,
     Change,
     Comparison,
     Measure,
@@ -162,7 +161,9 @@ def _table(
     for name in names:
         titles += [name, "ratio (95 %)", "result"]
     wanted = {change.base.key: change.base for change in changes}
-    changes_by_key = [_by_key(each) for each in comparison.candidates]
+    changes_by_key = [
+        {change.base.key: change for change in each.changes} for each in comparison.candidates
+    ]
     rows = []
     for key, base in wanted.items():
         row = [clean(base.text, 80), _figure(base)]
@@ -171,10 +172,6 @@ def _table(
         rows.append(row)
     texts = (0, *(4 + 3 * number for number in range(len(names))))
     return Table(titles, rows, texts=texts, layout="names", title=title, note=note)
-
-
-def _by_key(compared: CandidateComparison) -> dict[object, MeasureChange]:
-    return {change.base.key: change for change in compared.changes}
 
 
 def _cells(change: MeasureChange | None) -> list[str]:

@@ -15,7 +15,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -37,7 +36,10 @@ STEPS = "steps.jsonl"
 RECORDS = "records.jsonl"
 SAMPLES = "samples.jsonl"
 RESULT = "result.json"
-LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
+LOG, LOGS = "workers.log", "logs"
+# Of who measures; of a lifecycle that only submits, and SAMPLER_LOCK is of who samples it.
+LOCK, SAMPLER_LOCK = ".lock", ".sampler.lock"
+LOCKS = (LOCK, SAMPLER_LOCK)
 # How far a run is that is being measured; see model/run_progress.py.
 PROGRESS = "progress.json"
 # What a run is called may change while it is measured, so that has a lock of its own.
@@ -48,26 +50,26 @@ MOST_LABEL_BYTES = 64 * 1024
 # take up to 25 times as much.
 MOST_CHARACTERS = 16 * 1024**2
 VALIDATION = "validation"
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The files of a run.
-
-    plan: tells its folder from others. files: what makes it up. Steps come before records: of a run
-    that is still measured, whoever copies the files in this order has the records of every step
-    that is listed. locks: of its writers. derived: deleted with them.
-    kind: "" where the plan says it.
-    """
-
-    plan: str = PLAN
-    files: tuple[str, ...] = (PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT, LABELS)
-    locks: tuple[str, ...] = (LOCK,)
-    derived: tuple[str, ...] = (LOG, PROGRESS)
-    kind: str = ""
-
-
-COMMON: Layout = Layout()
+LIFECYCLE = "lifecycle"
+# Of lifecycles alone.
+SUBMISSIONS, SAMPLING = "submissions.jsonl", "sampling.json"
+# As the Run:ai scale test tool writes them. A folder without a plan that has the second is a run of
+# that tool.
+SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
+# What makes up a run of any type. Steps come before records: of a run that is still measured,
+# whoever copies the files in this order has the records of every step that is listed.
+FILES = (PLAN, ENVIRONMENT, STEPS, SUBMISSIONS, RECORDS, SAMPLES, SAMPLING, RESULT, LABELS)
+# Made of them, and deleted with them.
+DERIVED = (
+    LOG,
+    PROGRESS,
+    SUBMITTED,
+    SAMPLED,
+    "times.csv",
+    "report.html",
+    "general.png",
+    "detailed.png",
+)
 
 
 class AnyPlan(Protocol):
@@ -94,15 +96,15 @@ class RunFolder:
 
     option: ClassVar[str] = "--run-dir"
 
-    def __init__(self, path: Path, layout: Layout = COMMON) -> None:
-        self.path, self.layout = path, layout
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     @classmethod
-    def create(cls, path: Path, layout: Layout = COMMON) -> Self:
+    def create(cls, path: Path) -> Self:
         """A new, empty folder that only its owner may enter; UsageError when there is something in
         it.
         """
-        folder = cls(path, layout)
+        folder = cls(path)
         folder.make(empty=True)
         return folder
 
@@ -130,7 +132,7 @@ class RunFolder:
     @property
     def exists(self) -> bool:
         """Whether there is a run: its plan."""
-        return (self.path / self.layout.plan).is_file()
+        return (self.path / PLAN).is_file()
 
     @property
     def began(self) -> str:
@@ -143,7 +145,9 @@ class RunFolder:
     @property
     def kind(self) -> str:
         """The name of its run type."""
-        return self.layout.kind or str(self.read(PLAN).get("kind", VALIDATION))
+        if not self.exists and (self.path / SAMPLED).is_file():
+            return LIFECYCLE
+        return str(self.read(PLAN).get("kind", VALIDATION))
 
     @property
     def stored_verdict(self) -> str:
@@ -153,11 +157,6 @@ class RunFolder:
         except (InvalidValue, UsageError):
             return ""
         return str(verdict.get("kind") or "") if isinstance(verdict, dict) else ""
-
-    @property
-    def file_bytes(self) -> int:
-        """How much its files hold together."""
-        return sum(map(self.size, self.layout.files))
 
     @contextmanager
     def trouble(self, verb: str) -> Iterator[None]:
@@ -193,7 +192,7 @@ class RunFolder:
         deletes it meanwhile.
         """
         with ExitStack() as held:
-            for name in locks or self.layout.locks:
+            for name in locks or (LOCK,):
                 with self.trouble("locked"):
                     file = held.enter_context(open_private(self.path / name, "a"))
                 try:
@@ -208,7 +207,7 @@ class RunFolder:
     @property
     def in_use(self) -> bool:
         """Whether somebody holds the run just now."""
-        return any(map(self._is_held, self.layout.locks))
+        return any(map(self._is_held, LOCKS))
 
     def _is_held(self, lock: str) -> bool:
         try:
@@ -227,12 +226,11 @@ class RunFolder:
 
         UsageError when the run is held by somebody, or cannot be deleted.
         """
-        layout = self.layout
         try:
-            with self.locked():
+            with self.locked(*LOCKS):
                 # the plan goes last: the rest of an interrupted deletion is still found, and can be
                 # deleted again
-                for name in (*layout.derived, *reversed(layout.files), *layout.locks, LABELS_LOCK):
+                for name in (*DERIVED, *reversed(FILES), *LOCKS, LABELS_LOCK):
                     for path in (self.path / name, fresh_of(self.path / name)):
                         path.unlink(missing_ok=True)
                 shutil.rmtree(self.path / LOGS, ignore_errors=True)
@@ -252,7 +250,7 @@ class RunFolder:
         self.write(ENVIRONMENT, environment)
         if labels != UNLABELLED:
             self.relabel(lambda _: labels)
-        self.write(self.layout.plan, plan.to_dict())
+        self.write(PLAN, plan.to_dict())
 
     @property
     def labels(self) -> Labels:
@@ -381,7 +379,7 @@ class TypedFolder(RunFolder, Generic[PlanT]):
                 f"run {self.name} is no {self.run_type}: it is a {self.kind} run",
                 hint=f"see: scaletest report {self.name}",
             )
-        return self.plan_type.from_dict(self.read(self.layout.plan))
+        return self.plan_type.from_dict(self.read(PLAN))
 
     def rows(self, name: str) -> Iterator[Any]:
         """What the whole lines of a file say, each read when it is asked for."""

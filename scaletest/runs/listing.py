@@ -14,8 +14,8 @@ from fnmatch import translate
 from pathlib import Path
 
 from scaletest.model.verdict import VerdictKind
-from scaletest.runs.folder import RunFolder
-from scaletest.runs.places import opened, places
+from scaletest.runs.folder import FILES, RunFolder
+from scaletest.runs.places import opened
 from scaletest.runs.registry import ListedRun, listed
 
 # The worst stands last, where a terminal leaves the eye.
@@ -79,7 +79,7 @@ class _Known:
 
 
 class RunIndex:
-    """The runs below `root` and in the places beside it, as they were read last.
+    """The runs below `root`, as they were read last.
 
     Every look compares the stamps of their files, and reads what has changed, the newest first. It
     keeps nothing on disk. Any thread may look.
@@ -125,13 +125,12 @@ class RunIndex:
         """The runs that have not changed, by path; and the paths of the others, the newest last."""
         unchanged: dict[str, _Known] = {}
         unread = []
-        for place in places(self._root):
-            for path in _folders(place):
-                known = self._known.get(path)
-                if known and known.signature == _signature(known.folder):
-                    unchanged[path] = known
-                elif self._strangers.get(path) != _stamp(path):
-                    unread.append(path)
+        for path in _folders(self._root):
+            known = self._known.get(path)
+            if known and known.signature == signature(known.folder.path, FILES):
+                unchanged[path] = known
+            elif self._strangers.get(path) != _stamp(path):
+                unread.append(path)
         return unchanged, sorted(unread, key=os.path.basename)
 
     def _read(self, path: str) -> None:
@@ -141,7 +140,7 @@ class RunIndex:
         if folder is None:
             self._strangers[path] = stamp
         else:
-            before = _signature(folder)
+            before = signature(folder.path, FILES)
             self._known[path] = _Known(folder, before, listed(folder))
 
 
@@ -150,17 +149,13 @@ class RunIndex:
 FILL_S, REST_S = 0.05, 0.01
 
 
-def _folders(place: Path) -> list[str]:
-    """The paths of what may be runs in a place; none where it cannot be read."""
+def _folders(root: Path) -> list[str]:
+    """The paths of what may be runs; none where the folder cannot be read."""
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(root) as entries:
             return [entry.path for entry in entries if not entry.name.startswith(".")]
     except OSError:
         return []
-
-
-def _signature(folder: RunFolder) -> Signature:
-    return signature(folder.path, folder.layout.files)
 
 
 def _now(known: _Known) -> ListedRun:

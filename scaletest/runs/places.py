@@ -11,8 +11,7 @@ from pathlib import Path
 
 from scaletest.model.errors import UsageError, nearest
 from scaletest.model.labels import LATEST
-from scaletest.runs.folder import COMMON, RunFolder
-from scaletest.runs.registry import RUNS, TYPES, run_type
+from scaletest.runs.folder import PLAN, SAMPLED, RunFolder
 
 
 def default_root(environment: Mapping[str, str]) -> Path:
@@ -27,19 +26,12 @@ def default_root(environment: Mapping[str, str]) -> Path:
     return data / "scaletest" / "runs"
 
 
-def place_of(root: Path, place: str) -> Path:
-    """The folder beside `root`, where runs of some types are kept."""
-    return root if place == RUNS else root.parent / place
-
-
-def new_path(
-    environment: Mapping[str, str], chosen: str | Path | None = None, place: str = RUNS
-) -> Path:
+def new_path(environment: Mapping[str, str], chosen: str | Path | None = None) -> Path:
     """The path of a new run: the chosen one, else a name of its time and four letters."""
     if chosen:
         return Path(chosen)
     name = f"{datetime.now(UTC).strftime('%Y-%m-%dT%H%M%SZ')}-{uuid.uuid4().hex[:4]}"
-    return place_of(default_root(environment), place) / name
+    return default_root(environment) / name
 
 
 def reference(path: Path, root: Path) -> str:
@@ -47,42 +39,28 @@ def reference(path: Path, root: Path) -> str:
     return path.name if path.parent == root else str(path)
 
 
-def places(root: Path) -> list[Path]:
-    """`root` and the places beside it in which runs lie."""
-    return list(dict.fromkeys(place_of(root, each.place) for each in TYPES.values()))
-
-
 def named(root: Path, name: str) -> RunFolder | None:
-    """The run whose folder below `root`, or in a place beside it, has that name; None when there is
-    none. Nothing outside these folders is looked at, whatever the name.
+    """The run whose folder below `root` has that name; None when there is none. Nothing outside
+    `root` is looked at, whatever the name.
     """
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         return None
-    return next(filter(None, (opened(place / name) for place in places(root))), None)
+    return opened(root / name)
 
 
 def runs(root: Path) -> list[RunFolder]:
-    """All runs below `root` and in the places beside it, the oldest first. Hidden folders are not
-    complete yet.
-    """
-    folders: list[RunFolder] = []
-    for place in places(root):
-        if place.is_dir():
-            folders += filter(None, map(opened, place.glob("[!.]*")))
+    """All runs below `root`, the oldest first. Hidden folders are not complete yet."""
+    folders = filter(None, map(opened, root.glob("[!.]*")))
     return sorted(folders, key=lambda run: (run.began, run.name))
 
 
 def opened(path: Path) -> RunFolder | None:
     """The run in a folder, of any type; None when there is none."""
-    for name, registered in TYPES.items():
-        try:
-            files = filter(None, (registered.plan, registered.foreign))
-            if any((path / file).is_file() for file in files):
-                is_common = registered.plan == COMMON.plan
-                return RunFolder(path, COMMON if is_common else run_type(name).layout)
-        except OSError:  # longer than a path may be, or below a folder that is closed to us
-            return None
-    return None
+    try:
+        is_run = any((path / file).is_file() for file in (PLAN, SAMPLED))
+    except OSError:  # longer than a path may be, or below a folder that is closed to us
+        return None
+    return RunFolder(path) if is_run else None
 
 
 def _at(path: str) -> RunFolder | None:

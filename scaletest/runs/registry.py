@@ -17,10 +17,9 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.verdict import VerdictKind
 from scaletest.render.contents import Report
-from scaletest.runs.folder import ENVIRONMENT, PLAN, RESULT, RunFolder
+from scaletest.runs.folder import ENVIRONMENT, FILES, PLAN, RESULT, RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
 
-RUNS = "runs"
 # Runs with more in their files are not judged anew for a list, since that takes half a second each.
 MOST_LISTED_BYTES = 8 * 1024**2
 
@@ -29,16 +28,11 @@ MOST_LISTED_BYTES = 8 * 1024**2
 class Registered:
     """Where a run type is defined; it is imported when a run of it is met.
 
-    report: what makes the report of a judged run, as MODULE:FUNCTION. plan: the file that tells its
-    folders from others. place: the folder beside `runs` in which they lie. foreign: the file of
-    another tool whose runs can be read as well.
+    report: what makes the report of a judged run, as MODULE:FUNCTION.
     """
 
     module: str
     report: str
-    plan: str = PLAN
-    place: str = RUNS
-    foreign: str = ""
 
 
 TYPES: dict[str, Registered] = {
@@ -52,11 +46,7 @@ TYPES: dict[str, Registered] = {
         "scaletest.benchmarks.run_type", "scaletest.report.benchmark:benchmark_report"
     ),
     "lifecycle": Registered(
-        "scaletest.lifecycle.run_type",
-        "scaletest.report.lifecycle:lifecycle_report",
-        "lifecycle.json",
-        "lifecycles",
-        "sampled.json",
+        "scaletest.lifecycle.run_type", "scaletest.report.lifecycle:lifecycle_report"
     ),
 }
 
@@ -178,13 +168,14 @@ def listed(folder: RunFolder) -> ListedRun:
     try:
         with folder.trouble("read"):
             own = type_of(folder)
-            plan = own.plan(folder.read(folder.layout.plan))
+            plan = own.plan(folder.read(PLAN))
             environment, result = folder.read(ENVIRONMENT), folder.read(RESULT)
             curve = own.curve(folder, result)
     except (ScaletestError, OSError) as error:
         return replace(run, verdict=running, problem=str(error))
     verdict, problem = folder.stored_verdict, ""
-    if running is None and not verdict and folder.file_bytes <= MOST_LISTED_BYTES:
+    is_short = sum(map(folder.size, FILES)) <= MOST_LISTED_BYTES
+    if running is None and not verdict and is_short:
         try:
             verdict = str(judge(folder).verdict.kind)
         except Exception as error:

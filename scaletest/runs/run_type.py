@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, cast
 
 from scaletest.analysis.comparison import Contrast, Measure
 from scaletest.model.verdict import Verdict, while_running
-from scaletest.runs.folder import COMMON, AnyPlan, Layout, RunFolder, TypedFolder
+from scaletest.runs.folder import AnyPlan, RunFolder, TypedFolder
 
 
 class JudgedRun(Protocol):
@@ -77,7 +77,6 @@ class RunType(ABC):
     lists types.
     """
 
-    layout: Layout = COMMON
     folder: type[TypedFolder[Any]]
     curve_title: str  # what `curve` shows
     curve_path: tuple[str, ...]  # where the row of a step in result.json has it

@@ -80,7 +80,15 @@ class WatchedPods:
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
         """As LevelLoad says."""
-        before = self._recovered(stopping)
+        # until the pods are ready again, or may not be waited for any longer
+        ends = self._clock() + RECOVERY_S
+        before = self._look()
+        while (
+            before and len(before.ready) < self._ready and self._clock() < ends and not stopping()
+        ):
+            self._sleep(LOOK_S)
+            before = self._look()
+        self._ready = len(before.ready) if before else 0
         measured = self._load.measure(order, stopping, tell)
         after = before and self._look()
         return replace(measured, pods=troubles(before, after) if before and after else None)
@@ -88,16 +96,6 @@ class WatchedPods:
     def close(self) -> None:
         """End the load."""
         self._load.close()
-
-    def _recovered(self, stopping: Callable[[], bool]) -> PodLook | None:
-        """A look at the pods when they are ready again, or may not be waited for any longer."""
-        ends = self._clock() + RECOVERY_S
-        look = self._look()
-        while look and len(look.ready) < self._ready and self._clock() < ends and not stopping():
-            self._sleep(LOOK_S)
-            look = self._look()
-        self._ready = len(look.ready) if look else 0
-        return look
 
     def _look(self) -> PodLook | None:
         try:

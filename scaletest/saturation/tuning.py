@@ -65,7 +65,13 @@ def tune(
     changes = Changes(cluster, deployment)
     tuning = Tuning(cluster, deployment, held, changes)
     for setting in wanted:
-        _check_amounts(setting)
+        for name in ("cpu", "memory"):
+            amount = quantity(setting.get(name, "1"))
+            if not amount.is_finite() or amount <= 0:
+                raise UsageError(
+                    f"<tune> {name}={setting[name][:40]} is no amount",
+                    hint="write it as in 500m or 2Gi",
+                )
     progress.message(told)
     trial = _Trial(plan, options, tuning, progress)
     with stopping(trial.stop, unwind=True) as stack:
@@ -77,16 +83,6 @@ def tune(
         ]
     is_measured = any(row.per_s is not None for row in tried)
     return tried, 0 if is_measured and not trial.stop.asked() else 4
-
-
-def _check_amounts(setting: dict[str, str]) -> None:
-    for name in ("cpu", "memory"):
-        amount = quantity(setting.get(name, "1"))
-        if not amount.is_finite() or amount <= 0:
-            raise UsageError(
-                f"<tune> {name}={setting[name][:40]} is no amount",
-                hint="write it as in 500m or 2Gi",
-            )
 
 
 class _Trial:

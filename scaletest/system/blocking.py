@@ -343,7 +343,9 @@ class Blocking:
         if match:
             return self._socket(pid, number, int(match[1]))
         if link.startswith(("pipe:", "anon_inode:")):
-            return _anonymous(link)
+            # it has no path
+            state = next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE)
+            return Doing(state)
         path = _path(link)
         if path and (path == self._device or _DEVICES.match(path)):
             return Doing(State.DEVICE, path)
@@ -362,11 +364,6 @@ class Blocking:
         if peer.unnamed:
             return Doing(State.PIPE)
         return Doing(State.NETWORK, peer.name)
-
-
-def _anonymous(link: str) -> Doing:
-    """State of a thread that waits for a descriptor without a path."""
-    return Doing(next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE))
 
 
 def proc_link(pid: int, number: int) -> str:

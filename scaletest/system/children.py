@@ -171,7 +171,10 @@ def end_group(
         watch.ended()
     usage = _reap(process)
     if os.getpid() == 1:
-        _reap_adopted()
+        # what a workload left behind, since the first process of a container inherits it
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
     return usage
 
 
@@ -198,13 +201,6 @@ def _reap(process: subprocess.Popen[bytes]) -> struct_rusage | None:
         process.returncode = os.waitstatus_to_exitcode(status)
         return usage
     return None
-
-
-def _reap_adopted() -> None:
-    """Reap what a workload left behind, since the first process of a container inherits it."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 _adopting = False

@@ -89,7 +89,10 @@ class CpuReader:
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
         self._stat, self._load = proc.OpenFile(procfs / "stat"), proc.OpenFile(procfs / "loadavg")
-        folders = _cpus(sysfs / "devices/system/cpu")
+        cpus = sysfs / "devices/system/cpu"
+        matches = [_CPU.fullmatch(path.name) for path in proc.entries(cpus)]
+        numbers = sorted(int(match[1]) for match in matches if match)
+        folders = [cpus / f"cpu{number}" for number in _spread(numbers)]
         highest = {
             folder: proc.parse_number(proc.text_of(folder / "cpufreq/cpuinfo_max_freq"))
             for folder in folders
@@ -117,12 +120,6 @@ class CpuReader:
         """A sum without one part would look like a reset now and heat when it is back."""
         counts = proc.parse_columns(file.text().strip() for file in self._heat)
         return {"heat_throttled": float(sum(counts))} if counts else {}
-
-
-def _cpus(folder: Path) -> list[Path]:
-    matches = [_CPU.fullmatch(path.name) for path in proc.entries(folder)]
-    numbers = sorted(int(match[1]) for match in matches if match)
-    return [folder / f"cpu{number}" for number in _spread(numbers)]
 
 
 # what is work: idle and iowait are none, and what a hypervisor takes is no longer there for us

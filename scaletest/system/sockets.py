@@ -21,8 +21,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scaletest.system import proc
 
@@ -113,6 +112,7 @@ def _attributes(link: socket.socket, inode: int, show: int) -> dict[int, bytes]:
 
 # What the link of a socket's descriptor reads.
 SOCKET = re.compile(r"socket:\[(\d+)\]")
+_LIBRARY = ctypes.CDLL(None, use_errno=True)
 _PIDFD_GETFD = 438
 _MOST_KNOWN = 4096
 # Part of a core that reading each list may take.
@@ -185,16 +185,13 @@ class Sockets:
             os.close(copy)
             return None
         with connection:
-            return self._describe(connection)
-
-    def _describe(self, connection: socket.socket) -> SocketPeer:
-        peer = _peer_of(connection)
-        if not self._served:
+            peer = _peer_of(connection)
+            if not self._served:
+                return peer
+            serves = bool(peer.name) and connection.family in (socket.AF_INET, socket.AF_INET6)
+            if peer.listening or (serves and connection.getsockname()[1] == self._served):
+                return SocketPeer(CLIENTS)
             return peer
-        serves = bool(peer.name) and connection.family in (socket.AF_INET, socket.AF_INET6)
-        if peer.listening or (serves and connection.getsockname()[1] == self._served):
-            return SocketPeer(CLIENTS)
-        return peer
 
     def _listed(
         self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]
@@ -233,7 +230,7 @@ def _copy(pid: int, descriptor: int) -> int:
     """A process's descriptor in this process. Raises OSError."""
     process = os.pidfd_open(pid)
     try:
-        copy: int = _library().syscall(_PIDFD_GETFD, process, descriptor, 0)
+        copy: int = _LIBRARY.syscall(_PIDFD_GETFD, process, descriptor, 0)
         if copy < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         return copy
@@ -241,29 +238,20 @@ def _copy(pid: int, descriptor: int) -> int:
         os.close(process)
 
 
-@cache
-def _library() -> Any:
-    return ctypes.CDLL(None, use_errno=True)
-
-
 def _peer_of(connection: socket.socket) -> SocketPeer:
     try:
         address = connection.getpeername()
-    except OSError:
-        return SocketPeer(listening=_listens(connection))
+    except OSError:  # it is not connected
+        with suppress(OSError):
+            listening = bool(connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+            return SocketPeer(listening=listening)
+        return SocketPeer()
     if connection.family in (socket.AF_INET, socket.AF_INET6):
         return SocketPeer(proc.place(address[0], address[1]))
     if connection.family != socket.AF_UNIX:
         return SocketPeer()
     name = proc.unix_name(address if isinstance(address, bytes) else os.fsencode(address))
     return SocketPeer(name, unnamed=not name)
-
-
-def _listens(connection: socket.socket) -> bool:
-    try:
-        return bool(connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
-    except OSError:
-        return False
 
 
 def is_here(host: str) -> bool:

@@ -95,7 +95,13 @@ class TimeByState:
         is_alone = self._last is not None and len(self._last.threads) == 1
         counted = is_alone and unseen_s <= first.run_s + _ALONE_S
         self._divide(seconds, run_s, wait_s, unchanged_s, None, counted=counted)
-        self._settle_unknown()
+        # what was blocked near a look at which something ran, by the looks at which nothing did
+        lacking = self._lacking()
+        if sum(lacking.values()) > 0:
+            self._spread(self._unknown_s + self._uncounted_s, lacking)
+            self._unknown_s = self._uncounted_s = 0.0
+        self._spread_or_hide(self._unknown_s, _COUNTED)
+        self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
         # CPU time that no look saw, of processes that lived between two looks
         moved_s = min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)])
         self._move(State.NOT_OBSERVED, State.ON_CPU, moved_s)
@@ -216,17 +222,6 @@ class TimeByState:
             self._unseen_s += seconds
         else:
             self._uncounted_s += seconds
-
-    def _settle_unknown(self) -> None:
-        """What was blocked near a look at which something ran, by the looks at which nothing
-        did.
-        """
-        lacking = self._lacking()
-        if sum(lacking.values()) > 0:
-            self._spread(self._unknown_s + self._uncounted_s, lacking)
-            self._unknown_s = self._uncounted_s = 0.0
-        self._spread_or_hide(self._unknown_s, _COUNTED)
-        self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
 
     def _spread_or_hide(self, seconds: float, impossible: Collection[State]) -> None:
         """Give seconds to the known states but the impossible ones, by their length; where there is

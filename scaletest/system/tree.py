@@ -195,7 +195,11 @@ class Tree:
         return ran or ended
 
     def _look_for_new(self, pid: int, process: _Process, shares: list[ThreadShare]) -> None:
-        for tid in _thread_ids(pid):
+        folder = f"/proc/{pid}/task"
+        # a folder and its parent are links to it, and a folder for each thread; a list costs
+        # several times as much
+        is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
+        for tid in [pid] if is_alone else proc.numbers(folder):
             if tid in process.threads or self._threads >= self._most_threads:
                 continue
             try:
@@ -296,12 +300,3 @@ def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
     is_faulting = faults - thread.faults >= FAULTING_PART * (slices - thread.compared_slices)
     thread.faults, thread.compared_slices = faults, slices
     return is_faulting
-
-
-def _thread_ids(pid: int) -> list[int]:
-    """Threads of a process. Raises OSError."""
-    folder = f"/proc/{pid}/task"
-    # a folder and its parent are links to it, and a folder for each thread; a list costs several
-    # times as much
-    is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
-    return [pid] if is_alone else proc.numbers(folder)

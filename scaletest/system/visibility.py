@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,9 +21,19 @@ _DEVICES = Path("/dev")
 
 def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
     """What this process can read now. It starts a child for the test, and ends it."""
-    with _sleeping() as pid:
-        times, calls, functions = _of_child(pid)
-    drivers = _drivers(devices, drm)
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "read line"],  # sleeps until its input is closed
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as child:
+        times, calls, functions = _of_child(child.pid)
+    # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
+    drivers = {}
+    for path in sorted((devices / "dri").glob("renderD*")):
+        driver = drm / path.name / "device" / "driver"
+        drivers[str(path)] = driver.resolve().name if driver.exists() else ""
+    drivers |= {str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}
     counting = {*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])}
     return Visibility(
         times=times,
@@ -37,18 +45,6 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         devices=drivers,
         counters=tuple(sorted(counting.intersection(drivers.values()))),
     )
-
-
-@contextmanager
-def _sleeping() -> Iterator[int]:
-    """A child that waits until it is not needed any more."""
-    with subprocess.Popen(
-        ["/bin/sh", "-c", "read line"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as child:
-        yield child.pid
 
 
 def _of_child(pid: int) -> tuple[bool, bool, bool]:
@@ -86,12 +82,3 @@ def _cgroup(root: Path) -> int:
     if (root / "cgroup.controllers").exists():
         return 2
     return int(any((root / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY])))
-
-
-def _drivers(devices: Path, drm: Path) -> dict[str, str]:
-    """The render nodes and NVIDIA devices here, each with its driver, "" when hidden."""
-    drivers = {}
-    for path in sorted((devices / "dri").glob("renderD*")):
-        driver = drm / path.name / "device" / "driver"
-        drivers[str(path)] = driver.resolve().name if driver.exists() else ""
-    return {**drivers, **{str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}}

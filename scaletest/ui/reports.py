@@ -18,7 +18,7 @@ from scaletest.report import formats
 from scaletest.report.comparison import comparison_report
 from scaletest.report.formats import html
 from scaletest.runs import registry
-from scaletest.runs.folder import RunFolder
+from scaletest.runs.folder import FILES, RunFolder
 from scaletest.runs.listing import Signature, signature
 from scaletest.runs.places import named
 from scaletest.ui.page_cache import PageCache
@@ -52,7 +52,7 @@ def folder_of(name: str) -> RunFolder | None:
 
 def stamps_of(folder: RunFolder) -> Signature:
     """What changes with any file of a run, and when its measuring begins or ends."""
-    return (*signature(folder.path, folder.layout.files), (folder.in_use, 0, 0))
+    return (*signature(folder.path, FILES), (folder.in_use, 0, 0))
 
 
 def run(name: str) -> Response:

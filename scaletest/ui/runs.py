@@ -54,7 +54,17 @@ def fill(app: Flask) -> None:
 
 def runs() -> str:
     """The page."""
-    query = _query()
+    # what the query may not hold counts as not asked for
+    arguments = request.args
+    wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
+    query = RunQuery(
+        RunFilter(
+            wanted_type if wanted_type in TYPES else "",
+            tuple(verdict for verdict in VERDICTS if verdict in arguments.getlist("verdict")),
+            arguments.get("name", "").strip(),
+        ),
+        order if order in SORTS else "began",
+    )
     stored, unread = index().look(PATIENCE_S)
     shown = chosen(stored, query.wanted, query.order)
     if query.order != "name":
@@ -76,20 +86,6 @@ def runs() -> str:
         verdicts=VERDICTS,
         orders=ORDERS,
         curve=curve,
-    )
-
-
-def _query() -> RunQuery:
-    """The query of the request; what it may not hold counts as not asked for."""
-    arguments = request.args
-    wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
-    return RunQuery(
-        RunFilter(
-            wanted_type if wanted_type in TYPES else "",
-            tuple(verdict for verdict in VERDICTS if verdict in arguments.getlist("verdict")),
-            arguments.get("name", "").strip(),
-        ),
-        order if order in SORTS else "began",
     )
 
 

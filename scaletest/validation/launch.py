@@ -64,7 +64,7 @@ def resume(
     """Go on with a run. The plan is the stored one: a step measured under another plan would not
     compare with the others. hand_on: Python code begins this, which goes on after a signal.
     """
-    folder = ValidationFolder(files.path, files.layout)
+    folder = ValidationFolder(files.path)
     with folder.locked():
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))
@@ -74,7 +74,12 @@ def resume(
         same_devices(plan, devices)
         target = _target(place, plan.limit)
         place.deployment.refuse_local(plan)
-        _same_workers(plan, target)
+        is_same = plan.queue == target.queue if target else plan.queue.startswith(OWN_QUEUE)
+        if not is_same:
+            raise UsageError(
+                f"the run was begun with the workers of queue {plan.queue}, and not with these",
+                hint="resume it where it was begun: with its <deployment>, or without one",
+            )
         folder.forget_unfinished(stored)
         with progress.of_run(folder, plan.workload):
             return folder, _validate(
@@ -112,16 +117,6 @@ def _target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
     if place.local:
         raise UsageError("<local> and <deployment> exclude each other", hint="give one of them")
     return find_target(place.deployment, place.redis_url or "", limit)
-
-
-def _same_workers(plan: Plan, target: DeploymentTarget | None) -> None:
-    """UsageError when the run was begun on a Deployment, and goes on elsewhere, or vice versa."""
-    is_same = plan.queue == target.queue if target else plan.queue.startswith(OWN_QUEUE)
-    if not is_same:
-        raise UsageError(
-            f"the run was begun with the workers of queue {plan.queue}, and not with these",
-            hint="resume it where it was begun: with its <deployment>, or without one",
-        )
 
 
 def _same_machine(stored: StoredValidation) -> None:

@@ -149,18 +149,15 @@ class ValidationRunner:
         if samples:
             self._collector.start()
         try:
-            self._measure_pairs(backend, load)
+            for number in count():
+                turns = self._turns(number)
+                if not turns or not self._measure_all(turns, backend, load):
+                    break
         finally:
             self._collector.close()
         result = self.result()
         self._store(lambda: self._folder.write(RESULT, result.to_dict()))
         return result
-
-    def _measure_pairs(self, backend: Backend, load: Load) -> None:
-        for number in count():
-            turns = self._turns(number)
-            if not turns or not self._measure_all(turns, backend, load):
-                break
 
     def _turns(self, number: int) -> list[Turn]:
         """The planned measurements, or those of this further pair of ways, chosen by the pairs
@@ -231,7 +228,11 @@ class ValidationRunner:
             backend.scale(workers)
             self._wait_ready(workers, backend)
             scale_s = self._clock() - began
-            self._notice()
+            # the warnings about the machine, once, before the first load
+            look, self._look = self._look, tuple
+            lines = look()
+            self._progress.warn(lines)
+            self._noticed += [line for line in lines if line not in self._noticed]
             if not self._stopped_by:
                 for other in self._others:
                     other.enter(workers, repeat)
@@ -246,13 +247,6 @@ class ValidationRunner:
             self._keep(
                 Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s)
             )
-
-    def _notice(self) -> None:
-        """Show the warnings about the machine, once, before the first load."""
-        look, self._look = self._look, tuple
-        lines = look()
-        self._progress.warn(lines)
-        self._noticed += [line for line in lines if line not in self._noticed]
 
     def _keep(self, measurement: Measurement) -> None:
         """Store the step and the result so far; a step without a record is dropped."""

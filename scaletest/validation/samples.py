@@ -54,7 +54,10 @@ class SampleStore:
             self._folder.add_samples(new)
             return
         while self._are_too_many():
-            self._thin()
+            numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
+            self._rows = [sample for sample in self._rows if next(numbers[sample.node]) % 2]
+            self._bytes = sum(map(_size, self._rows))
+            self._every *= 2
         self._folder.replace_samples(self._rows)
 
     def _are_too_many(self) -> bool:
@@ -63,12 +66,6 @@ class SampleStore:
     def _is_kept(self, sample: NodeSample) -> bool:
         self._seen[sample.node] += 1
         return self._seen[sample.node] % self._every == 0
-
-    def _thin(self) -> None:
-        numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
-        self._rows = [sample for sample in self._rows if next(numbers[sample.node]) % 2]
-        self._bytes = sum(map(_size, self._rows))
-        self._every *= 2
 
 
 class Collector:

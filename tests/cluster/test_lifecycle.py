@@ -276,12 +276,12 @@ def test_jobs_of_another_run_are_not_adopted(
     lifecycle("submit", "-n", "2", "-g", "0", "-o", "out")
     first = plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split()
     theirs = json.loads(
-        Path(lifecycle.environment["KUBECONFIG"]).parent.joinpath("out/lifecycle.json").read_text()
+        Path(lifecycle.environment["KUBECONFIG"]).parent.joinpath("out/plan.json").read_text()
     )  # type: ignore[attr-defined]
     other = Path(lifecycle.environment["KUBECONFIG"]).parent / "other"  # type: ignore[attr-defined]
     other.mkdir()
     image = {**theirs, "image": "elsewhere"}
-    (other / "lifecycle.json").write_text(json.dumps({**image, "run": theirs["run"]}))
+    (other / "plan.json").write_text(json.dumps({**image, "run": theirs["run"]}))
     done = lifecycle("submit", "-o", "other", "-g", "0", code=3)
     assert "0 of 2 submitted, 2 rejected" in done.stderr or "accepted" in done.stderr
     assert plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split() == first

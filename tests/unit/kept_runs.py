@@ -7,7 +7,6 @@ from pathlib import Path
 
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.places import opened
-from scaletest.runs.registry import TYPES
 
 ARCHIVES = Path(__file__).parents[1] / "data" / "runs"
 KEPT_RUNS = sorted(path.name.removesuffix(".tar.gz") for path in ARCHIVES.iterdir())
@@ -15,7 +14,7 @@ KEPT_RUNS = sorted(path.name.removesuffix(".tar.gz") for path in ARCHIVES.iterdi
 
 def unpack(name: str, data: Path) -> RunFolder:
     """The run, below the folder that holds a user's runs of all types."""
-    folder = data / TYPES[name.partition("-")[0]].place / name
+    folder = data / "runs" / name
     folder.mkdir(parents=True)
     with tarfile.open(ARCHIVES / f"{name}.tar.gz") as archive:
         for member in archive:

@@ -138,4 +138,6 @@ def of(
 
 
 def plan(**more: Any) -> LifecyclePlan:
-    return LifecyclePlan(**{"run": "0a1b2c", "kind": "job", "namespace": "n", "count": 10, **more})
+    return LifecyclePlan(
+        **{"run": "0a1b2c", "workload_type": "job", "namespace": "n", "count": 10, **more}
+    )

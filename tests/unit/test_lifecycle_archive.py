@@ -10,9 +10,10 @@ import pytest
 
 from scaletest.archive.environment import environment
 from scaletest.cli.main import run
-from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.model.lifecycle import LifecyclePlan
-from scaletest.runs.places import default_root, place_of
+from scaletest.runs.folder import LOCKS
+from scaletest.runs.places import default_root
 from tests.unit.lifecycles import submission, workload
 from tests.unit.valid import FILES, fits
 
@@ -26,7 +27,7 @@ def stored(
     """A run that is complete, where `lifecycle run` keeps its own."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     runs = default_root({"XDG_DATA_HOME": str(tmp_path)})
-    store = LifecycleFolder(place_of(runs, "lifecycles") / "2026-11-21T100000Z-aaaa")
+    store = LifecycleFolder(runs / "2026-11-21T100000Z-aaaa")
     store.make()
     plan = LifecyclePlan("0a1b2c", "job", "n", COUNT, api_version="batch/v1", object_kind="Job")
     store.begin(plan, environment(["scaletest", "lifecycle", "run"]))
@@ -79,7 +80,7 @@ def test_commands_for_other_runs_refuse_a_lifecycle_and_name_the_right_one(
         assert run([*command, "LAST"]) == 2
         assert "it is a lifecycle run" in capsys.readouterr().err
     assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(
-        LAYOUT.locks
+        LOCKS
     )
 
 

@@ -49,7 +49,7 @@ status: {}
 def runai_plan(kind: str, **more: Any) -> LifecyclePlan:
     template = more.pop("template", text_of(kind, None))
     project = {"project": "p", "namespace": "runai-p"}
-    return plan(kind=kind, seconds="infinity", template=template, **project, **more)
+    return plan(workload_type=kind, seconds="infinity", template=template, **project, **more)
 
 
 def first(*arguments: str) -> list[str]:

@@ -17,7 +17,7 @@ from tests.unit.lifecycles import plan
 @pytest.mark.parametrize("name", [*kinds.KINDS, *kinds.ALIASES])
 def test_defect_02_every_type_has_a_template_that_works(name: str) -> None:
     kind = kinds.find(name)
-    typed_plan = plan(kind=name, workers=3, template=text_of(kind.name, None))
+    typed_plan = plan(workload_type=name, workers=3, template=text_of(kind.name, None))
     body = Workloads(typed_plan).make("j-1")
     assert body["metadata"]["name"] == "j-1"
     assert body["metadata"]["labels"]["scaletest/workload"] == "j-1"

@@ -119,7 +119,7 @@ def run_of(progress: Progress, folder: RunFolder, now: list[float]) -> None:
 @pytest.fixture
 def folder(tmp_path: Any) -> RunFolder:
     folder = RunFolder.create(tmp_path / "2026-01-01-a")
-    folder.write(folder.layout.plan, {"kind": "validation"})
+    folder.write("plan.json", {"kind": "validation"})
     return folder
 
 
@@ -265,7 +265,7 @@ def test_without_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder = RunFolder.create(tmp_path / "r")
-    folder.write(folder.layout.plan, {"kind": "validation"})
+    folder.write("plan.json", {"kind": "validation"})
     shown: Callable[..., Any] = progress_views.shown
     with shown(**options) as progress, progress.of_run(folder, "t"):
         pass

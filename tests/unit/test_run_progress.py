@@ -15,9 +15,9 @@ from scaletest.model import Measurement, Plan
 from scaletest.model.errors import InvalidValue
 from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, ProgressChange, RunProgress
 from scaletest.runs import progress_keeper
-from scaletest.runs.folder import PROGRESS, RESULT, RunFolder
+from scaletest.runs.folder import FILES, PROGRESS, RESULT, RunFolder
 from scaletest.runs.progress import Progress
-from scaletest.runs.registry import TYPES, run_type
+from scaletest.runs.registry import TYPES
 from tests.conftest import eventually
 from tests.unit import runs
 from tests.unit.told import telling
@@ -131,12 +131,11 @@ def test_changes_are_told_at_once_and_figures_as_often_as_wanted(folder: RunFold
 
 @pytest.mark.parametrize("name", TYPES)
 def test_progress_is_deleted_with_a_run_of_any_type(name: str, tmp_path: Path) -> None:
-    layout = run_type(name).layout
-    folder = RunFolder.create(tmp_path / "run", layout)
-    folder.write(layout.plan, {"kind": name})
+    folder = RunFolder.create(tmp_path / "run")
+    folder.write("plan.json", {"kind": name})
     with silent().of_run(folder, "t"):
         pass
-    assert (folder.path / PROGRESS).exists() and PROGRESS not in layout.files
+    assert (folder.path / PROGRESS).exists() and PROGRESS not in FILES
     assert folder.remove()
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from scaletest.broker.connection import prepare
-from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.model import Plan
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import masked, without_secrets
-from scaletest.runs.folder import COMMON, Layout, RunFolder
+from scaletest.runs.folder import RunFolder
 
 SECRET = "S3CRET"
 
@@ -135,9 +135,8 @@ def modes(folder: Path) -> set[tuple[str, int]]:
 
 
 @pytest.mark.usefixtures("mask")
-@pytest.mark.parametrize("layout", [COMMON, LAYOUT])
-def test_a_run_is_for_its_owner_only(layout: Layout, tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "runs" / "r", layout)
+def test_a_run_is_for_its_owner_only(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "runs" / "r")
     with folder.locked():
         folder.begin(Plan(limit=1, seconds=1.0), {"host": "a"})
         folder.write("result.json", {"a": 1})
@@ -147,9 +146,9 @@ def test_a_run_is_for_its_owner_only(layout: Layout, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("mask")
 def test_a_lifecycle_is_for_its_owner_only(tmp_path: Path) -> None:
-    store = LifecycleFolder(tmp_path / "lifecycles" / "r")
+    store = LifecycleFolder(tmp_path / "runs" / "r")
     store.make()
-    with store.locked(".submitter.lock"), store.submitting() as lines:
+    with store.locked(".lock"), store.submitting() as lines:
         lines.write("{}\n")
         store.put("environment.json", "{}")
     assert modes(store.path) == {("folder", 0o700), ("file", 0o600)}

@@ -26,7 +26,7 @@ from scaletest.render.contents import (
     Table,
 )
 from scaletest.render.svg import Axis, Chart
-from scaletest.runs.folder import COMMON, ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
+from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
 
 KIND = "toy"
 MEASURES: MeasureTable = {"jump": Measurable("s"), "height": Measurable("B")}
@@ -85,7 +85,6 @@ class ToyType:
     """What the product asks about toys."""
 
     name = KIND
-    layout = COMMON
 
     def plan(self, document: dict[str, Any]) -> ToyPlan:
         """Read and check a plan."""

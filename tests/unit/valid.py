@@ -22,7 +22,7 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 
 # What lies in the folder of a lifecycle run, and what each is, whole or line by line.
 FILES = {
-    "lifecycle.json": "lifecycle",
+    "plan.json": "lifecycle",
     "environment.json": "environment",
     "result.json": "lifecycle-result",
     "submissions.jsonl": "lifecycle-submission",

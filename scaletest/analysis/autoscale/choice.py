@@ -59,7 +59,7 @@ class Weakness:
 def choose(played: Sequence[PlayedRule], mean_run_s: float) -> BestRule:
     """The best of these rules; the first one of equals. At least one rule is needed."""
     criteria: dict[str, Callable[[SimulationResult], float]] = {
-        "every request ends": _unended,
+        "every request ends": lambda result: result.requests - result.ended,
         "fewest requests killed": lambda result: result.killed,
         "shortest mean wait, to a tenth of a run time": _wait_s,
         "fewest direction changes": lambda result: result.flips,
@@ -75,10 +75,6 @@ def choose(played: Sequence[PlayedRule], mean_run_s: float) -> BestRule:
         if len(left) == 1:
             break
     return BestRule(left[0], tuple(steps))
-
-
-def _unended(result: SimulationResult) -> float:
-    return result.requests - result.ended
 
 
 def _wait_s(result: SimulationResult) -> float:
@@ -97,7 +93,12 @@ def weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness]:
     if result.flips or result.killed:
         yield from _metric_weakness(played.rule, run_s)
     if result.killed:
-        yield _killing(played, max(arrivals.runs))
+        long_enough_s = math.ceil(max(arrivals.runs))
+        yield Weakness(
+            f"pods go, whether busy or idle, and their grace period of {played.grace_s:.0f} s is"
+            f" shorter than a request, of up to {long_enough_s} s",
+            f"give pods a grace period of {long_enough_s} s",
+        )
 
 
 def _metric_weakness(rule: Rule, run_s: float) -> Iterator[Weakness]:
@@ -138,14 +139,4 @@ def _longer_window(rule: Rule, run_s: float) -> str:
     return (
         f"set the window to {wanted_s:.0f} s: <rule> desired:window={wanted_s:.0f}, or"
         f" autoscaling.exporter.window: {wanted_s:.0f} in the chart"
-    )
-
-
-def _killing(played: PlayedRule, longest_run_s: float) -> Weakness:
-    """Why pods are killed: they may not finish."""
-    long_enough_s = math.ceil(longest_run_s)
-    return Weakness(
-        f"pods go, whether busy or idle, and their grace period of {played.grace_s:.0f} s is"
-        f" shorter than a request, of up to {long_enough_s} s",
-        f"give pods a grace period of {long_enough_s} s",
     )

@@ -105,7 +105,11 @@ class Hpa:
                 if spec.behavior is None
                 else self._ruled(now_s, replicas, proposal, spec.behavior)
             )
-        self._remember_change(now_s, wanted - replicas)
+        change = wanted - replicas
+        if change and spec.behavior is not None:
+            events = self.ups if change > 0 else self.downs
+            events[:] = [event for event in events if event[0] > now_s - LONGEST_PERIOD_S]
+            events.append((now_s, abs(change)))
         return wanted
 
     def _proposal(
@@ -166,12 +170,6 @@ class Hpa:
     def _store(self, now_s: float, proposal: int, window_s: float) -> None:
         recent = (row for row in self.recommendations if row[0] >= now_s - window_s)
         self.recommendations = [*recent, (now_s, proposal)]
-
-    def _remember_change(self, now_s: float, change: int) -> None:
-        if change and self.spec.behavior is not None:
-            events = self.ups if change > 0 else self.downs
-            events[:] = [event for event in events if event[0] > now_s - LONGEST_PERIOD_S]
-            events.append((now_s, abs(change)))
 
 
 def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: int) -> int:

@@ -57,11 +57,14 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
     if not events["scheduled"] or not known:
         return None
     last_s = max([*known, *ended])
-    moments = _evenly(zero_s, last_s, MOST_MOMENTS)
+    step_s = (last_s - zero_s) / (MOST_MOMENTS - 1)
+    # the last one is exactly the last event
+    moments = [*(zero_s + index * step_s for index in range(MOST_MOMENTS - 1)), last_s]
     counts = {name: _counted(times, moments) for name, times in events.items()}
     if ended:
         gone = _counted(ended, moments)
-        counts["ready now"] = tuple(map(_difference, counts["ready"], gone))
+        pairs = zip(counts["ready"], gone, strict=True)
+        counts["ready now"] = tuple(max(0, ready - ended) for ready, ended in pairs)
     return PodsOverTime(tuple(moment - zero_s for moment in moments), counts)
 
 
@@ -97,16 +100,6 @@ def _ended(pod: LifecyclePod) -> float | None:
 
 def _counted(times: Sequence[float], moments: Sequence[float]) -> tuple[int, ...]:
     return tuple(bisect_right(times, moment) for moment in moments)
-
-
-def _difference(count: int, other: int) -> int:
-    return max(0, count - other)
-
-
-def _evenly(low: float, high: float, number: int) -> list[float]:
-    """Moments from low to high; the last one is exactly high."""
-    step = (high - low) / (number - 1)
-    return [*(low + index * step for index in range(number - 1)), high]
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,20 +232,16 @@ def _of_wanted(
     if not course.plan.wanted:
         return None
     if point is None:
-        return _below_all(course, bracket)
+        # refuted where no level held and the wanted rate is no less than the lowest
+        plan = course.plan
+        if not plan.open or bracket.unfit or bracket.high is None or bracket.high > plan.wanted:
+            return None
+        return Ground(
+            Rank.REFUTED,
+            f"even {bracket.high:.4g}/s was too much: {_failure(course, bracket)}; {_less(course)}",
+            SIZE,
+        )
     return _passed(course, bracket, point) or _missed(course, bracket, point)
-
-
-def _below_all(course: SaturationSequence, bracket: Bracket) -> Ground | None:
-    """FAIL where no level held and the wanted rate is no less than the lowest."""
-    plan = course.plan
-    if not plan.open or bracket.unfit or bracket.high is None or bracket.high > plan.wanted:
-        return None
-    return Ground(
-        Rank.REFUTED,
-        f"even {bracket.high:.4g}/s was too much: {_failure(course, bracket)}; {_less(course)}",
-        SIZE,
-    )
 
 
 def _passed(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Ground | None:

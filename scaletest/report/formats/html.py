@@ -100,7 +100,12 @@ def notebook(report: Report) -> Markup:
     """
     head, sections = report.head, report.sections()
     others = (section for section in sections if not section.leads)
-    main = next((section for section in others if any(map(_is_drawn, section.blocks))), None)
+    drawn = (
+        section
+        for section in others
+        if any(isinstance(block, Figure | Charts) for block in section.blocks)
+    )
+    main = next(drawn, None)
     rename = partial(_renamed, prefix=anchor(head.name))
     own = [
         replace(section, blocks=list(map(rename, section.blocks)))
@@ -116,10 +121,6 @@ def notebook(report: Report) -> Markup:
         contents(head, own),
         class_="scaletest-run",
     )
-
-
-def _is_drawn(block: Block) -> bool:
-    return isinstance(block, Figure | Charts)
 
 
 def _renamed(block: Block, prefix: str) -> Block:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from scaletest.analysis.causes import Cause, Causes
-from scaletest.analysis.evaluation import BackgroundStep, Evaluation
+from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.resources import clock_text
 from scaletest.analysis.steps import Step
 from scaletest.analysis.stopping import way
@@ -432,24 +432,23 @@ def _shares(run: ValidationRun) -> list[Block | None]:
 
 
 def _background(result: Evaluation) -> Table:
-    rows = [_background_step(step) for step in result.background]
+    rows = [
+        {
+            "queue": step.name,
+            "workers of the step": str(step.workers),
+            "measuring": way(step.repeat),
+            "requests/s": measured(step.throughput.per_s, step.throughput.half_width),
+            "mean wait": seconds(step.wait.mean),
+            "mean run": seconds(step.run.mean),
+            "failed": str(step.failures),
+        }
+        for step in result.background
+    ]
     meaning = (
         "What the load beside the validation did meanwhile. No verdict rests on it, but a change"
         " tells how much the two share."
     )
     return Table.of_rows(rows, {"queue", "measuring"}, note=meaning)
-
-
-def _background_step(row: BackgroundStep) -> dict[str, str]:
-    return {
-        "queue": row.name,
-        "workers of the step": str(row.workers),
-        "measuring": way(row.repeat),
-        "requests/s": measured(row.throughput.per_s, row.throughput.half_width),
-        "mean wait": seconds(row.wait.mean),
-        "mean run": seconds(row.run.mean),
-        "failed": str(row.failures),
-    }
 
 
 def cases(run: ValidationRun) -> Iterator[Case]:

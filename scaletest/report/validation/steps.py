@@ -165,14 +165,12 @@ def members(step: Step, records: Rows) -> list[Table]:
     return tables
 
 
-def _run_times(rows: Sequence[Record]) -> list[float]:
-    """Run times of the successful requests."""
-    return [row.reply.run_s for row in rows if row.ok]
-
-
 def _members(kind: str, by_name: Mapping[str, Sequence[Record]]) -> Table:
     """The members of a kind, the busiest first, with their shares of the successful requests."""
-    times = {name: _run_times(rows) for name, rows in by_name.items()}
+    times = {
+        name: [row.reply.run_s for row in rows if row.ok]  # of the successful requests
+        for name, rows in by_name.items()
+    }
     names = sorted(times, key=lambda name: (-len(times[name]), name))
     most = len(times[names[0]]) or 1
     total = sum(map(len, times.values())) or 1

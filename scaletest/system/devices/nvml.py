@@ -85,20 +85,16 @@ class NvmlSource:
                 pynvml.nvmlShutdown()
             pynvml.nvmlInit()
             self._module = pynvml
-            self._complete = self._open_all(pynvml)
+            count: int = pynvml.nvmlDeviceGetCount()
+            for index in range(count):
+                try:
+                    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                    self._devices.append(_Device(self._name(pynvml, handle, index), handle))
+                except pynvml.NVMLError as error:
+                    self._tell(f"nvml {index}", f"NVIDIA's device {index} cannot be read: {error}")
+            self._complete = len(self._devices) == count > 0
         except pynvml.NVMLError as error:
             self._tell("nvml", f"NVIDIA's devices cannot be read: {error}")
-
-    def _open_all(self, pynvml: ModuleType) -> bool:
-        """Whether all devices could be opened."""
-        count: int = pynvml.nvmlDeviceGetCount()
-        for index in range(count):
-            try:
-                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-                self._devices.append(_Device(self._name(pynvml, handle, index), handle))
-            except pynvml.NVMLError as error:
-                self._tell(f"nvml {index}", f"NVIDIA's device {index} cannot be read: {error}")
-        return len(self._devices) == count > 0
 
     def _name(self, pynvml: ModuleType, handle: Any, index: int) -> str:
         """The path of its node, when it is there, and otherwise that node's name."""

@@ -50,15 +50,12 @@ class DeviceReader:
                 )
         names = [name for name in sorted(figures) if figures[name]][:MOST_DEVICES]
         for name in names:
-            self._drop_reset(name, figures[name])
+            # energy that is less than before says nothing: its counter was reset
+            before_j = self._energy_j.get(name, 0.0)
+            self._energy_j[name] = figures[name].get("energy_j", before_j)
+            if self._energy_j[name] < before_j:
+                del figures[name]["energy_j"]
         return {f"device:{name}": figures[name] for name in names}
-
-    def _drop_reset(self, name: str, figures: Figures) -> None:
-        """Energy that is less than before says nothing: its counter was reset."""
-        before_j = self._energy_j.get(name, 0.0)
-        self._energy_j[name] = figures.get("energy_j", before_j)
-        if self._energy_j[name] < before_j:
-            del figures["energy_j"]
 
 
 def _once(tell: Tell) -> Tell:
