@@ -19,18 +19,6 @@ def test_a_run_type_is_what_its_line_says(name: str) -> None:
     assert run_type(name).name == name
 
 
-<<<<<<< HEAD
-=======
-@pytest.mark.parametrize("name", TYPES)
-def test_a_folder_tells_its_run_type(name: str, tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
-    assert opened(folder.path) is None
-    folder.write("plan.json", {"kind": name})
-    there = opened(folder.path)
-    assert there is not None and type_of(there).name == name
-
-
->>>>>>> cut-7
 def test_a_run_of_another_version_says_what_is_unknown(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run")
     folder.write("plan.json", {"kind": "endurance"})

@@ -53,46 +53,6 @@ def test_a_document_that_is_not_known_is_a_usage_error(capsys: pytest.CaptureFix
     assert json.loads(capsys.readouterr().out)["title"] == "scaletest result"
 
 
-<<<<<<< HEAD
-=======
-def names(kind: type) -> set[str]:
-    return {item.name for item in fields(kind)}
-
-
-def test_the_schema_has_the_fields_of_the_classes_and_no_other() -> None:
-    plan = validator("plan").schema["properties"]
-    assert set(plan) == names(Plan) | {"schema_version"}
-    assert set(plan["background"]["items"]["properties"]) == names(Background)
-    assert set(validator("measurement").schema["properties"]) == names(Measurement) | {
-        "schema_version"
-    }
-    assert set(validator("node-sample").schema["properties"]) == names(NodeSample) | {
-        "schema_version"
-    }
-    # only the client that submitted a request has its arguments
-    reply = names(Reply) - {"arguments"}
-    record = names(Record) - {"reply"} | reply | {"overhead_s", "schema_version"}
-    assert set(validator("record").schema["properties"]) == record
-    assert set(validator("record").schema["required"]) == Record.always | {"schema_version"}
-
-
-def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other() -> None:
-    plan = validator("lifecycle").schema
-    assert set(plan["properties"]) == names(LifecyclePlan) | {"schema_version", "kind"}
-    assert set(plan["properties"]) == set(plan["required"])
-    assert plan["additionalProperties"] is False
-    assert set(validator("lifecycle-submission").schema["properties"]) == names(Submission) | {
-        "schema_version"
-    }
-    workload, pod = validator("lifecycle-record").schema["oneOf"]
-    assert set(workload["properties"]) == names(LifecycleObject) - {"pods"} | {
-        "schema_version",
-        "record",
-    }
-    assert set(pod["properties"]) == names(LifecyclePod) | {"record", "workload"}
-
-
->>>>>>> cut-7
 @pytest.mark.parametrize(
     "change", [{"until": "never"}, {"count": -1}, {"more": 1}, {"kind": "validation"}]
 )
