@@ -126,8 +126,9 @@ def read(
     interrupted: str = "",
 ) -> LifecycleRun:
     """Everything in the folder's files; without a plan they are those of the original tool."""
-    workloads, submissions = store.workloads(), store.submissions()
+    # first: of another type of run it says so
     plan = store.plan() if store.exists else None
+    workloads, submissions = store.workloads(), store.submissions()
     if plan is None and not workloads:
         raise UsageError(
             f"{store.path} holds no lifecycle run",

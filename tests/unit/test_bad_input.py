@@ -125,7 +125,7 @@ def test_too_few_open_files_are_no_bug(
 def test_a_validation_is_no_lifecycle(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make("pass", home)
     assert run(["lifecycle", "plot", "--output-dir", "pass"]) == 2
-    assert "pass is a run of another kind" in capsys.readouterr().err
+    assert "run pass is no lifecycle: it is a validation run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
