@@ -108,7 +108,7 @@ class Release:
             str(requests),
             "--listen",
             "none",
-            "-o",
+            "--format",
             "json",
         ]
         done = self._scaletest(*line, "--redis-url", self.redis_url("client"), "--", str(seconds))

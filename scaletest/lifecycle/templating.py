@@ -74,16 +74,18 @@ class Workloads:
         body["metadata"]["name"] = name
         body["metadata"].pop("generateName", None)
         if body["kind"] == "Pod":
-            self._extend(body["spec"], labels)
+            self._extend(body["spec"])
         for table in _tables(body.get("spec")):
             template = table.get("template")
             if isinstance(template, dict) and (template.get("spec") or {}).get("containers"):
                 _label(template, labels)
-                self._extend(template["spec"], labels)
+                self._extend(template["spec"])
         if self._plan.pvc and self.of_runai:
             claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
             body["spec"]["pvcs"] = {"items": {"pvc": {"value": claim}}}
         for table in _tables(body):
+            if isinstance(claims := table.get("volumeClaimTemplate"), dict):
+                _label(claims, labels)  # by which the sampler finds the claims
             if isinstance(limits := table.get("limits"), dict):
                 # a resource of 0 would ask for a kind that may not exist
                 zeros = [name for name in limits if "/" in name and str(limits[name]) == "0"]
@@ -107,14 +109,14 @@ class Workloads:
                     most[name] = amount
         return most
 
-    def _extend(self, spec: dict[str, Any], labels: Mapping[str, str]) -> None:
+    def _extend(self, spec: dict[str, Any]) -> None:
         main = spec["containers"][0]
         if self._plan.pvc:
             claim = {
                 "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Mi"}},
             }
-            volume = {"volumeClaimTemplate": {"metadata": {"labels": dict(labels)}, "spec": claim}}
+            volume = {"volumeClaimTemplate": {"spec": claim}}
             spec.setdefault("volumes", []).append({"name": VOLUME, "ephemeral": volume})
             main.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": MOUNT_PATH})
 

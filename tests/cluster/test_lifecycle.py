@@ -210,7 +210,7 @@ def test_an_interrupted_run_keeps_its_records_and_is_resumed(
         "0",
         "--output-dir",
         "out",
-        "--output",
+        "--format",
         "json",
     ]
     arguments += ["--delete"]  # at its end, not when it is interrupted

@@ -297,7 +297,7 @@ def test_the_command_line_has_the_operator_measure_a_sweep(
             operator.namespace,
             "--run-dir",
             str(tmp_path / name),
-            "-o",
+            "--format",
             "json",
         )
 

@@ -186,7 +186,7 @@ def _pod(name: str, image: str, **more: Any) -> dict[str, Any]:
 def test_settings_are_ranked_by_the_measured_throughput_of_pods(
     model: Model, tmp_path: Path
 ) -> None:
-    # given a service that does 20 requests a second a slot, and steps in which kubelets look twice
+    # given a service that does 20 requests a second a slot, and steps in which kubelets look once
     before = model.kubectl("get", "deployment", "model", "-o", "jsonpath={.spec}")
     done = call(
         *(
@@ -208,7 +208,7 @@ def test_settings_are_ranked_by_the_measured_throughput_of_pods(
             "--maximum",
             "8",
         ),
-        *("--step-time", "20", "--warm", "0", "--format", "json"),
+        *("--step-time", "11", "--warm", "0", "--precision", "0.3", "--format", "json"),
         env={
             **os.environ,
             "KUBECONFIG": str(model.plane.kubeconfig),
@@ -246,6 +246,7 @@ def test_agents_in_pods_find_the_saturation_of_a_deployment(model: Model) -> Non
     model.coordinator("whole", *SERVICE, *options, "--precision", "0.2")
     code = model.ended("whole")
     log = model.kubectl("logs", "whole")
+    assert "\n{" in log, log
     result = json.loads(log[log.index("\n{") :])
     held_or_late(code, result)
     assert result["saturation_per_s"]["value"] == pytest.approx(20, rel=0.2)
@@ -263,6 +264,7 @@ def test_a_run_is_invalid_when_the_pod_of_an_agent_is_deleted(model: Model) -> N
     model.kubectl("delete", "pod", agents[0], "--grace-period=1", "--wait=false")
     code = model.ended("lost")
     log = model.kubectl("logs", "lost")
+    assert "\n{" in log, log
     result = json.loads(log[log.index("\n{") :])
     assert code == 4 and result["verdict"]["kind"] == "INVALID", log
     assert "agents of job" in result["verdict"]["reason"] and [
@@ -287,6 +289,7 @@ def test_agents_in_pods_load_a_queue_whose_workers_are_pods(model: Model) -> Non
     model.coordinator("queue", "--queue", "q", *options, "--", "1", account="starter")
     code = model.ended("queue")
     log = model.kubectl("logs", "queue")
+    assert "\n{" in log, log
     result = json.loads(log[log.index("\n{") :])
     # expect every reply, and nothing left of the agents
     assert code == 4 and all(step["success"] == 1.0 for step in result["steps"]), log
