@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 import pytest
 
@@ -130,54 +128,6 @@ def test_a_report_marks_another_verdict_than_the_stored_one(
     assert str(verdict.kind) == "FAIL"
     changed = stored_kind == "PASS"
     assert ("judged anew: it was PASS when it was measured" in verdict.reason) == changed
-
-
-class CountingLock:
-    """A lock that tells how many have come for it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.came = threading.Semaphore(0)
-
-    def __enter__(self) -> None:
-        self.came.release()
-        self._lock.acquire()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lock.release()
-
-
-def test_all_who_wait_while_somebody_looks_share_the_next_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stored(tmp_path / "runs", "one")
-    index, lock, first_may_end = RunIndex(tmp_path / "runs"), CountingLock(), threading.Event()
-    monkeypatch.setattr(index, "_lock", lock)
-    looks, compared = list[int](), index._compared
-
-    def count_look() -> object:
-        looks.append(1)
-        first_may_end.wait()
-        return compared()
-
-    monkeypatch.setattr(index, "_compared", count_look)
-    found = list[tuple[list[ListedRun], int]]()
-    threads = [threading.Thread(target=lambda: found.append(index.look(60.0))) for _ in range(9)]
-    threads[0].start()
-    lock.came.acquire()
-    for thread in threads[1:]:
-        thread.start()
-        lock.came.acquire()
-    first_may_end.set()
-    for thread in threads:
-        thread.join()
-    assert len(looks) == 2
-    assert [[run.run for run in runs] for runs, _ in found] == [["one"]] * 9
 
 
 def test_a_name_that_is_not_utf_8_is_listed_as_text(tmp_path: Path) -> None:
