@@ -59,10 +59,9 @@ SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
 # What makes up a run of any type. Steps come before records: of a run that is still measured,
 # whoever copies the files in this order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, SUBMISSIONS, RECORDS, SAMPLES, SAMPLING, RESULT, LABELS)
-# Made of them, and deleted with them.
-DERIVED = (
-    LOG,
-    PROGRESS,
+# Made of them, and deleted with them; a file of such a name in a run of another type is its user's.
+DERIVED = (LOG, PROGRESS)
+DERIVED_OF_LIFECYCLE = (
     SUBMITTED,
     SAMPLED,
     "times.csv",
@@ -230,7 +229,13 @@ class RunFolder:
             with self.locked(*LOCKS):
                 # the plan goes last: the rest of an interrupted deletion is still found, and can be
                 # deleted again
-                for name in (*DERIVED, *reversed(FILES), *LOCKS, LABELS_LOCK):
+                derived: tuple[str, ...] = DERIVED
+                try:
+                    if self.kind == LIFECYCLE:
+                        derived += DERIVED_OF_LIFECYCLE
+                except UsageError:  # a damaged plan does not tell; the run is deleted all the same
+                    pass
+                for name in (*derived, *reversed(FILES), *LOCKS, LABELS_LOCK):
                     for path in (self.path / name, fresh_of(self.path / name)):
                         path.unlink(missing_ok=True)
                 shutil.rmtree(self.path / LOGS, ignore_errors=True)

@@ -28,11 +28,11 @@ def test_workers_share_a_gpu(tmp_path: Path) -> None:
         "--batches",
         "5",
     )
-    line = ("validate", "--local", "--preset", "nvidia", "--per-device", "1,2,4,8")
-    quick = ("--seconds", "0.1", "--precision", "0.05")
-    done = call(
-        *line, *quick, "--run-dir", str(tmp_path / "run"), "--format", "json", "--", *workload
+    line = (
+        *("validate", "--local", "--preset", "nvidia", "--per-device", "1,2,4,8"),
+        *("--seconds", "0.1", "--precision", "0.05"),
     )
+    done = call(*line, "--run-dir", str(tmp_path / "run"), "--format", "json", "--", *workload)
     result = checked(json.loads(done.stdout))
     assert result["sharing"]["best"] in (1, 2, 4, 8)
     assert all(step["work"]["samples"]["per_s"] > 0 for step in result["steps"])

@@ -209,8 +209,10 @@ def scrapes(url: str) -> FlaskClient:
 
 def is_harmless(text: str) -> bool:
     """Whether a page has no element of a foreign text, and nothing that a terminal obeys."""
-    text = text.replace("\u202f", " ")  # between the thousands of large numbers
-    return "<img" not in text and "<script>" not in text and printable(text, keep="\n") == text
+    # \u202f stands between the thousands of large numbers
+    return (
+        "<img" not in text and "<script>" not in text and printable(text, keep="\n\u202f") == text
+    )
 
 
 @real

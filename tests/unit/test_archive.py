@@ -150,3 +150,15 @@ def test_a_run_whose_folder_is_gone_cannot_be_written(folder: ValidationFolder) 
             write()
     with pytest.raises(UsageError, match="run run cannot be locked"), folder.locked():
         pass
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_page_that_a_user_keeps_beside_a_run_is_not_deleted_with_it(
+    tmp_path: Path, damaged: bool
+) -> None:
+    folder = make(tmp_path / "run", count=3)
+    if damaged:
+        (folder.path / "plan.json").write_text("{")
+    (folder.path / "report.html").write_text("mine")
+    assert not RunFolder(folder.path).remove()
+    assert [path.name for path in folder.path.iterdir()] == ["report.html"]
