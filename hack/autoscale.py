@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import random
 
-from scaletest.analysis.autoscale import simulation
-from scaletest.analysis.autoscale.rule import parse
-from scaletest.analysis.autoscale.simulation import SimulationSetting, simulate
+from scaletest.capacity.autoscale import simulation
+from scaletest.capacity.autoscale.rule import parse
+from scaletest.capacity.autoscale.simulation import SimulationSetting, simulate
+from scaletest.capacity.report import chart, scales
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.svg import Chart
-from scaletest.report.autoscaling import chart, scales
 
 COMPLAINT, REMEDY = "waiting-fast", "desired:window=300"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from scaletest.kinds import document_schemas
+from scaletest.benchmarks import document_schemas
 
 CHART = Path(__file__).parents[1] / "charts" / "scaletest"
 REDIS = CHART / "charts" / "redis"

@@ -13,14 +13,13 @@ from hack import chart, python_reference
 from hack.autoscale import charts
 from hack.dashboard import dashboard
 from hack.manual import manual_page
+from scaletest.benchmarks import document_schemas
+from scaletest.benchmarks.benchmark_set import SetSpec
+from scaletest.benchmarks.kinds.kind import CommonSpec
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.cli.main import cli
-from scaletest.compat import intel
-from scaletest.exporter import metrics
+from scaletest.exporter import intel, metrics
 from scaletest.exporter.metrics import BOUNDS
-from scaletest.kinds import document_schemas
-from scaletest.kinds.benchmark_set import SetSpec
-from scaletest.kinds.kind import CommonSpec
-from scaletest.kinds.registry import KINDS
 from scaletest.model.declared import DocumentMember, members
 from scaletest.model.json_schema import json_type
 from scaletest.model.texts import as_yaml

@@ -27,9 +27,9 @@ from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
 from scaletest.model import Request
 from scaletest.model.errors import NoServer
-from scaletest.system import proc
-from scaletest.system.children import python_module
-from scaletest.system.wake import Wake
+from scaletest.processes import proc
+from scaletest.processes.children import python_module
+from scaletest.processes.wake import Wake
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 # No test asserts a time, those with generated input neither: the machine may be busy.

@@ -23,11 +23,10 @@ from typing import Any
 
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
 from hack.benchmarks.causes_programs import TRUTH, python
-from scaletest.analysis.request_time import repeats_of
-from scaletest.analysis.steps import Step, summarise
-from scaletest.analysis.throughput import ends_of, progress, span
 from scaletest.model import Reply
+from scaletest.stats.completions import ends_of, progress, span
 from scaletest.validation.folder import StoredValidation, ValidationFolder
+from scaletest.validation.judging.steps import Step, summarise
 
 WORKERS = 4
 # Shares may be off by this much.
@@ -208,7 +207,7 @@ def _mean(step: Step, figure: Callable[[Reply], float | None]) -> float:
     Each worker counts by what it did in the time that the throughput is of, since a slow one may
     have ended more requests before and after it than its part.
     """
-    repeats = repeats_of(step)
+    repeats = step.used_repeats
     sum_s = done = 0.0
     for sample in step.samples:
         if sample.measurement.repeat not in repeats:

@@ -35,11 +35,25 @@ from hack.benchmarks.machine_time import (
     ramped,
     run_times,
 )
-from scaletest.analysis.doubling import MachineTrend, StepPart, doubling, run_course, together
-from scaletest.analysis.drift import beyond_noise, drift
-from scaletest.analysis.stopping import Stopping, Turn, further_pair, planned_pairs, trimmed
-from scaletest.analysis.throughput import Throughput, span, tail, throughput, usual
-from scaletest.model import Plan
+from scaletest.stats.completions import span
+from scaletest.validation.judging.doubling import (
+    MachineTrend,
+    StepPart,
+    doubling,
+    run_course,
+    together,
+)
+from scaletest.validation.judging.drift import beyond_noise, drift
+from scaletest.validation.judging.slow_requests import tail, usual
+from scaletest.validation.judging.stopping import (
+    Stopping,
+    Turn,
+    further_pair,
+    planned_pairs,
+    trimmed,
+)
+from scaletest.validation.judging.throughput import Throughput, throughput
+from scaletest.validation.plan import Plan
 
 # Two parts of 100 requests a worker, or of as many after a ramp.
 STEP_S = {"ramp": 240.0}

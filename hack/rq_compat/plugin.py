@@ -15,8 +15,8 @@ import rq.serializers
 import rq.worker
 import rq.worker.worker_classes
 
-from workers.rq_jobs import VARIABLE
-from workers.worker import Worker
+from scaletest_workers.rq_jobs import VARIABLE
+from scaletest_workers.worker import Worker
 
 # RQ's tests flush the Redis on the default port, so they are sent to another port.
 _PORT = int(os.environ["RQ_TESTS_PORT"])

@@ -9,12 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.causes import Causes
-from scaletest.analysis.comparison import Measure
-from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.growth import DescribedLaw
-from scaletest.analysis.steps import Step
 from scaletest.api.words import in_python, python_names
+from scaletest.causes.causes import Causes
 from scaletest.model.errors import NotPassed, UsageError, suggestion
 from scaletest.model.record import Record
 from scaletest.model.verdict import Verdict, VerdictKind
@@ -24,7 +20,11 @@ from scaletest.report.formats import html
 from scaletest.report.suffixes import form_of
 from scaletest.runs import places, registry
 from scaletest.runs.folder import PLAN, RECORDS, RunFolder
+from scaletest.stats.comparison import Measure
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.judging.evaluation import Evaluation
+from scaletest.validation.judging.growth import DescribedLaw
+from scaletest.validation.judging.steps import Step
 
 
 class Result:

@@ -15,7 +15,6 @@ from scaletest.api import notebook
 from scaletest.api.client import Argument
 from scaletest.api.result import Result
 from scaletest.api.words import as_text, python_names
-from scaletest.model import plan as schemas
 from scaletest.model.checks import cut
 from scaletest.model.declared import Seconds, file_values, read_value
 from scaletest.model.errors import UsageError
@@ -25,11 +24,12 @@ from scaletest.model.workload import WORKLOAD_PROCESS, reference
 from scaletest.runs import places
 from scaletest.runs.folder import PLAN
 from scaletest.runs.progress import Progress
-from scaletest.validation import launch
+from scaletest.validation import before_run
+from scaletest.validation import plan as schemas
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.measure import launch
 from scaletest.validation.options import DeploymentOptions, ValidationPlace, new_queue
-from workers import before_run
-from workers.workloads import registry
+from scaletest_workers.workloads import registry
 
 # MODULE:NAME, a class or function, or any of these, or a program, with its arguments.
 AnyWorkload = str | Callable[..., Any] | Sequence[Argument | Callable[..., Any]]

@@ -9,17 +9,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from scaletest.analysis.benchmark_run import BenchmarkRun, contrast, evaluate_benchmarks
-from scaletest.analysis.comparison import Contrast, Measure, Place
-from scaletest.analysis.estimate import mean_of
-from scaletest.kinds.benchmark import BenchmarkResult
-from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan
-from scaletest.kinds.kind import Headline
+from scaletest.benchmarks.benchmark import BenchmarkResult
+from scaletest.benchmarks.benchmark_set import KIND, BenchmarkPlan
+from scaletest.benchmarks.judging.benchmark_run import BenchmarkRun, contrast, evaluate_benchmarks
+from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import wire
 from scaletest.model.errors import UsageError
 from scaletest.model.texts import as_yaml
 from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, RunFolder, TypedFolder
 from scaletest.runs.run_type import RunType, course
+from scaletest.stats.comparison import Contrast, Measure, Place
+from scaletest.stats.estimate import mean_of
 
 # Of the records that a list reads.
 MOST_CURVE_BYTES = 1024**2

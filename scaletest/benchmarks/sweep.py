@@ -19,13 +19,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeGuard
 
-from scaletest.benchmarks.runner import Node
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.benchmark import Benchmark
+from scaletest.benchmarks.benchmark_set import DISJOINT, MOST, RANDOM, BenchmarkPlan, SetSpec
+from scaletest.benchmarks.document_schemas import MOST_NAME
+from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.measure.runner import Node
 from scaletest.documents.templates import fill
-from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.benchmark_set import DISJOINT, MOST, RANDOM, BenchmarkPlan, SetSpec
-from scaletest.kinds.document_schemas import MOST_NAME
-from scaletest.kinds.registry import API_VERSION
 from scaletest.model import checks
 from scaletest.model.declared import read_written
 from scaletest.model.errors import InvalidValue

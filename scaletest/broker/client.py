@@ -33,7 +33,7 @@ from scaletest.broker.scripts import script
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, WaitTimeout
 from scaletest.model.record import Reply, Request, unreadable
-from scaletest.system.periodic import Periodic
+from scaletest.processes.periodic import Periodic
 
 # A read is repeated after BLOCK_S; a server silent for longer than both together is away.
 BLOCK_S = 5.0

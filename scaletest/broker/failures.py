@@ -13,13 +13,13 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from scaletest.analysis.failures import FailureGroup, grouped
 from scaletest.broker import keys
 from scaletest.broker.connection import REFUSED, Redis, transient
 from scaletest.broker.queues import text_of
 from scaletest.broker.scripts import LONGEST_FAILURE, MOST_FAILURES
 from scaletest.model import Outcome, checks
 from scaletest.model.error_pattern import pattern_of
+from scaletest.stats.failures import FailureGroup, grouped
 
 OUTCOMES = frozenset({Outcome.FAILED.value, Outcome.TIMED_OUT.value})
 

@@ -33,7 +33,7 @@ from scaletest.broker.queues import Queues, shown_us
 from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
 from scaletest.model.checks import cut
-from scaletest.system.wake import Wake
+from scaletest.processes.wake import Wake
 
 logger = logging.getLogger("scaletest.broker")
 

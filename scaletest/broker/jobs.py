@@ -1,9 +1,9 @@
 """A request as an RQ job, in JSON, and the results that RQ keeps for requests without a reader.
 
 The job is what a stock `rq worker -S json` runs and what our worker reads back. Its data are RQ's
-own: [function, instance, [arguments...], {}]. The function is always `workers.entry.run`, and its
-arguments are the workload arguments and the time limit; everything else about a request is in
-fields of the job hash that stock RQ ignores. Results are read with RQ's own classes, as JSON.
+own: [function, instance, [arguments...], {}]. The function is always `scaletest_workers.entry.run`,
+and its arguments are the workload arguments and the time limit; everything else about a request is
+in fields of the job hash that stock RQ ignores. Results are read with RQ's own classes, as JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, WaitTimeout
 from scaletest.model.record import Outcome, Reason, Reply, Request, unreadable
 
-FUNCTION = "workers.entry.run"
+FUNCTION = "scaletest_workers.entry.run"
 # A stock worker kills a job at its RQ timeout. Our own limit acts first; this one only has to be
 # later, and finite, because SimpleWorker treats a job without a timeout as abandoned after seven
 # minutes.

@@ -15,6 +15,7 @@ from scaletest.broker.samples import SampleReader
 from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo, live_rows, show_messages, warn_without_worker
+from scaletest.client_page import text
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
@@ -22,7 +23,6 @@ from scaletest.model.texts import masked, short
 from scaletest.render.numbers import seconds
 from scaletest.report import words
 from scaletest.runs.stopping import StopRequest, stopping
-from scaletest.web import text
 
 SWITCH_S = 0.001
 # For one answer of Redis. A client that is told to end must do so before Kubernetes kills it.
@@ -153,10 +153,10 @@ def command(
     ARG... are added to the workload's own arguments; for sleep it is the number of seconds.
     """
     # what serves the page takes a while to import, and --help needs none of it
-    from scaletest.http.server import Server, bind
+    from scaletest.client_page.app import make_app
     from scaletest.pages.security import HEADERS, HttpCounts
+    from scaletest.pages.server import Server, bind
     from scaletest.pages.site import checked
-    from scaletest.web.app import make_app
 
     if load.log_messages:
         show_messages()

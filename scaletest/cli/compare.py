@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 import cloup
 
-from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
 from scaletest.cli.headings import heading
 from scaletest.cli.options import Quantity, report_output
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
+from scaletest.stats.comparison import TOLERANCE
 
 PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
 

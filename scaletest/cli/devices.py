@@ -16,7 +16,7 @@ from scaletest.cli.output import Output
 from scaletest.model.errors import NoDevice
 from scaletest.model.presets import PRESETS
 from scaletest.model.workload import Device
-from workers.devices import DeviceChooser, DeviceOptions
+from scaletest_workers.devices import DeviceChooser, DeviceOptions
 
 
 @cloup.command("devices")

@@ -9,11 +9,11 @@ import sys
 import click
 import cloup
 
-from scaletest.analysis.desired_workers import Targets, in_slots
 from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 from scaletest.model import checks
+from scaletest.model.desired_workers import Targets, in_slots
 from scaletest.model.queue_counts import LONGEST_WINDOW_S
 from scaletest.model.texts import masked
 

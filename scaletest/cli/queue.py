@@ -9,7 +9,6 @@ from itertools import chain
 import click
 import cloup
 
-from scaletest.analysis.failures import FailureGroup
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.connection import Redis
 from scaletest.broker.failures import failure_groups
@@ -25,6 +24,7 @@ from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import instant, plural, seconds
 from scaletest.render.text import one_line
 from scaletest.report import failures
+from scaletest.stats.failures import FailureGroup
 
 # Groups of failures that `queue show` lists.
 MOST_GROUPS = 5

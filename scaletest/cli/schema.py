@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import click
 import cloup
 
-from scaletest.analysis.schemas import DOCUMENTS
 from scaletest.cli import options as shared
-from scaletest.cli import saturate, saturate_options
 from scaletest.cli.output import Output
-from scaletest.kinds import document_schemas
+from scaletest.cli.schemas import documents
 from scaletest.model import checks
-from scaletest.model.json_schema import Schema
 
 
 @cloup.command("schema")
@@ -42,9 +37,5 @@ def command(document: str, output: Output) -> None:
     lifecycle-record      a line of its records.jsonl: a workload or a pod
     benchmark             what bench run takes: a benchmark, or a BenchmarkSet
     """
-    schemas: dict[str, Callable[[], Schema]] = {
-        **DOCUMENTS,
-        "benchmark": document_schemas.schema,
-        saturate_options.NAME: lambda: saturate_options.schema(saturate.command),
-    }
+    schemas = documents()
     output.show(schemas[checks.one_of(document, schemas, "document")](), ())

@@ -15,12 +15,12 @@ from contextlib import suppress
 from scaletest.cli.output import echo, is_verbose, live_rows
 from scaletest.model.histogram import DurationHistogram
 from scaletest.model.texts import masked, short
+from scaletest.observe.visibility import visibility
 from scaletest.report import words
-from scaletest.system.visibility import visibility
-from workers import before_run
-from workers.runtime import Serving, Settings
-from workers.tally import WorkTally
-from workers.worker import Worker, serve
+from scaletest_workers import before_run
+from scaletest_workers.runtime import Serving, Settings
+from scaletest_workers.tally import WorkTally
+from scaletest_workers.worker import Worker, serve
 
 RECENT_S = 10.0
 

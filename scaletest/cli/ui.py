@@ -91,8 +91,8 @@ def command(
     The pages only read. They answer until Ctrl-C.
     """
     # what serves pages takes a while to import, and --help needs none of it
-    from scaletest.http.server import Server
     from scaletest.pages.security import HEADERS
+    from scaletest.pages.server import Server
     from scaletest.runs.places import default_root, opened
     from scaletest.ui.app import make_app
     from scaletest.ui.live import open_pages

@@ -19,10 +19,10 @@ import click
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import echo
 from scaletest.cli.progress_views import NONE, shown
-from scaletest.http.server import bind, url_of
+from scaletest.pages.server import bind, url_of
+from scaletest.processes.children import Guard, end_all, python_module
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
-from scaletest.system.children import Guard, end_all, python_module
 from scaletest.ui.live import LONGEST_S
 
 # So long a command waits for its page before it measures, and when it has ended: a process of low

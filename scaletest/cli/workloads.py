@@ -7,7 +7,7 @@ from click.core import ParameterSource
 
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
-from workers.workloads import registry
+from scaletest_workers.workloads import registry
 
 _KEY = "scaletest.workload"
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Annotated, Any, NamedTuple
 
-from scaletest.analysis.sizing import NodeSize
 from scaletest.cluster import capacity, connection, rights
 from scaletest.cluster.connection import Cluster, Raw
 from scaletest.cluster.deployment import Deployment, templates
+from scaletest.cluster.node_size import NodeSize
 from scaletest.cluster.objects import PODS, Documents, read_log
 from scaletest.model.declared import Written, called
 from scaletest.model.visibility import Visibility, visibility_gaps

@@ -1,6 +1,6 @@
 """The exporter's HTTP: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only, read only.
 
-It answers only under host names that no stranger can register; see `scaletest.http.server`.
+It answers only under host names that no stranger can register; see `scaletest.pages.server`.
 Whatever is refused is refused in JSON, for programs.
 """
 
@@ -16,11 +16,11 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
-from scaletest.analysis.desired_workers import within
-from scaletest.compat import intel
+from scaletest.exporter import intel
 from scaletest.exporter.metrics import families
 from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model import wire
+from scaletest.model.desired_workers import within
 from scaletest.model.errors import Unreachable
 from scaletest.model.wording import as_options
 from scaletest.pages.site import READ, Route, make_site

@@ -12,17 +12,17 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from scaletest.analysis.desired_workers import over
 from scaletest.exporter.app import make_app
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
-from scaletest.http.server import Server, bind, checked_hosts
 from scaletest.model.checks import cut
+from scaletest.model.desired_workers import over
 from scaletest.model.queue_counts import SLOT_S
 from scaletest.model.texts import short
 from scaletest.pages.security import HEADERS
+from scaletest.pages.server import Server, bind, checked_hosts
 from scaletest.pages.turns import READS
+from scaletest.processes.periodic import Periodic
 from scaletest.render import numbers
-from scaletest.system.periodic import Periodic
 
 logger = logging.getLogger("scaletest.exporter")
 

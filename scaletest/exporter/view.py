@@ -17,7 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.analysis.desired_workers import (
+from scaletest.broker import Queues
+from scaletest.broker.connection import explained, prepare
+from scaletest.broker.heartbeat import Watcher
+from scaletest.broker.samples import latest
+from scaletest.broker.snapshot import QueueSnapshot, snapshot
+from scaletest.model import NodeSample, checks, wire
+from scaletest.model.desired_workers import (
     History,
     QueueDemand,
     RecentWindow,
@@ -26,12 +32,6 @@ from scaletest.analysis.desired_workers import (
     over,
     wanted,
 )
-from scaletest.broker import Queues
-from scaletest.broker.connection import explained, prepare
-from scaletest.broker.heartbeat import Watcher
-from scaletest.broker.samples import latest
-from scaletest.broker.snapshot import QueueSnapshot, snapshot
-from scaletest.model import NodeSample, checks, wire
 from scaletest.model.record import Outcome
 
 

@@ -2,6 +2,6 @@
 down when.
 
 Speaks to the cluster through `scaletest.cluster` only. What the stamps say is for
-`scaletest.analysis.lifecycle`, what people see of it for `scaletest.report.lifecycle`; nothing is
-computed or drawn here.
+`scaletest.lifecycle.judging`, what people see of it for `scaletest.lifecycle.report.report`;
+nothing is computed or drawn here.
 """

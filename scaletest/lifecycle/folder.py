@@ -23,10 +23,10 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from scaletest.analysis.lifecycle.phases import timeline
-from scaletest.archive.environment import open_private
-from scaletest.compat import runai
-from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Submission, read_line
+from scaletest.lifecycle import runai
+from scaletest.lifecycle.judging.phases import timeline
+from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePlan, Submission, read_line
+from scaletest.runs.environment import open_private
 from scaletest.runs.folder import (
     LIFECYCLE,
     RECORDS,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.comparison import NOWHERE, Contrast, Measure, differences, percentiles
-from scaletest.analysis.estimate import exactly
-from scaletest.analysis.lifecycle.result import (
+from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.judging.result import (
     COUNTS,
     EXAMPLE,
     MEASURES,
@@ -17,12 +16,13 @@ from scaletest.analysis.lifecycle.result import (
     WorkloadSelection,
     result,
 )
-from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.stamps import LifecyclePlan, Stamp
 from scaletest.model.errors import UsageError
-from scaletest.model.lifecycle import LifecyclePlan, Stamp
 from scaletest.model.verdict import parse
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
+from scaletest.stats.comparison import NOWHERE, Contrast, Measure, differences, percentiles
+from scaletest.stats.estimate import exactly
 
 WHOLE = WorkloadSelection()
 # What clocks can tell apart, in s: the arrival of events here, and the fields of the API.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from scaletest.analysis.interference import Resources, busy
-from scaletest.system.node import NodeReader
-from scaletest.system.node_resources import own_used_s
+from scaletest.causes.interference import Resources, busy
+from scaletest.observe.node import NodeReader
+from scaletest.observe.node_resources import own_used_s
 
 # The least time between two readings; workers usually take longer to start.
 LOOK_S = 1.0

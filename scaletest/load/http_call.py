@@ -1,7 +1,7 @@
 """One HTTP call, the meaning of its response, and what sends it.
 
 aiohttp sends it over HTTP/1.1 with reused connections, and is imported only then. Its errors become
-constants of model.saturation, so that no other module knows the library.
+constants of model.attempt, so that no other module knows the library.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scaletest.model import saturation
+from scaletest.model import attempt
 from scaletest.model.errors import UsageError
 from scaletest.model.texts import in_base_units
 
@@ -84,7 +84,7 @@ class HttpCall:
 
 
 class HttpResponse(NamedTuple):
-    """A response. outcome: ok, a status that is no success, or a constant of model.saturation."""
+    """A response. outcome: ok, a status that is no success, or a constant of model.attempt."""
 
     outcome: str
     size: int = 0
@@ -105,10 +105,10 @@ def server_time(text: str) -> float | None:
 
 
 _BY_NUMBER: Mapping[int | None, str] = {
-    errno.ETIMEDOUT: saturation.TIMED_OUT,
-    errno.EHOSTUNREACH: saturation.TIMED_OUT,
-    errno.ENETUNREACH: saturation.TIMED_OUT,
-    errno.ECONNREFUSED: saturation.REFUSED,
+    errno.ETIMEDOUT: attempt.TIMED_OUT,
+    errno.EHOSTUNREACH: attempt.TIMED_OUT,
+    errno.ENETUNREACH: attempt.TIMED_OUT,
+    errno.ECONNREFUSED: attempt.REFUSED,
 }
 
 
@@ -155,11 +155,11 @@ class Sender:
                 async for block in response.content.iter_any():
                     size += len(block)  # nothing is kept, because it may be large
         except TimeoutError:
-            return HttpResponse(saturation.TIMED_OUT)
+            return HttpResponse(attempt.TIMED_OUT)
         except (self._aiohttp.ClientError, OSError) as error:
             return HttpResponse(self._word(error))
         # 2xx is success; a redirect is not, it names another service
-        outcome = saturation.OK if 200 <= response.status < 300 else str(response.status)
+        outcome = attempt.OK if 200 <= response.status < 300 else str(response.status)
         headers = response.headers
         server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
         return HttpResponse(outcome, size, server_s)
@@ -168,10 +168,10 @@ class Sender:
         client = self._aiohttp
         # the first that fits, as some are kinds of others
         outcomes: dict[Any, str] = {
-            client.ClientSSLError | ssl.SSLError: saturation.TLS,
-            client.ClientConnectorDNSError: saturation.DNS,
-            client.ServerDisconnectedError | client.ClientPayloadError: saturation.RESET,
-            client.ClientResponseError: saturation.PROTOCOL,
+            client.ClientSSLError | ssl.SSLError: attempt.TLS,
+            client.ClientConnectorDNSError: attempt.DNS,
+            client.ServerDisconnectedError | client.ClientPayloadError: attempt.RESET,
+            client.ClientResponseError: attempt.PROTOCOL,
         }
         fitting = (outcome for kind, outcome in outcomes.items() if isinstance(error, kind))
         return next(fitting, "") or _of_socket(error)
@@ -193,5 +193,5 @@ def _of_socket(error: BaseException) -> str:
 
     cause = getattr(error, "os_error", error)
     if isinstance(cause, socket.gaierror):
-        return saturation.DNS
-    return _BY_NUMBER.get(getattr(cause, "errno", None), saturation.RESET)
+        return attempt.DNS
+    return _BY_NUMBER.get(getattr(cause, "errno", None), attempt.RESET)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from scaletest.model.attempt import Attempt, PodTroubles
 from scaletest.model.measurement import MachineUse
-from scaletest.model.saturation import Attempt, PodTroubles
 
 
 @dataclass(frozen=True, slots=True)

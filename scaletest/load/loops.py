@@ -27,7 +27,7 @@ from scaletest.load.pace import RatePace
 from scaletest.model import Record, Request
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
-from scaletest.system.wake import Wake, wait_first
+from scaletest.processes.wake import Wake, wait_first
 
 logger = logging.getLogger("scaletest.client")
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from scaletest.analysis.failures import FailureGroup, FailureTally
 from scaletest.model import Reply
+from scaletest.stats.failures import FailureGroup, FailureTally
 
 PLACES = 500
 FAILURES = 200

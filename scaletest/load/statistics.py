@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from scaletest.analysis.failures import FailureGroup
 from scaletest.load.places import LoadTally, PlaceCount, highest
 from scaletest.model import Outcome, Record
 from scaletest.model.histogram import DurationHistogram, DurationSummary, quantile
+from scaletest.stats.failures import FailureGroup
 
 SCHEMA_VERSION = 1
 MEASURES = ("wait", "run", "overhead", "total")

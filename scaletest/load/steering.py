@@ -21,7 +21,7 @@ from scaletest.load.pace import RatePace
 from scaletest.load.statistics import Gauges, LoadSnapshot, Statistics
 from scaletest.model.declared import Arguments, Count, Seconds, check
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.system.wake import Wake
+from scaletest.processes.wake import Wake
 
 logger = logging.getLogger("scaletest.client")
 

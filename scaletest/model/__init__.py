@@ -1,4 +1,4 @@
-"""Pure data and rules: what a request, a reply, a record, a plan and a verdict are.
+"""Pure data and rules: what a request, a reply, a record and a verdict are.
 
 The lowest package. Nothing here reads a clock, a file, a socket or the environment, or imports
 another package of the project. Values that cross a process border are checked here, once.
@@ -16,17 +16,14 @@ if TYPE_CHECKING:
     from scaletest.model.activity import Activity, State, Wait
     from scaletest.model.errors import ScaletestError
     from scaletest.model.measurement import Measurement, NodeSample
-    from scaletest.model.plan import Background, Plan
     from scaletest.model.record import Outcome, Reason, Record, Reply, Request
     from scaletest.model.verdict import Verdict, VerdictKind
 
 __all__ = [
     "Activity",
-    "Background",
     "Measurement",
     "NodeSample",
     "Outcome",
-    "Plan",
     "Reason",
     "Record",
     "Reply",
@@ -42,7 +39,6 @@ _MODULES = {
     "activity": ("Activity", "State", "Wait"),
     "errors": ("ScaletestError",),
     "measurement": ("Measurement", "NodeSample"),
-    "plan": ("Background", "Plan"),
     "record": ("Outcome", "Reason", "Record", "Reply", "Request"),
     "verdict": ("Verdict", "VerdictKind"),
 }

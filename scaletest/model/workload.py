@@ -16,7 +16,7 @@ from scaletest.model.errors import UsageError
 REFERENCE = re.compile(r"(?:[A-Za-z_][\w.]*|[^:]*[^/:]\.py):[A-Za-z_][\w.]*")
 
 # The module that a worker starts as the process of a workload.
-WORKLOAD_PROCESS = "workers.python_child"
+WORKLOAD_PROCESS = "scaletest_workers.python_child"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +108,7 @@ def _is_named(workload: object, module: ModuleType | None, name: str) -> bool:
         return bool(attrgetter(name)(module) == workload)
     except AttributeError:
         return False
+
+
+# The child's exit code when PyTorch cannot be loaded, as EX_UNAVAILABLE of sysexits.h.
+UNAVAILABLE = 69

@@ -11,11 +11,11 @@ from flask import Flask, Response, request
 from jinja2 import ChoiceLoader, FileSystemLoader
 
 from scaletest import __version__
-from scaletest.http.server import checked_hosts
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.pages import security
+from scaletest.pages.server import checked_hosts
 from scaletest.render import numbers
 from scaletest.render.style import STYLE
 

@@ -7,18 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from scaletest.analysis.comparison import (
-    FLAGGED,
-    TOLERANCE,
-    Change,
-    Comparison,
-    Measure,
-    MeasureChange,
-    Side,
-    place_text,
-    ratio_text,
-)
-from scaletest.analysis.estimate import Estimate
 from scaletest.model import VerdictKind
 from scaletest.render import contents
 from scaletest.render.contents import (
@@ -37,6 +25,18 @@ from scaletest.render.numbers import NOTHING, plural, quantity, scale
 from scaletest.render.svg import Axis, Chart, ceiling, nice
 from scaletest.render.text import clean
 from scaletest.report.words import AXES, CUT
+from scaletest.stats.comparison import (
+    FLAGGED,
+    TOLERANCE,
+    Change,
+    Comparison,
+    Measure,
+    MeasureChange,
+    Side,
+    place_text,
+    ratio_text,
+)
+from scaletest.stats.estimate import Estimate
 
 WIDTH, HEIGHT = 420.0, 280.0
 # So many runs are told apart by colour and dashes, and so many charts are drawn.

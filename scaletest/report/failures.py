@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.analysis.failures import FailureGroup
 from scaletest.render.contents import Cell, Table
 from scaletest.render.numbers import NOTHING, grouped, instant, leading, plural
 from scaletest.render.text import clean
+from scaletest.stats.failures import FailureGroup
 
 LONGEST_ERROR = 4000
 MEANING = (

@@ -9,13 +9,13 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from scaletest.analysis.estimate import Distribution
-from scaletest.analysis.request_time import PLACE_TEXTS
+from scaletest.causes.request_time import PLACE_TEXTS
 from scaletest.model import Activity, State, Verdict, VerdictKind
 from scaletest.model.histogram import DurationSummary
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean
+from scaletest.stats.estimate import Distribution
 
 # Of charts whose axis does not reach to the end of a long interval.
 CUT = "An interval without an upper end goes on above its chart."

@@ -19,16 +19,16 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from scaletest.archive.environment import (
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.labels import UNLABELLED, Labels
+from scaletest.runs.environment import (
     fresh_of,
     make_folder,
     open_private,
     open_regular,
     replace_private,
 )
-from scaletest.model import wire
-from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.labels import UNLABELLED, Labels
 
 PLAN = "plan.json"
 ENVIRONMENT = "environment.json"

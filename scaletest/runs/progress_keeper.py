@@ -14,8 +14,8 @@ from scaletest.broker.connection import REDIS_ERRORS, prepare
 from scaletest.broker.run_progress import publish
 from scaletest.model.errors import ScaletestError
 from scaletest.model.run_progress import RunProgress
+from scaletest.processes.periodic import Periodic
 from scaletest.runs.folder import PROGRESS, RunFolder
-from scaletest.system.periodic import Periodic
 
 logger = logging.getLogger("scaletest.runs")
 

@@ -6,19 +6,20 @@ does not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import cast
 
-from scaletest.analysis.comparison import Comparison, Side
-from scaletest.analysis.comparison import compare as compare_sides
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
+from scaletest.model.json_schema import Schema
 from scaletest.model.verdict import VerdictKind
 from scaletest.render.contents import Report
 from scaletest.runs.folder import ENVIRONMENT, FILES, PLAN, RESULT, RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
+from scaletest.stats.comparison import Comparison, Side
+from scaletest.stats.comparison import compare as compare_sides
 
 # Runs with more in their files are not judged anew for a list, since that takes half a second each.
 MOST_LISTED_BYTES = 8 * 1024**2
@@ -28,25 +29,35 @@ MOST_LISTED_BYTES = 8 * 1024**2
 class Registered:
     """Where a run type is defined; it is imported when a run of it is met.
 
-    report: what makes the report of a judged run, as MODULE:FUNCTION.
+    report: what makes the report of a judged run, as MODULE:FUNCTION. schemas: the module with the
+    JSON Schemas of its documents.
     """
 
     module: str
     report: str
+    schemas: str
 
 
 TYPES: dict[str, Registered] = {
     "validation": Registered(
-        "scaletest.validation.run_type", "scaletest.report.validation.report:validation_report"
+        "scaletest.validation.run_type",
+        "scaletest.validation.report.report:validation_report",
+        "scaletest.validation.schemas",
     ),
     "saturation": Registered(
-        "scaletest.saturation.run_type", "scaletest.report.saturation:saturation_report"
+        "scaletest.saturation.run_type",
+        "scaletest.saturation.report.report:saturation_report",
+        "scaletest.saturation.schemas",
     ),
     "benchmark": Registered(
-        "scaletest.benchmarks.run_type", "scaletest.report.benchmark:benchmark_report"
+        "scaletest.benchmarks.run_type",
+        "scaletest.benchmarks.report:benchmark_report",
+        "scaletest.benchmarks.document_schemas",
     ),
     "lifecycle": Registered(
-        "scaletest.lifecycle.run_type", "scaletest.report.lifecycle:lifecycle_report"
+        "scaletest.lifecycle.run_type",
+        "scaletest.lifecycle.report.report:lifecycle_report",
+        "scaletest.lifecycle.schemas",
     ),
 }
 
@@ -58,6 +69,11 @@ def run_type(name: str) -> RunType:
             f"there is no run type {cut(repr(name), 40)}", hint=f"there are {', '.join(TYPES)}"
         )
     return cast(RunType, import_module(TYPES[name].module).RUN_TYPE)
+
+
+def schemas(name: str) -> Mapping[str, Callable[[], Schema]]:
+    """What makes the schemas of a run type's documents, by the document's name."""
+    return cast(Mapping[str, Callable[[], Schema]], import_module(TYPES[name].schemas).DOCUMENTS)
 
 
 def type_of(folder: RunFolder) -> RunType:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
 
-from scaletest.analysis.comparison import Contrast, Measure
 from scaletest.model.verdict import Verdict, while_running
 from scaletest.runs.folder import AnyPlan, RunFolder, TypedFolder
+from scaletest.stats.comparison import Contrast, Measure
 
 
 class JudgedRun(Protocol):

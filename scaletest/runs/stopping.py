@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 
-from scaletest.system.wake import Wake
+from scaletest.processes.wake import Wake
 
 # Live rows clear two lines from the cursor up when they are drawn again, which must not be the line
 # above; and who ends now cannot show the cursor that they hide.

@@ -8,16 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import UsageError
-from scaletest.model.saturation import (
-    KIND,
-    Attempt,
-    SaturationPlan,
-    SaturationStep,
-    from_json,
-    to_json,
-)
 from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS, TypedFolder
+from scaletest.saturation.plan import KIND, SaturationPlan, SaturationStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scaletest.model.labels import Labels
-from scaletest.model.saturation import SaturationPlan
+from scaletest.saturation.plan import SaturationPlan
 
 
 @dataclass(frozen=True, slots=True)

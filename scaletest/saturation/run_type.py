@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scaletest.analysis.comparison import (
+from scaletest.model import wire
+from scaletest.model.attempt import Attempt
+from scaletest.runs.folder import RunFolder, elapsed_s
+from scaletest.runs.places import default_root, reference
+from scaletest.runs.run_type import ResultOfRun, RunType
+from scaletest.saturation.folder import SaturationFolder
+from scaletest.saturation.judging.evaluation import SaturationResult, evaluate
+from scaletest.saturation.judging.step import Assessed
+from scaletest.saturation.plan import LoadKind, Phase
+from scaletest.stats.comparison import (
     NOWHERE,
     Contrast,
     Measure,
@@ -16,15 +25,7 @@ from scaletest.analysis.comparison import (
     differences,
     percentiles,
 )
-from scaletest.analysis.estimate import exactly
-from scaletest.analysis.saturation.evaluation import SaturationResult, evaluate
-from scaletest.analysis.saturation.step import Assessed
-from scaletest.model import wire
-from scaletest.model.saturation import Attempt, LoadKind, Phase
-from scaletest.runs.folder import RunFolder, elapsed_s
-from scaletest.runs.places import default_root, reference
-from scaletest.runs.run_type import ResultOfRun, RunType
-from scaletest.saturation.folder import SaturationFolder
+from scaletest.stats.estimate import exactly
 
 # What the saturation point is one of, and what does not change what is measured.
 WORKLOAD = {"target", "load", "limit", "success"}

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from flask import Response, abort, g, make_response, render_template, request
 
-from scaletest.analysis.comparison import TOLERANCE
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.wording import as_options
 from scaletest.pages.site import READ, printable
@@ -21,6 +20,7 @@ from scaletest.runs import registry
 from scaletest.runs.folder import FILES, RunFolder
 from scaletest.runs.listing import Signature, signature
 from scaletest.runs.places import named
+from scaletest.stats.comparison import TOLERANCE
 from scaletest.ui.page_cache import PageCache
 from scaletest.ui.runs import PATIENCE_S, index
 from scaletest.ui.sources import of_application, sources

@@ -8,9 +8,9 @@ from functools import lru_cache
 from itertools import repeat
 from typing import NamedTuple
 
-from scaletest.analysis.desired_workers import RecentWindow, over, reach_s
 from scaletest.broker.snapshot import IDLE, SUSPECT, QueueSnapshot, WorkerState
 from scaletest.model import NodeSample
+from scaletest.model.desired_workers import RecentWindow, over, reach_s
 from scaletest.model.measurement import DEVICE, MEMORY
 from scaletest.model.queue_counts import RING, SLOT_S
 from scaletest.render.spark import spark

@@ -1,1 +1,1 @@
-"""Validations: plan -> steps -> records -> verdict, independent of where workers and load run."""
+"""Validations: how far throughput grows with the workers, and what stops it."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from scaletest.model import Measurement, NodeSample, Plan, Record
+from scaletest.model import Measurement, NodeSample, Record
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import (
     ENVIRONMENT,
@@ -25,6 +25,7 @@ from scaletest.runs.folder import (
     VALIDATION,
     TypedFolder,
 )
+from scaletest.validation.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:  # it takes a while to import, and options need none of it
-    from scaletest.model import Plan
+    from scaletest.validation.plan import Plan
 
 # Gives the names of the devices of this machine that workers of a plan share.
 Devices = Callable[["Plan"], Sequence[str]]

@@ -9,18 +9,19 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from scaletest.analysis.comparison import NOWHERE, Contrast, Measure, differences, percentiles
-from scaletest.analysis.doubling import Ratio, pairs_of, together
-from scaletest.analysis.estimate import Estimate, exactly
-from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.growth import SEED
-from scaletest.analysis.steps import Rows, Step
-from scaletest.analysis.throughput import Throughput
+from scaletest.causes.steps import Rows
 from scaletest.model import wire
 from scaletest.runs.folder import RunFolder, elapsed_s
 from scaletest.runs.places import default_root, reference
 from scaletest.runs.run_type import ResultOfRun, RunType
+from scaletest.stats.comparison import NOWHERE, Contrast, Measure, differences, percentiles
+from scaletest.stats.estimate import Estimate, exactly
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.judging.doubling import Ratio, pairs_of, together
+from scaletest.validation.judging.evaluation import Evaluation, evaluate
+from scaletest.validation.judging.growth import SEED
+from scaletest.validation.judging.steps import Step
+from scaletest.validation.judging.throughput import Throughput
 
 # Queue names are made up for each run, and requirements do not change what was measured.
 NO_MATTER = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}

@@ -9,22 +9,22 @@ from typing import NoReturn
 
 from flask import Flask
 
+from scaletest.benchmarks.report import benchmark_report
+from scaletest.capacity.report import simulation_report
 from scaletest.exporter.app import make_app as make_exporter
-from scaletest.http.server import Server
+from scaletest.lifecycle.report.report import lifecycle_report
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model.errors import Unreachable
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.pages.security import HEADERS
+from scaletest.pages.server import Server
 from scaletest.render.contents import Report
 from scaletest.report import formats
-from scaletest.report.autoscaling import simulation_report
-from scaletest.report.benchmark import benchmark_report
-from scaletest.report.lifecycle import lifecycle_report
-from scaletest.report.saturation import saturation_report
-from scaletest.report.validation.report import validation_report
 from scaletest.runs.folder import PROGRESS, RESULT
+from scaletest.saturation.report.report import saturation_report
 from scaletest.ui import runs as runs_page
+from scaletest.validation.report.report import validation_report
 from tests.browser.test_client_page import Site
 from tests.conftest import eventually
 from tests.unit import runs

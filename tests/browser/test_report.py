@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 
 from scaletest.report import formats
 from scaletest.report.formats.html import notebook
-from scaletest.report.validation.report import validation_report
+from scaletest.validation.report.report import validation_report
 from tests.browser.conftest import Browser, eventually
 from tests.unit import runs
 

@@ -18,11 +18,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from scaletest.http.server import Server
 from scaletest.model.errors import Unreachable
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.pages.security import HEADERS
+from scaletest.pages.server import Server
 from scaletest.runs.folder import PROGRESS, RESULT
 from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app

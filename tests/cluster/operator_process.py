@@ -11,11 +11,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from scaletest.benchmarks import manifests
+from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.operator.handlers import run
 from scaletest.cluster.connection import connect
 from scaletest.cluster.objects import PODS, Documents
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.operator.handlers import run
 
 
 class Scripted(Documents):

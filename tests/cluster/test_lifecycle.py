@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
-from scaletest.lifecycle.templating import text_of
+from scaletest.lifecycle.measure.templating import text_of
 from scaletest.runs.folder import RECORDS
 from tests.cluster.conftest import established
 from tests.cluster.lifecycles import Run, report_of, run_json, step

@@ -14,10 +14,10 @@ import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, tool
 from hack.kubernetes.volcano import Volcano
-from scaletest.benchmarks import gang_scheduling, manifests
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.document_schemas import definitions
+from scaletest.benchmarks.objects import gang_scheduling, manifests
 from scaletest.cluster.objects import JOBS
-from scaletest.kinds import benchmark
-from scaletest.kinds.document_schemas import definitions
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane
-from scaletest.analysis.saturation import step
 from scaletest.cli import main
 from scaletest.cluster.autoscalers import Autoscalers
 from scaletest.cluster.changes import BEFORE, Changes
@@ -29,9 +28,10 @@ from scaletest.cluster.tuning import Tuning
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.report import formats
-from scaletest.report.saturation import saturation_report
-from scaletest.saturation import target
 from scaletest.saturation.folder import SaturationFolder
+from scaletest.saturation.judging import step
+from scaletest.saturation.measure import target
+from scaletest.saturation.report.report import saturation_report
 from scaletest.saturation.run_type import RUN_TYPE
 from tests.conftest import call, eventually, program
 from tests.integration.services import running

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from hack.benchmarks.causes_injectors import Injected
 from scaletest.model import Activity, Outcome, State
-from scaletest.system.sampler import RequestSampler
-from scaletest.system.wake import Wake
-from workers.runtime import Runtime, Settings
-from workers.workloads.base import Result
-from workers.workloads.command import Program
-from workers.workloads.making import ProgramOptions
+from scaletest.observe.sampler import RequestSampler
+from scaletest.processes.wake import Wake
+from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.workloads.base import Result
+from scaletest_workers.workloads.command import Program
+from scaletest_workers.workloads.making import ProgramOptions
 
 # What is waited for lasts so long: on a busy machine a program needs a second to begin, and a look
 # comes late.

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import namespaces
-from scaletest.benchmarks.local_executor import LocalExecutor
-from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.kind import Failure
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.measure import namespaces
+from scaletest.benchmarks.measure.local_executor import LocalExecutor
 from scaletest.model import State
 from scaletest.model.errors import UsageError
 from tests.conftest import call, call_here, eventually, missing, need, processes_with, program
@@ -495,7 +495,7 @@ def test_a_worker_refuses_a_directory_unless_it_was_told_to_take_it(
 def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
     need("iperf3")
     code = (
-        "import time; from scaletest.benchmarks.launch import _alone\n"
+        "import time; from scaletest.benchmarks.measure.launch import _alone\n"
         "from scaletest.benchmarks.options import BenchmarkPlace\n"
         "with _alone(BenchmarkPlace('', '', ''), None):\n"
         " print('held', flush=True)"

@@ -17,10 +17,10 @@ import pytest
 
 from hack.benchmarks.causes_programs import python
 from scaletest.model import State
-from scaletest.system import proc
-from scaletest.system.blocking import Blocking, Doing
-from scaletest.system.sockets import CLIENTS, Sockets, tcp_peers
-from scaletest.system.tree import Tree
+from scaletest.observe.blocking import Blocking, Doing
+from scaletest.observe.sockets import CLIENTS, Sockets, tcp_peers
+from scaletest.observe.tree import Tree
+from scaletest.processes import proc
 from tests.conftest import eventually
 from tests.integration.sampling import (
     running,
@@ -79,7 +79,7 @@ os.read(os.pipe()[0], 1)
 
 
 def test_processes_over_the_limit_of_threads_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scaletest.system.tree.MOST_THREADS", 3)
+    monkeypatch.setattr("scaletest.observe.tree.MOST_THREADS", 3)
     looked_at: list[str] = []
 
     def numbers(path: str, listed: Callable[[str], list[int]] = proc.numbers) -> list[int]:

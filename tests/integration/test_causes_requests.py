@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from scaletest.model import Activity, Outcome, State
-from scaletest.system import proc
-from scaletest.system.sampler import SHORT_S, RequestSampler
-from scaletest.system.wake import Wake
+from scaletest.observe.sampler import SHORT_S, RequestSampler
+from scaletest.processes import proc
+from scaletest.processes.wake import Wake
+from scaletest_workers.runtime import Runtime, Settings
 from tests.integration.sampling import (
     LONG_S,
     activity_of,
@@ -24,7 +25,6 @@ from tests.integration.sampling import (
     programs,
     sampled,
 )
-from workers.runtime import Runtime, Settings
 
 
 def test_the_seconds_sum_to_the_run_time(wake: Wake) -> None:
@@ -111,7 +111,7 @@ def test_denied_system_calls_leave_the_state_and_the_lock_file(
             raise PermissionError(1, "Operation not permitted")
         return bytes(pread(handle, size, offset))
 
-    monkeypatch.setattr("scaletest.system.blocking.os.pread", denied)
+    monkeypatch.setattr("scaletest.observe.blocking.os.pread", denied)
     path = tmp_path / "lock"
     with lock_held(path), programs(wake) as program:
         locked = activity_of(program.run(["flock", str(path), "true"], 0.0, {}).result)
@@ -135,8 +135,8 @@ def test_hidden_functions_beside_denied_calls_are_not_observed(
     def hidden(path: str | Path, limit: int = 4096) -> bytes:
         return b"0" if str(path).endswith("/wchan") else read(path, limit)
 
-    monkeypatch.setattr("scaletest.system.proc.read", hidden)
-    monkeypatch.setattr("scaletest.system.blocking.calls", dict)
+    monkeypatch.setattr("scaletest.processes.proc.read", hidden)
+    monkeypatch.setattr("scaletest.observe.blocking.calls", dict)
     assert longest(sampled(wake, "sleep", "1")) is State.NOT_OBSERVED
 
 
@@ -146,7 +146,7 @@ def test_a_mistake_in_a_look_does_not_fail_the_request(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a mistake")
 
-    monkeypatch.setattr("scaletest.system.tree.Tree.look", broken)
+    monkeypatch.setattr("scaletest.observe.tree.Tree.look", broken)
     with programs(wake) as program:
         for _ in range(2):
             assert (

@@ -16,10 +16,12 @@ from hack.benchmarks import causes_injectors as injectors
 from hack.benchmarks.causes_injectors import Unsuitable
 from hack.benchmarks.causes_programs import python
 from scaletest.model import State
-from scaletest.system.blocking import Blocking, Doing
-from scaletest.system.devices.clients import Clients
-from scaletest.system.sampler import RequestSampler
-from scaletest.system.wake import Wake
+from scaletest.observe.blocking import Blocking, Doing
+from scaletest.observe.devices.clients import Clients
+from scaletest.observe.sampler import RequestSampler
+from scaletest.processes.wake import Wake
+from scaletest_workers.workloads.command import Program
+from scaletest_workers.workloads.making import ProgramOptions
 from tests.integration.sampling import (
     LONG_S,
     activity_of,
@@ -30,8 +32,6 @@ from tests.integration.sampling import (
     sampled,
     sampled_apart,
 )
-from workers.workloads.command import Program
-from workers.workloads.making import ProgramOptions
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_devices_that_a_program_keeps_busy_are_named(
     wake: Wake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its child opens a device whose files lie in a tree of the test's own."""
-    monkeypatch.setattr("scaletest.system.sampler.present", lambda _device: True)
+    monkeypatch.setattr("scaletest.observe.sampler.present", lambda _device: True)
     rows = [
         "drm-driver: i915",
         "drm-client-id: 7",

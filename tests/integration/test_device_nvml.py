@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hack.compiler import NoCompiler, shared_library
-from scaletest.system.devices.reader import DeviceReader
-from scaletest.system.devices.readings import AGAIN_S
+from scaletest.observe.devices.reader import DeviceReader
+from scaletest.observe.devices.readings import AGAIN_S
 from tests.conftest import missing
 from tests.unit.fakes import Clock
 
@@ -132,7 +132,7 @@ def test_the_module_loads_the_library_of_the_driver(driver: Driver, library: cty
     """In a process of its own, where the loader has to look for it."""
     (driver.root / "libnvidia-ml.so.1").symlink_to(library._name)
     code = (
-        "import json, sys; from pathlib import Path; from scaletest.system.devices.reader import"
+        "import json, sys; from pathlib import Path; from scaletest.observe.devices.reader import"
         " DeviceReader\nprint(json.dumps(DeviceReader(root=Path(sys.argv[1])).read()))"
     )
     variables = {**os.environ, "LD_LIBRARY_PATH": str(driver.root)}

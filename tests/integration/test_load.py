@@ -24,7 +24,7 @@ from scaletest.load.level_load import LoadOrder
 from scaletest.load.pace import constant
 from scaletest.load.payloads import Payloads
 from scaletest.model import Record
-from scaletest.model.saturation import OK
+from scaletest.model.attempt import OK
 from tests.conftest import eventually
 from tests.integration.lanes import done, lane_of
 from tests.integration.services import running

@@ -68,7 +68,7 @@ def test_a_lost_call_or_answer_is_repeated_within_an_interval(
     own: EmbeddedServer, tmp_path: Path, gate: Gate, lost: str
 ) -> None:
     redis = connect(own.url)
-    loser = Loser(is_answer_with("workers.entry.run") if "answer" in lost else is_call)
+    loser = Loser(is_answer_with("scaletest_workers.entry.run") if "answer" in lost else is_call)
     with (
         Proxy(port_of(own.url), loser) as proxy,
         Client(redis) as client,

@@ -6,8 +6,8 @@ import base64
 import subprocess
 from pathlib import Path
 
-from scaletest.benchmarks import ssh
-from scaletest.kinds import benchmark
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.objects import ssh
 from tests.conftest import need
 
 

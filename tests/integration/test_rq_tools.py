@@ -18,10 +18,10 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.model import Outcome, Reason
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.worker import Worker, rq_serving
+from scaletest_workers.workloads.base import Result
 from tests.conftest import Gate, eventually, program, submit, wait_for
-from workers.runtime import Runtime
-from workers.worker import Worker, rq_serving
-from workers.workloads.base import Result
 
 RQ = str(Path(sys.executable).parent / "rq")
 # A worker that must stay alive for another beats so: without a processor for two seconds it is not
@@ -86,13 +86,13 @@ def test_rq_stops_a_request_and_the_worker_serves_the_next(
 def test_rq_stops_a_request_whose_reply_it_keeps(start: Any, redis: Any, queues: Queues) -> None:
     start(*STEADY, "--", "/bin/sh", "-c")
     queue = rq.Queue("q", connection=redis, serializer=JSONSerializer)
-    job = queue.enqueue("workers.entry.run", ["sleep 1000"])
+    job = queue.enqueue("scaletest_workers.entry.run", ["sleep 1000"])
     eventually(lambda: shown_worker(redis).get_current_job_id() == job.id)
     send_stop_job_command(redis, job.id, JSONSerializer)
     eventually(lambda: queues.state("q").counters.get("failed") == 1)
     eventually(lambda: job.get_status(refresh=True) == "stopped")
     assert queue.failed_job_registry.get_job_ids() == [job.id]
-    after = queue.enqueue("workers.entry.run", ["true"])
+    after = queue.enqueue("scaletest_workers.entry.run", ["true"])
     eventually(lambda: after.get_status(refresh=True) == "finished")
     assert queues.state("q").balance == 0
 
@@ -119,7 +119,7 @@ def test_a_stop_that_comes_as_a_request_ends_stops_no_other(
 
     monkeypatch.setattr(Runtime, "run", ends)
     following = rq.Queue("q", connection=redis, serializer=JSONSerializer).enqueue(
-        "workers.entry.run", ["0.01"]
+        "scaletest_workers.entry.run", ["0.01"]
     )
     worker.work(burst=True, logging_level="CRITICAL")
     # expect both to end as if there had been none
@@ -132,7 +132,7 @@ def test_rq_counts_what_both_ways_of_a_worker_ran(client: Client, redis: Any, st
     # given a worker that ran a job by RQ's own code, one that fails there, and a request
     start("--heartbeat", "0.4", "--name", "counts", "--allow-function", "json")
     queue = rq.Queue("q", connection=redis, serializer=JSONSerializer)
-    queue.enqueue("workers.entry.run", ["0.3"])
+    queue.enqueue("scaletest_workers.entry.run", ["0.3"])
     failing = queue.enqueue("json.loads", "no JSON")
     eventually(lambda: failing.get_status(refresh=True) == "failed")
     request = submit(client, "0.2")

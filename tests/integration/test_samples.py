@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.desired_workers import Targets
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.samples import SampleReader, latest
 from scaletest.exporter.view import ViewReader
 from scaletest.model import NodeSample, Request
+from scaletest.model.desired_workers import Targets
 from scaletest.validation.folder import ValidationFolder
 from tests.conftest import Gate, call, eventually, wait_for
 
@@ -84,7 +84,7 @@ def test_stock_rq_starts_our_worker_with_its_sampler(
     url: str, redis: Any, queues: Queues, tmp_path: Path
 ) -> None:
     rq = str(Path(sys.executable).parent / "rq")
-    line = [rq, "worker", "-w", "workers.worker.Worker", "-S", "json", "--url", url, "q"]
+    line = [rq, "worker", "-w", "scaletest_workers.worker.Worker", "-S", "json", "--url", url, "q"]
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(line, stdout=log, stderr=log) as process,

@@ -17,16 +17,17 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.saturation.step import assess
 from scaletest.broker import Client, EmbeddedServer, connect
 from scaletest.broker.rendezvous import EXPIRE_S, Rendezvous
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.pace import constant, exact_poisson
+from scaletest.model.attempt import UNSENT
 from scaletest.model.errors import ScaletestError, WaitTimeout
-from scaletest.model.saturation import UNSENT, SaturationPlan, SaturationStep
-from scaletest.saturation.agents import AgentsLoad
 from scaletest.saturation.folder import SaturationFolder
-from scaletest.saturation.loads import QueueLoad
+from scaletest.saturation.judging.step import assess
+from scaletest.saturation.measure.agents import AgentsLoad
+from scaletest.saturation.measure.loads import QueueLoad
+from scaletest.saturation.plan import SaturationPlan, SaturationStep
 from tests.conftest import call, call_here, eventually, program
 from tests.integration.services import Door, check_verdict, running
 

@@ -22,6 +22,7 @@ from redis.client import PubSub
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
+from scaletest_workers.worker import Worker, rq_serving
 from tests.conftest import (
     Gate,
     check_books,
@@ -35,7 +36,6 @@ from tests.conftest import (
     wait_for,
 )
 from tests.integration.conftest import Launch, workers
-from workers.worker import Worker, rq_serving
 
 BEATS = 20
 # One try in two seconds while twenty heartbeats fail, five a second; the defect made thousands.

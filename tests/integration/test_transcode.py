@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client
-from scaletest.kinds.media import CODECS
 from scaletest.model import Outcome, Reason, Record, Reply, Request
-from scaletest.system.wake import Wake
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import DeviceOptions
+from scaletest_workers.options.media import CODECS
+from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.workloads.base import Result
+from scaletest_workers.workloads.making import ProgramOptions
 from tests.conftest import need, wait_for
-from workers.devices import DeviceOptions
-from workers.runtime import Runtime, Settings
-from workers.workloads.base import Result
-from workers.workloads.making import ProgramOptions
 
 SAMPLES = Path(__file__).parents[1] / "unit/samples"
 

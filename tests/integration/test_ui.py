@@ -25,8 +25,8 @@ from scaletest.broker.run_progress import published
 from scaletest.cli.ui import PAGE_PRIORITY
 from scaletest.model import Request
 from scaletest.pages.turns import READS
+from scaletest.processes import proc
 from scaletest.runs.folder import PROGRESS
-from scaletest.system import proc
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from tests.conftest import Gate, children_of, eventually, need, program, wait_for

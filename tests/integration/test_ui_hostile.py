@@ -20,11 +20,11 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.desired_workers import Targets
 from scaletest.broker import Queues, keys
 from scaletest.exporter.app import make_app as make_exporter
 from scaletest.exporter.view import ViewReader
 from scaletest.model.checks import printable
+from scaletest.model.desired_workers import Targets
 from scaletest.model.run_progress import RunProgress
 from scaletest.ui.app import make_app
 from scaletest.ui.reading import QueueReader

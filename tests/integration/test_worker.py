@@ -23,8 +23,8 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.model import Outcome, Reason, Request
+from scaletest_workers.worker import Worker, rq_serving
 from tests.conftest import Gate, call, check_books, eventually, processes_with, submit, wait_for
-from workers.worker import Worker, rq_serving
 
 RQ = str(Path(sys.executable).parent / "rq")
 ROOT = Path(__file__).parents[2]
@@ -231,7 +231,7 @@ def test_the_worker_class_runs_from_the_command_line_of_rq(
     name = submit(client, "0.01")
     stock_queue(redis).enqueue("tests.integration.functions.add", 1, 2, job_id="added")
     subprocess.run(
-        [RQ, "worker", "-u", url, "-w", "workers.worker.Worker", "--burst", "q"],
+        [RQ, "worker", "-u", url, "-w", "scaletest_workers.worker.Worker", "--burst", "q"],
         cwd=ROOT,
         check=True,
         capture_output=True,
@@ -263,7 +263,9 @@ def test_foreign_callbacks_are_refused_like_foreign_functions(
     start: Any, redis: Any, tmp_path: Path
 ) -> None:
     victim = tmp_path / "created"
-    job = stock_queue(redis).enqueue("workers.entry.run", ["0"], on_success=Callback("os.system"))
+    job = stock_queue(redis).enqueue(
+        "scaletest_workers.entry.run", ["0"], on_success=Callback("os.system")
+    )
     start("--burst", "--allow-function", "tests", wait=False).wait(60)
     assert job.get_status().value == "failed"
     assert not victim.exists()
@@ -297,8 +299,8 @@ BROKEN = (
     b"",
     b"[",
     b"null",
-    b'["workers.entry.run",null]',
-    b'["workers.entry.run",null,[["0"],"x"],{}]',
+    b'["scaletest_workers.entry.run",null]',
+    b'["scaletest_workers.entry.run",null,[["0"],"x"],{}]',
     b"\xff",
 )
 

@@ -9,16 +9,16 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from scaletest.benchmarks import manifests
-from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.operator_executor import resource
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
+from scaletest.benchmarks.measure.operator_executor import resource
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.manifests import Document
+from scaletest.benchmarks.operator import benchmark_reconciler, set_reconciler, status
+from scaletest.benchmarks.operator.benchmark_reconciler import ReconcileSettings
 from scaletest.benchmarks.sweep import merged
 from scaletest.cluster.objects import JOBS, PODS, Conflict, Missing, Resource
-from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.kinds.registry import API_VERSION, KINDS
-from scaletest.operator import benchmark_reconciler, set_reconciler, status
-from scaletest.operator.benchmark_reconciler import ReconcileSettings
 
 IPERF = KINDS["IPerf"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection, result
 from scaletest.cluster.watch import WatchEvent
-from scaletest.model.lifecycle import (
+from scaletest.lifecycle.judging.result import LifecycleResult, WorkloadSelection, result
+from scaletest.lifecycle.stamps import (
     LifecycleObject,
     LifecyclePlan,
     LifecyclePod,

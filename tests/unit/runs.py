@@ -9,22 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.evaluation import evaluate
-from scaletest.analysis.growth import SEED
-from scaletest.model import (
-    Activity,
-    Background,
-    Measurement,
-    Outcome,
-    Plan,
-    Reason,
-    Record,
-    Reply,
-    State,
-    Wait,
-)
+from scaletest.model import Activity, Measurement, Outcome, Reason, Record, Reply, State, Wait
 from scaletest.runs.folder import RESULT
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.judging.evaluation import evaluate
+from scaletest.validation.judging.growth import SEED
+from scaletest.validation.plan import Background, Plan
 from scaletest.validation.run_type import RUN_TYPE, ValidationRun
 from tests.unit.node_samples import Resources, cpu, samples_of
 

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
-from scaletest.analysis.saturation.sequence import SaturationSequence
-from scaletest.analysis.saturation.step import assess
 from scaletest.load.pace import exact_poisson
-from scaletest.model.saturation import OK, Attempt, LoadKind, SaturationPlan, SaturationStep
+from scaletest.model.attempt import OK, Attempt
+from scaletest.saturation.judging.evaluation import SaturationResult, conclude
+from scaletest.saturation.judging.sequence import SaturationSequence
+from scaletest.saturation.judging.step import assess
+from scaletest.saturation.plan import LoadKind, SaturationPlan, SaturationStep
 
 
 class Simulated:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model import State
-from scaletest.system import proc
-from scaletest.system.blocking import RUNNABLE, UNKNOWN, WaitKind, calls, of_function, of_letter
+from scaletest.observe.blocking import RUNNABLE, UNKNOWN, WaitKind, calls, of_function, of_letter
+from scaletest.processes import proc
 
 
 @given(st.binary(max_size=80))

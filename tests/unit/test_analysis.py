@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.judge import judge, warnings
-from scaletest.analysis.steps import Step, summarise
-from scaletest.model import Measurement, Outcome, Plan, Record, Reply, VerdictKind
-from scaletest.validation.runner import complete
+from scaletest.model import Measurement, Outcome, Record, Reply, VerdictKind
+from scaletest.validation.judging.judge import judge, warnings
+from scaletest.validation.judging.steps import Step, summarise
+from scaletest.validation.measure.runner import complete
+from scaletest.validation.plan import Plan
 
 
 def record(

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.evaluation import evaluate
-from scaletest.archive.environment import environment
-from scaletest.model import NodeSample, Plan
+from scaletest.model import NodeSample
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import Labels
+from scaletest.runs.environment import environment
 from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS, RunFolder
 from scaletest.runs.places import find, runs
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.judging.evaluation import evaluate
+from scaletest.validation.plan import Plan
 from tests.unit.made import measured
 
 

@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.autoscale import simulation
-from scaletest.analysis.autoscale.choice import BestRule, PlayedRule, choose, weaknesses
-from scaletest.analysis.autoscale.hpa import (
+from scaletest.capacity.autoscale import simulation
+from scaletest.capacity.autoscale.choice import BestRule, PlayedRule, choose, weaknesses
+from scaletest.capacity.autoscale.hpa import (
     Behavior,
     Hpa,
     HpaSpec,
@@ -30,7 +30,7 @@ from scaletest.analysis.autoscale.hpa import (
     TargetType,
     propose,
 )
-from scaletest.analysis.autoscale.rule import (
+from scaletest.capacity.autoscale.rule import (
     RULES,
     SimulationResult,
     candidates,
@@ -39,18 +39,18 @@ from scaletest.analysis.autoscale.rule import (
     to_values,
     turns,
 )
-from scaletest.analysis.autoscale.simulation import (
+from scaletest.capacity.autoscale.simulation import (
     SimulatedPod,
     SimulationSetting,
     simulate,
     victims,
 )
-from scaletest.cli.autoscale import command
+from scaletest.capacity.commands.autoscale import command
+from scaletest.capacity.report import Simulation, charts, simulation_report
 from scaletest.model import Outcome, Record, Reply
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.render.svg import Chart
 from scaletest.report import formats
-from scaletest.report.autoscaling import Simulation, charts, simulation_report
 from tests.unit.golden_files import golden
 from tests.unit.valid import checked
 

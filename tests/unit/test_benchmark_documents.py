@@ -17,16 +17,15 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from scaletest.benchmarks.manifests import MULTUS, job
+from scaletest.benchmarks import benchmark, document_schemas, kube_perftest
+from scaletest.benchmarks.commands.bench_explain import explained
+from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
+from scaletest.benchmarks.objects.manifests import MULTUS, job
+from scaletest.benchmarks.operator import benchmark_reconciler, perftest
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.cli.bench_explain import explained
 from scaletest.cli.main import run as cli
-from scaletest.compat import kube_perftest
-from scaletest.kinds import benchmark, document_schemas
-from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.model.declared import members, plain, read_written
 from scaletest.model.errors import InvalidValue
-from scaletest.operator import benchmark_reconciler, perftest
 from tests.unit.fake_cluster import FakeCluster, cluster_with, look, settings
 
 
@@ -73,7 +72,7 @@ def test_the_example_of_every_kind_fits(kind: str) -> None:
     ],
 )
 def test_a_document_that_is_read_fits_the_schema(document: dict[str, Any]) -> None:
-    from scaletest.benchmarks.runner import Node
+    from scaletest.benchmarks.measure.runner import Node
 
     plan_of(document, lambda: [Node("a", {}), Node("b", {})])
     validator().validate(document)

@@ -17,29 +17,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.benchmark_run import (
+from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.benchmark import read as read_benchmark
+from scaletest.benchmarks.benchmark_set import EXAMPLE, BenchmarkPlan, table_of
+from scaletest.benchmarks.judging.benchmark_run import (
     BenchmarkRun,
     evaluate_benchmarks,
     permutation_text,
 )
-from scaletest.analysis.comparison import Comparison, Side, compare
-from scaletest.benchmarks.queue_executor import ended_by
+from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.measure.queue_executor import ended_by
+from scaletest.benchmarks.report import benchmark_report, failure_groups
 from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder, StoredBenchmarks
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.kinds.benchmark import read as read_benchmark
-from scaletest.kinds.benchmark_set import EXAMPLE, BenchmarkPlan, table_of
-from scaletest.kinds.kind import Failure
-from scaletest.kinds.registry import KINDS
 from scaletest.model import Activity, Outcome, Reason, Reply, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.verdict import UNITS, parse
 from scaletest.report import formats
-from scaletest.report.benchmark import benchmark_report, failure_groups
 from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import type_of
+from scaletest.stats.comparison import Comparison, Side, compare
 from tests.unit.golden_files import golden
 
 SET = {

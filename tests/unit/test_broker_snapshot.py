@@ -35,9 +35,9 @@ from scaletest.broker.snapshot import PAGE_WORKERS, snapshot
 from scaletest.model import NodeSample, Request
 from scaletest.model.histogram import bucket
 from scaletest.model.measurement import MAX_RESOURCES
+from scaletest_workers.node_sampler import NodeSampler
 from tests.integration.lanes import lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
-from workers.node_sampler import NodeSampler
 
 SLOT_S, SLOTS = 10.0, 64
 

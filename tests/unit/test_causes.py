@@ -11,25 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.causes import AS_WANTED, NOTHING_GREW, Causes, attribute
-from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.judge import failed_doubling
-from scaletest.analysis.request_time import Cycle, RequestTime
-from scaletest.analysis.steps import Step, summarise
-from scaletest.model import (
-    Activity,
-    Background,
-    Measurement,
-    Outcome,
-    Plan,
-    Record,
-    Reply,
-    State,
-    VerdictKind,
-    Wait,
-)
-from scaletest.report.validation import words
-from scaletest.report.validation.figures import time_spent
+from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes, attribute
+from scaletest.causes.request_time import Cycle, RequestTime
+from scaletest.model import Activity, Measurement, Outcome, Record, Reply, State, VerdictKind, Wait
+from scaletest.validation.judging.evaluation import Evaluation, evaluate
+from scaletest.validation.judging.judge import failed_doubling
+from scaletest.validation.judging.steps import Step, summarise
+from scaletest.validation.plan import Background, Plan
+from scaletest.validation.report import words
+from scaletest.validation.report.figures import time_spent
 from tests.unit.activities import GAP, Injected, Phase, run, shares
 from tests.unit.made import Records
 from tests.unit.valid import checked

@@ -21,7 +21,7 @@ from scaletest.cluster.connection import Busy, Cluster, Refused
 from scaletest.cluster.deployment import Deployment, PodState
 from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS
 from scaletest.model.errors import InvalidValue, UsageError, WaitTimeout
-from scaletest.validation.deployment import LOOK_S, PATIENCE_S, KubernetesBackend
+from scaletest.validation.measure.deployment import LOOK_S, PATIENCE_S, KubernetesBackend
 from tests.unit.fake_api import Answer, page, thing
 from tests.unit.fake_objects import TARGET, FakeObjects
 from tests.unit.fakes import Clock

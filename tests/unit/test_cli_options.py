@@ -18,12 +18,12 @@ import click
 import cloup
 import pytest
 
-from scaletest.cli import validate_options
 from scaletest.cli.main import cli, run
 from scaletest.cli.options import DURATION, OPTIONS_OF, RATE, RATE_WITH_UNIT, Quantity
 from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
-from scaletest.model.plan import file
+from scaletest.validation.commands import validate_options
+from scaletest.validation.plan import file
 from tests.unit.runs import make
 
 

@@ -16,7 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.comparison import (
+from scaletest.model import VerdictKind
+from scaletest.report import formats
+from scaletest.report.comparison import comparison_report
+from scaletest.stats.comparison import (
     NOWHERE,
     TOLERANCE,
     Change,
@@ -28,12 +31,10 @@ from scaletest.analysis.comparison import (
     Side,
     compare,
 )
-from scaletest.analysis.doubling import pairs_of, together
-from scaletest.analysis.estimate import Estimate, mann_whitney
-from scaletest.analysis.steps import Step, summarise
-from scaletest.model import Background, Plan, VerdictKind
-from scaletest.report import formats
-from scaletest.report.comparison import comparison_report
+from scaletest.stats.estimate import Estimate, mann_whitney
+from scaletest.validation.judging.doubling import pairs_of, together
+from scaletest.validation.judging.steps import Step, summarise
+from scaletest.validation.plan import Background, Plan
 from scaletest.validation.run_type import RUN_TYPE, of_step
 from tests.unit.made import measured
 from tests.unit.oracle import oracle

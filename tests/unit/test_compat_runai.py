@@ -7,10 +7,10 @@ from datetime import datetime
 
 import pytest
 
-from scaletest.analysis.lifecycle.phases import timeline
-from scaletest.compat import runai
+from scaletest.lifecycle import runai
+from scaletest.lifecycle.judging.phases import timeline
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import InvalidValue
-from scaletest.model.lifecycle import Stamp
 from tests.unit.lifecycles import BEGAN, submission, workload
 
 

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model.measurement import DEVICE, FIGURES
-from scaletest.system import proc
-from scaletest.system.devices import clients
-from scaletest.system.devices.cards import CardSource, parse_levels
-from scaletest.system.devices.clients import Clients, CycleClocks, Engine, parse_fdinfo
-from scaletest.system.devices.reader import DeviceReader
-from scaletest.system.devices.readings import AGAIN_S, pci_address
+from scaletest.observe.devices import clients
+from scaletest.observe.devices.cards import CardSource, parse_levels
+from scaletest.observe.devices.clients import Clients, CycleClocks, Engine, parse_fdinfo
+from scaletest.observe.devices.reader import DeviceReader
+from scaletest.observe.devices.readings import AGAIN_S, pci_address
+from scaletest.processes import proc
 from tests.unit.fakes import Clock
 
 SAMPLES = Path(__file__).parent / "samples" / "devices"

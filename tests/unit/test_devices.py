@@ -12,15 +12,17 @@ from types import SimpleNamespace
 import pytest
 
 from scaletest.broker.devices import Slot
-from scaletest.model import Background, Outcome, Plan, Reason
+from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue, NoDevice, UsageError
 from scaletest.model.presets import Preset, preset
 from scaletest.model.workload import Device
-from scaletest.system.wake import Wake
-from workers import before_run, devices
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, by_number, identify
-from workers.runtime import Runtime, Settings
-from workers.workloads.making import ProgramOptions
+from scaletest.processes.wake import Wake
+from scaletest.validation.before_run import check_plan
+from scaletest.validation.plan import Background, Plan
+from scaletest_workers import before_run, devices
+from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions, by_number, identify
+from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.workloads.making import ProgramOptions
 
 # a device node that every Linux has, and that every user may open
 NULL, NULL_NUMBER = "/dev/null", "1:3"
@@ -345,19 +347,19 @@ def test_the_devices_that_workers_will_use_must_be_open_to_this_user(
 
 
 def test_background_loads_are_checked_too(pattern: str) -> None:
-    before_run.check_plan(Plan(limit=2, queue="q", device_glob=pattern))
+    check_plan(Plan(limit=2, queue="q", device_glob=pattern))
     for load in (Background("b", command=("nosuchprogram",)), Background("b", device_glob="/no*")):
         with pytest.raises(UsageError, match=r"nosuchprogram|/no"):
-            before_run.check_plan(Plan(limit=2, queue="q", background=(load,)))
+            check_plan(Plan(limit=2, queue="q", background=(load,)))
 
 
 def test_workers_that_lease_slots_may_get_any_device(
     pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: path.endswith("card0"))
-    before_run.check_plan(Plan(limit=1, queue="q", device_glob=pattern))
+    check_plan(Plan(limit=1, queue="q", device_glob=pattern))
     with pytest.raises(NoDevice, match="card1"):
-        before_run.check_plan(Plan(limit=1, queue="q", device_glob=pattern, per_device=(2,)))
+        check_plan(Plan(limit=1, queue="q", device_glob=pattern, per_device=(2,)))
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.causes import Causes
-from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.interference import between, busy
-from scaletest.analysis.judge import CHANGES
-from scaletest.analysis.resources import clock_text
+from scaletest.causes.causes import Causes
+from scaletest.causes.interference import between, busy
+from scaletest.causes.resources import clock_text
 from scaletest.load.busy_check import BusyCheck
-from scaletest.model import Activity, Measurement, Plan, Record, State, VerdictKind
+from scaletest.model import Activity, Measurement, Record, State, VerdictKind
 from scaletest.model.measurement import FIGURES, NodeSample
-from scaletest.system.node_resources import own_used_s, used_s
+from scaletest.observe.node_resources import own_used_s, used_s
+from scaletest.validation.judging.evaluation import Evaluation, evaluate
+from scaletest.validation.judging.judge import CHANGES
+from scaletest.validation.plan import Plan
 from tests.unit import runs
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.made import Records

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.saturation.step import ERROR, Exceedance, at_least, at_most
+from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import InvalidValue
-from scaletest.model.saturation import QUANTILES, Attempt, from_json, to_json
+from scaletest.saturation.judging.step import ERROR, Exceedance, at_least, at_most
+from scaletest.saturation.plan import QUANTILES
 from tests.unit.oracle import oracle
 
 COUNTS = [1, 2, 5, 20, 58, 59, 298, 299, 1000, 20_000]

@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from scaletest.analysis.desired_workers import (
+from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
+from scaletest.exporter import intel, metrics
+from scaletest.exporter.app import make_app
+from scaletest.exporter.metrics import BOUNDS
+from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
+from scaletest.exporter.view import ExporterView, QueueView, ViewReader
+from scaletest.model import NodeSample, histogram
+from scaletest.model.desired_workers import (
     QueueDemand,
     RecentWindow,
     Targets,
@@ -25,14 +32,6 @@ from scaletest.analysis.desired_workers import (
     over,
     wanted,
 )
-from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
-from scaletest.compat import intel
-from scaletest.exporter import metrics
-from scaletest.exporter.app import make_app
-from scaletest.exporter.metrics import BOUNDS
-from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
-from scaletest.exporter.view import ExporterView, QueueView, ViewReader
-from scaletest.model import NodeSample, histogram
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.model.queue_counts import TimeSlot, read, unpack
 from scaletest.pages.turns import READS

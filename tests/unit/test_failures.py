@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.failures import (
+from scaletest.model import Outcome, Reason, Record, Reply
+from scaletest.render.numbers import leading
+from scaletest.report import failures
+from scaletest.stats.failures import (
     LONGEST_ERROR,
     MOST_GROUPS,
     MOST_PLACES,
@@ -19,10 +22,7 @@ from scaletest.analysis.failures import (
     counted_alike,
     groups_of,
 )
-from scaletest.analysis.steps import fairness
-from scaletest.model import Outcome, Reason, Record, Reply
-from scaletest.render.numbers import leading
-from scaletest.report import failures
+from scaletest.validation.judging.steps import fairness
 
 VAAPI = "[AVHWDeviceContext @ {:#x}] Failed to initialise VAAPI connection: -1"
 

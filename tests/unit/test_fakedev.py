@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.broker.embedded import free_port
-from scaletest.kinds.fakedev import FakeWork, from_words
 from scaletest.model import Outcome
 from scaletest.model.errors import InvalidValue
-from scaletest.system.wake import Wake
+from scaletest.processes.wake import Wake
+from scaletest_workers.options.fakedev import FakeWork, from_words
+from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.workloads.base import Interrupted, Result
+from scaletest_workers.workloads.fakedev import FOLDER_VARIABLE, folder, uses
 from tests.conftest import eventually
-from workers.runtime import Runtime, Settings
-from workers.workloads.base import Interrupted, Result
-from workers.workloads.fakedev import FOLDER_VARIABLE, folder, uses
 
 
 @pytest.fixture(autouse=True)

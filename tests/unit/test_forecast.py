@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.stopping import at_most_s, forecast, longest_s
 from scaletest.cli.output import Output
-from scaletest.cli.validate_run import show_plan
-from scaletest.model import Plan
+from scaletest.validation.commands.validate_run import show_plan
+from scaletest.validation.judging.stopping import at_most_s, forecast, longest_s
+from scaletest.validation.plan import Plan
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from scaletest.benchmarks.benchmark import BenchmarkResult
 from scaletest.broker import Queues, keys
 from scaletest.cli.main import run
-from scaletest.kinds.benchmark import BenchmarkResult
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
-from scaletest.model.lifecycle import Stamp
 from tests.unit.virtual_redis import VirtualRedis
 
 # The title of the window, colours, clear, an eight-bit control sequence, right to left, another

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.http.server import Server, parse_address
+from scaletest.client_page.app import make_app
 from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.load.http_call import server_time
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.pages.security import HttpCounts
-from scaletest.web.app import make_app
+from scaletest.pages.server import Server, parse_address
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient
 
@@ -128,7 +128,7 @@ def test_a_peer_that_does_not_read_is_dropped_and_its_thread_set_free(
         finally:
             ended.set()
 
-    monkeypatch.setattr("scaletest.http.server.IDLE_S", 1)
+    monkeypatch.setattr("scaletest.pages.server.IDLE_S", 1)
     server = Server(app, "127.0.0.1:0")
     with socket.create_connection((server.host, int(server.port)), timeout=60) as peer:
         peer.sendall(b"GET / HTTP/1.0\r\n\r\n")

@@ -16,17 +16,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.estimate import summarise
-from scaletest.benchmarks import programs
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.benchmark import MARK, BenchmarkPhase, BenchmarkResult, frame, unframe
+from scaletest.benchmarks.kinds import fio, openfoam, pytorch
+from scaletest.benchmarks.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    PartAddress,
+    ToolOutput,
+)
+from scaletest.benchmarks.kinds.network import Network, check, used
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.measure import programs
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.kinds import benchmark, fio, openfoam, pytorch, torch
-from scaletest.kinds.benchmark import MARK, BenchmarkPhase, BenchmarkResult, frame, unframe
-from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress, ToolOutput
-from scaletest.kinds.network import Network, check, used
-from scaletest.kinds.registry import KINDS
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 from scaletest.render.numbers import quantity, quantity_measured
+from scaletest.stats.estimate import summarise
+from scaletest_workers.options import torch
 
 SAMPLES = Path(__file__).parent / "samples" / "benchmarks"
 

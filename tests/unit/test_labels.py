@@ -10,10 +10,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from scaletest.model import Plan
 from scaletest.model.errors import InvalidValue
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.runs.folder import LABELS, RunFolder
+from scaletest.validation.plan import Plan
 from tests.conftest import call_here
 from tests.unit.kept_runs import unpack
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from scaletest.analysis.law import Law, LawInterval, choose, fit, law_interval
-from scaletest.analysis.scaling import MeasuredThroughput, Peak, find_peak
+from scaletest.stats.law import Law, LawInterval, choose, fit, law_interval
+from scaletest.stats.scaling import MeasuredThroughput, Peak, find_peak
 
 RUNS, DRAWS = 30, 80
 LINEAR, AMDAHL = Law("linear", 2.0), Law("amdahl", 2.0, 0.05)

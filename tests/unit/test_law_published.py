@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from scaletest.analysis.law import Law, fit
+from scaletest.stats.law import Law, fit
 from tests.unit.oracle import oracle
 
 

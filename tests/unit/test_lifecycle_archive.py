@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.archive.environment import environment
 from scaletest.cli.main import run
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.model.lifecycle import LifecyclePlan
+from scaletest.lifecycle.stamps import LifecyclePlan
+from scaletest.runs.environment import environment
 from scaletest.runs.folder import LOCKS
 from scaletest.runs.places import default_root
 from tests.unit.lifecycles import submission, workload

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.analysis.lifecycle.phases import timeline
 from scaletest.cli.main import run
-from scaletest.compat import runai
+from scaletest.lifecycle import runai
 from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.judging.phases import timeline
+from scaletest.lifecycle.measure.templating import text_of
 from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun, read
-from scaletest.lifecycle.templating import text_of
 from scaletest.model.verdict import VerdictKind
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import judge

@@ -16,7 +16,7 @@ import pytest
 from scaletest.cluster.connection import LONGEST_OBEYED_S, Missing, Raw
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.watch import Collection, Feeds, WatchEvent
-from scaletest.lifecycle import measuring
+from scaletest.lifecycle.measure import measuring
 from scaletest.model.errors import ScaletestError, Unreachable
 from tests.unit.fake_api import Act, Answer, api, event, page, status, thing
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from scaletest.analysis.comparison import Comparison, Side, compare
-from scaletest.analysis.lifecycle.result import LifecycleResult
+from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun
-from scaletest.model.lifecycle import Stamp
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.verdict import VerdictKind
+from scaletest.stats.comparison import Comparison, Side, compare
 from tests.unit.lifecycles import of, workload
 
 

@@ -7,9 +7,9 @@ import io
 
 import pytest
 
+from scaletest.lifecycle.report.report import lifecycle_report
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.report import formats
-from scaletest.report.lifecycle import lifecycle_report
 from tests.unit.lifecycles import of, workload
 
 

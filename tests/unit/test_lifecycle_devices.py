@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.cli import lifecycle_run
 from scaletest.cli.main import run
 from scaletest.cluster.connection import Busy
-from scaletest.lifecycle.measuring import check_devices
-from scaletest.lifecycle.templating import text_of
+from scaletest.lifecycle.commands import lifecycle_run
+from scaletest.lifecycle.measure.measuring import check_devices
+from scaletest.lifecycle.measure.templating import text_of
+from scaletest.lifecycle.stamps import LifecyclePlan
 from scaletest.model.errors import UsageError
-from scaletest.model.lifecycle import LifecyclePlan
 from tests.unit.fake_api import Act, Answer, api, page, status
 from tests.unit.lifecycles import plan
 

@@ -11,21 +11,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.lifecycle import charted
-from scaletest.analysis.lifecycle.result import LifecycleResult
-from scaletest.lifecycle.run_type import LifecycleRun
-from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Stamps
-from scaletest.render.contents import Charts, Figure
-from scaletest.render.svg import Chart
-from scaletest.report import formats
-from scaletest.report.lifecycle import DETAILED, GENERAL, lifecycle_report, main_charts, sections
-from scaletest.report.lifecycle_figures import (
+from scaletest.lifecycle.judging import charted
+from scaletest.lifecycle.judging.result import LifecycleResult
+from scaletest.lifecycle.report.figures import (
     MOST_POINTS,
     phase_charts,
     pods_figure,
     thinned,
     waterfall_figure,
 )
+from scaletest.lifecycle.report.report import (
+    DETAILED,
+    GENERAL,
+    lifecycle_report,
+    main_charts,
+    sections,
+)
+from scaletest.lifecycle.run_type import LifecycleRun
+from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePod, Stamp, Stamps
+from scaletest.render.contents import Charts, Figure
+from scaletest.render.svg import Chart
+from scaletest.report import formats
 from tests.unit.golden_files import golden
 from tests.unit.lifecycles import BEGAN, of, workload
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scaletest.lifecycle.run_type import Conditions
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import InvalidValue
-from scaletest.model.lifecycle import Stamp
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import of, workload
 

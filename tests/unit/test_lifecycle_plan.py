@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.lifecycle.folder import new_run
+from scaletest.lifecycle.stamps import LifecyclePlan
 from scaletest.model.errors import InvalidValue
-from scaletest.model.lifecycle import LifecyclePlan
 from tests.unit.lifecycles import plan
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.lifecycle.sampling import read
-from scaletest.lifecycle.tracker import Tracker
+from scaletest.lifecycle.measure.sampling import read
+from scaletest.lifecycle.measure.tracker import Tracker
+from scaletest.lifecycle.stamps import LifecycleObject, Submission, read_line
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.lifecycle import LifecycleObject, Submission, read_line
 from tests.unit.lifecycles import job, pod, sighting
 
 

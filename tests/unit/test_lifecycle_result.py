@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.analysis.lifecycle.phases import Fate, LifecycleProgress
-from scaletest.analysis.lifecycle.result import WorkloadSelection, result
-from scaletest.lifecycle.sampling import ProgressReport
-from scaletest.model.lifecycle import Stamp
+from scaletest.lifecycle.judging.phases import Fate, LifecycleProgress
+from scaletest.lifecycle.judging.result import WorkloadSelection, result
+from scaletest.lifecycle.measure.sampling import ProgressReport
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import BEGAN, VIEW, of, submission, workload
 from tests.unit.told import telling

@@ -16,10 +16,11 @@ import pytest
 import yaml
 
 from scaletest.cli.main import run
-from scaletest.lifecycle import kinds, submitting
-from scaletest.lifecycle.templating import RUNAI_NAMES, Workloads, text_of
+from scaletest.lifecycle import kinds
+from scaletest.lifecycle.measure import submitting
+from scaletest.lifecycle.measure.templating import RUNAI_NAMES, Workloads, text_of
+from scaletest.lifecycle.stamps import LifecyclePlan
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.lifecycle import LifecyclePlan
 from tests.unit.lifecycles import plan
 
 TYPES = [name for name, kind in kinds.KINDS.items() if kind.runai]

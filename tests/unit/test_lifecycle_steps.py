@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.analysis.lifecycle.phases import between, timeline
-from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, TimeSource
+from scaletest.lifecycle.judging.phases import between, timeline
+from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePod, Stamp, TimeSource
 from tests.unit.lifecycles import of, workload
 
 

@@ -11,8 +11,8 @@ import pytest
 from scaletest.cli.main import run
 from scaletest.cluster.objects import Applied
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.submitting import Submitter, delete_all
-from scaletest.lifecycle.templating import text_of
+from scaletest.lifecycle.measure.submitting import Submitter, delete_all
+from scaletest.lifecycle.measure.templating import text_of
 from tests.unit.lifecycles import BEGAN, plan
 
 

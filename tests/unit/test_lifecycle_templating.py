@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.templating import Workloads, text_of
+from scaletest.lifecycle.measure.templating import Workloads, text_of
 from scaletest.model.errors import InvalidValue
 from tests.unit.lifecycles import plan
 

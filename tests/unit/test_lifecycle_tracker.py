@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.lifecycle.phases import between, books, timeline
-from scaletest.lifecycle.tracker import Tracker
-from scaletest.model.lifecycle import Stamp, TimeSource
+from scaletest.lifecycle.judging.phases import between, books, timeline
+from scaletest.lifecycle.measure.tracker import Tracker
+from scaletest.lifecycle.stamps import Stamp, TimeSource
 from scaletest.model.texts import epoch
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import BEGAN, iso, job, of, pod, sighting, submission

@@ -13,8 +13,8 @@ from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.loops import HOPELESS
 from scaletest.model import Outcome, Record
-from scaletest.model.saturation import OK, TIMED_OUT
-from scaletest.saturation.loads import QueueLoad
+from scaletest.model.attempt import OK, TIMED_OUT
+from scaletest.saturation.measure.loads import QueueLoad
 from tests.conftest import eventually
 from tests.unit.fakes import Clock, FakeClient, replied
 

@@ -14,20 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.saturation.evaluation import evaluate
-from scaletest.analysis.saturation.step import assess, machine_full
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model import Activity, State
 from scaletest.model.activity import Wait
+from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import InvalidValue
 from scaletest.model.measurement import MachineUse
-from scaletest.model.saturation import OK, Attempt, SaturationPlan, SaturationStep
-from scaletest.report.saturation import sentences, service_time
-from scaletest.saturation.loads import Watched, idle_between_requests
-from scaletest.system import sockets
-from scaletest.system.node_resources import machine_time, parse_machine, used_s
-from scaletest.system.proc import TICKS_PER_S
-from scaletest.system.sockets import CLIENTS
+from scaletest.observe import sockets
+from scaletest.observe.node_resources import machine_time, parse_machine, used_s
+from scaletest.observe.sockets import CLIENTS
+from scaletest.processes.proc import TICKS_PER_S
+from scaletest.saturation.judging.evaluation import evaluate
+from scaletest.saturation.judging.step import assess, machine_full
+from scaletest.saturation.measure.loads import Watched, idle_between_requests
+from scaletest.saturation.plan import SaturationPlan, SaturationStep
+from scaletest.saturation.report.report import sentences, service_time
 
 QUIET = MachineUse(cores=4, busy=0.6, tester=0.3, service=0.2)
 OTHERS = MachineUse(cores=4, busy=3.9, tester=0.3, service=0.2)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.analysis.comparison import Measure
 from scaletest.runs.registry import type_of
+from scaletest.stats.comparison import Measure
 from tests.unit.kept_runs import KEPT_RUNS, unpack
 
 EXAMPLES = {

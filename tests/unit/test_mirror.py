@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.doubling import (
+from scaletest.model import VerdictKind
+from scaletest.stats.completions import Ends
+from scaletest.validation.judging.doubling import (
     WAYS,
     MachineTrend,
     Ratio,
@@ -23,9 +25,10 @@ from scaletest.analysis.doubling import (
     run_course,
     together,
 )
-from scaletest.analysis.stopping import Turn, further_pair, planned_pairs
-from scaletest.analysis.throughput import Ends, Tail, Throughput, tail, throughput, usual
-from scaletest.model import Plan, VerdictKind
+from scaletest.validation.judging.slow_requests import Tail, tail, usual
+from scaletest.validation.judging.stopping import Turn, further_pair, planned_pairs
+from scaletest.validation.judging.throughput import Throughput, throughput
+from scaletest.validation.plan import Plan
 
 PLAN = Plan(limit=4)
 LENGTH_S = 10.0

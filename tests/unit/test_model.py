@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.lifecycle.submitting import AllRefused
+from scaletest.lifecycle.measure.submitting import AllRefused
 from scaletest.model import (
     Activity,
     Outcome,
-    Plan,
     Reason,
     Record,
     Reply,
@@ -28,6 +27,7 @@ from scaletest.model import (
 )
 from scaletest.model.errors import InvalidValue, ScaletestError
 from scaletest.model.record import effective_limit
+from scaletest.validation.plan import Plan
 
 names = st.from_regex(checks.QUEUE_NAME, fullmatch=True)
 ids = st.from_regex(checks.REQUEST_ID, fullmatch=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from scaletest.benchmarks.kinds.registry import kind_of
 from scaletest.cli.main import run
-from scaletest.kinds.registry import kind_of
 from scaletest.model.errors import InvalidValue, UndeclaredQueue, nearest, suggestion
 from tests.unit.runs import make
 

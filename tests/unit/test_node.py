@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 
 from scaletest.model import NodeSample
 from scaletest.model.measurement import FIGURES
-from scaletest.system import control_groups, node_resources, proc
-from scaletest.system.node import (
+from scaletest.observe import control_groups, node_resources
+from scaletest.observe.node import (
     MOST_DISKS,
     MOST_NETWORKS,
     NodeReader,
     parse_cpu,
     parse_memory_events,
 )
-from scaletest.system.node_resources import ResourceReading, figures
+from scaletest.observe.node_resources import ResourceReading, figures
+from scaletest.processes import proc
 
 STAT = """cpu  {user} 200 300 5000 {iowait} 10 20 {steal} 7 7
 cpu0 500 100 150 2500 50 5 10 4 0 0

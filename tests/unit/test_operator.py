@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import manifests
-from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.owned_objects import stored
-from scaletest.benchmarks.reconcile import Observation
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.manifests import Document
+from scaletest.benchmarks.objects.owned_objects import stored
+from scaletest.benchmarks.objects.reconcile import Observation
+from scaletest.benchmarks.operator import set_reconciler, status
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cluster.connection import Busy
 from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
-from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.kinds.kind import Failure
 from scaletest.model.errors import Unreachable
-from scaletest.operator import set_reconciler, status
 from tests.unit.fake_cluster import (
     FakeCluster,
     Killed,

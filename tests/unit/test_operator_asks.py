@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import manifests, pod_status
-from scaletest.benchmarks.owned_objects import agreed, stored
-from scaletest.cli import operator
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.commands import operator
+from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.objects import manifests, pod_status
+from scaletest.benchmarks.objects.owned_objects import agreed, stored
+from scaletest.benchmarks.operator import benchmark_reconciler, queueing, status
+from scaletest.benchmarks.operator.benchmark_reconciler import ReconcileSettings
 from scaletest.cluster.objects import EVENTS
-from scaletest.kinds import benchmark
-from scaletest.kinds.registry import API_VERSION
-from scaletest.operator import benchmark_reconciler, queueing, status
-from scaletest.operator.benchmark_reconciler import ReconcileSettings
 from tests.unit.fake_cluster import (
     IPERF,
     FakeCluster,

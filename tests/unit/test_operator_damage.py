@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import manifests
-from scaletest.benchmarks.owned_objects import MOST_UNPACKED, Damaged, stored
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.owned_objects import MOST_UNPACKED, Damaged, stored
 from scaletest.cluster.objects import PODS, Busy
-from scaletest.kinds.registry import KINDS
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, look_at_set, until_ended
 from tests.unit.test_operator_gang import queued
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scaletest.benchmarks.operator_executor import RUN, OperatorExecutor
-from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.benchmark import BenchmarkPhase
+from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look
 
 IPERF = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})

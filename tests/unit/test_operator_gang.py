@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import gang_scheduling, manifests, pod_main
-from scaletest.benchmarks.manifests import Document
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.kinds.kind import BenchmarkFailed
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.measure import pod_main
+from scaletest.benchmarks.objects import gang_scheduling, manifests
+from scaletest.benchmarks.objects.manifests import Document
+from scaletest.benchmarks.operator import benchmark_reconciler, status
+from scaletest.benchmarks.operator.queueing import turn_of
 from scaletest.cluster.objects import JOBS, Missing, Resource
-from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.kinds.kind import BenchmarkFailed
-from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue, Unreachable
-from scaletest.operator import benchmark_reconciler, status
-from scaletest.operator.queueing import turn_of
 from tests.unit.fake_cluster import (
     FakeCluster,
     Killed,

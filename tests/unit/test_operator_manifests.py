@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import manifests
-from scaletest.benchmarks.manifests import Document
-from scaletest.kinds import benchmark
-from scaletest.kinds.registry import KINDS
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.manifests import Document
 from tests.unit.fake_cluster import pod_of
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import manifests, ssh
-from scaletest.kinds import benchmark
-from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress
-from scaletest.kinds.registry import KINDS
-from scaletest.operator import benchmark_reconciler
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.objects import manifests, ssh
+from scaletest.benchmarks.operator import benchmark_reconciler
 from tests.unit.fake_cluster import FakeCluster, Killed, cluster_with, pod_of, settings
 
 ADDRESSES = ("10.1.0.7", "10.1.0.8")

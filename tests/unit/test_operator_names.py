@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.benchmarks import manifests
-from scaletest.benchmarks.operator_executor import RUN, OperatorExecutor
-from scaletest.benchmarks.owned_objects import stored
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.owned_objects import stored
+from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster.objects import CONFIG_MAPS, PODS
-from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.kinds.registry import KINDS
-from scaletest.operator import benchmark_reconciler
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, settings, until_ended
 from tests.unit.test_operator_gang import WAITS, admit, queued
 

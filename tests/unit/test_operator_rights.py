@@ -15,11 +15,11 @@ from typing import Any
 
 import yaml
 
+from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.kinds.registry import GROUP, KINDS
+from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster import rights
 from scaletest.cluster.objects import Resource
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.kinds.registry import GROUP, KINDS
-from scaletest.operator import benchmark_reconciler
 from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_set_ended
 from tests.unit.test_operator_gang import admit
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import manifests
-from scaletest.benchmarks.manifests import Document
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.manifests import Document
+from scaletest.benchmarks.operator import set_reconciler, status
 from scaletest.cluster.objects import Busy, Missing, Resource
-from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import Unreachable
-from scaletest.operator import set_reconciler, status
 from tests.unit.fake_cluster import (
     FakeCluster,
     asked,

@@ -18,7 +18,7 @@ from scaletest.model.checks import cut, printable
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.render.contents import Report
 from scaletest.render.text import clean
-from scaletest.report.validation.report import validation_report
+from scaletest.validation.report.report import validation_report
 from tests.unit import runs
 
 EVIL = "a\x1b]0;T\x07\x9b2J\u202e\rb"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from scaletest.model import Outcome, State
-from scaletest.system.wake import Wake
-from workers.devices import DeviceOptions
-from workers.runtime import Runtime, Settings
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import DeviceOptions
+from scaletest_workers.runtime import Runtime, Settings
 
 
 def test_sleep_is_asleep_unless_it_waits_for_a_cpu(wake: Wake) -> None:

@@ -19,14 +19,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scaletest.cli import validate, validate_options
 from scaletest.cli.main import run as program
-from scaletest.cli.quick_run import HERE
-from scaletest.model import Plan
-from scaletest.model import plan as schemas
 from scaletest.model.declared import file_values
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.verdict import VALIDATION_MEASURES, parse_of_steps
+from scaletest.validation import plan as schemas
+from scaletest.validation.commands import validate, validate_options
+from scaletest.validation.commands.quick_run import HERE
+from scaletest.validation.plan import Plan
 
 SCHEMA = schemas.file()
 FULL = """

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.cli import bench_explain
-from scaletest.kinds import fio, registry
-from scaletest.kinds.kind import Kind
+from scaletest.benchmarks.commands import bench_explain
+from scaletest.benchmarks.kinds import fio, registry
+from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.plugins.registry import Plugins, Registry
+from scaletest.plugins import Plugins, Registry
 from scaletest.report import formats
-from scaletest.report.validation.report import validation_report
+from scaletest.validation.report.report import validation_report
+from scaletest_workers.workloads import registry as workloads
 from tests.conftest import call_here
 from tests.unit import runs
-from workers.workloads import registry as workloads
 
 MODULE = """
 from dataclasses import replace
-from scaletest.kinds.fio import KIND
+from scaletest.benchmarks.kinds.fio import KIND
 MINE = replace(KIND, name="Mine", help="It measures.")
 OTHER = replace(KIND, name="Another")
 def facts(report): return f"verdict {report.head.verdict.kind}\\n"

@@ -67,7 +67,7 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
         "prometheus_client",
         "kubernetes",
         "scaletest.broker",
-        "scaletest.benchmarks.launch",
+        "scaletest.benchmarks.measure.launch",
         "workers",
     ):
         assert f"'{name}'" not in loaded
@@ -90,7 +90,7 @@ MODULES = {"PyYAML": "yaml", "PyNaCl": "nacl", "nvidia-ml-py": "pynvml", "pytest
 # What is used without being imported: the file that uses it, and by which words.
 USED_BY = {
     # redis-py parses with it where it is installed
-    "hiredis": ("scaletest/archive/environment.py", '"hiredis"'),
+    "hiredis": ("scaletest/runs/environment.py", '"hiredis"'),
     "import-linter": ("hack/test", "/lint-imports"),
     "mypy": ("hack/test", "/mypy"),
     "psutil": ("hack/rq_compat/__main__.py", "psutil"),

@@ -19,15 +19,15 @@ import pytest
 import scaletest
 from scaletest.api import notebook, validation
 from scaletest.cli.main import run
-from scaletest.model import Plan as StoredPlan
 from scaletest.model import Record
 from scaletest.model.declared import file_values
 from scaletest.model.errors import InvalidValue, NotPassed, UsageError
 from scaletest.model.run_progress import RunProgress
 from scaletest.runs.places import opened
 from scaletest.runs.stopping import stopping
-from scaletest.validation import launch
+from scaletest.validation.measure import launch
 from scaletest.validation.options import ValidationPlace
+from scaletest.validation.plan import Plan as StoredPlan
 from tests.unit import runs
 from tests.unit.kept_runs import unpack
 from tests.unit.report_page import Page

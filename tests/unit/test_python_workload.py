@@ -17,13 +17,13 @@ import pytest
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import UsageError
 from scaletest.model.workload import reference
-from scaletest.system.wake import Wake
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import DeviceOptions
+from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.workloads import persistent, registry
+from scaletest_workers.workloads.base import Interrupted, Result
+from scaletest_workers.workloads.making import ProgramOptions
 from tests.conftest import eventually
-from workers.devices import DeviceOptions
-from workers.runtime import Runtime, Settings
-from workers.workloads import persistent, registry
-from workers.workloads.base import Interrupted, Result
-from workers.workloads.making import ProgramOptions
 
 SOURCE = '''
 from __future__ import annotations
@@ -348,8 +348,8 @@ def test_a_worker_that_must_stop_ends_the_process(runtime: Runtime, wake: Wake) 
 
 def test_its_process_ends_with_the_worker(file: Path, tmp_path: Path) -> None:
     script = textwrap.dedent(f"""
-        from scaletest.system.wake import Wake
-        from workers.runtime import Runtime, Settings
+        from scaletest.processes.wake import Wake
+        from scaletest_workers.runtime import Runtime, Settings
         runtime = Runtime(Settings(command=("{file}:Behaviour",)), Wake())
         print(runtime.run((), 0.0)[0].figures["pid"], flush=True)
         runtime.run(("", "600"), 0.0)

@@ -9,8 +9,8 @@ import pytest
 from msgspec import structs
 
 from hack.guides import ROOT, blocks
-from scaletest.model.saturation import SaturationPlan
 from scaletest.saturation.folder import SaturationFolder
+from scaletest.saturation.plan import SaturationPlan
 from tests.unit.simulated import Simulated, stored
 
 

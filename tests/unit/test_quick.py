@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.quick import (
+from scaletest.render.bars import Bar, bar_lines
+from scaletest.validation.judging.quick import (
     CYCLES,
     LONGEST_S,
     QuickAnswer,
@@ -18,9 +19,8 @@ from scaletest.analysis.quick import (
     quick_answer,
     quick_steps,
 )
-from scaletest.model import Plan
-from scaletest.render.bars import Bar, bar_lines
-from scaletest.report.validation.quick import quick_lines
+from scaletest.validation.plan import Plan
+from scaletest.validation.report.quick import quick_lines
 from tests.unit.golden_files import golden
 from tests.unit.runs import COMMAND, loaded, make, rows, sampled, stored
 

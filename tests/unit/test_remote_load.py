@@ -17,7 +17,7 @@ from scaletest.cluster.connection import Cluster
 from scaletest.cluster.service import Direct, ServiceProxy
 from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable, UsageError
-from scaletest.validation.remote import LOOK_S, PATIENCE_S, RemoteLoad, RemoteSamples
+from scaletest.validation.measure.remote import LOOK_S, PATIENCE_S, RemoteLoad, RemoteSamples
 from tests.unit.fakes import Clock
 
 Answer = tuple[int, bytes, dict[str, str]]

@@ -16,19 +16,20 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scaletest.analysis.evaluation import evaluate
-from scaletest.analysis.throughput import Throughput
-from scaletest.model import Activity, Plan, State, Wait
+from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import UsageError
 from scaletest.render.contents import Table, aligned
 from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format
-from scaletest.report.validation import words
-from scaletest.report.validation.report import validation_report
-from scaletest.report.validation.steps import COLUMNS
+from scaletest.validation.judging.evaluation import evaluate
+from scaletest.validation.judging.throughput import Throughput
+from scaletest.validation.measure.runner import StepTally, progress_line
+from scaletest.validation.plan import Plan
+from scaletest.validation.report import words
+from scaletest.validation.report.report import validation_report
+from scaletest.validation.report.steps import COLUMNS
 from scaletest.validation.run_type import ValidationRun
-from scaletest.validation.runner import StepTally, progress_line
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.golden_files import golden

@@ -9,15 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scaletest.analysis.thresholds import ThresholdResult
+from scaletest.benchmarks.report import benchmark_report
+from scaletest.lifecycle.report.report import lifecycle_report
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.contents import Block, Case, Head, Report, Section, Sheet, Table, Text
 from scaletest.report import formats
-from scaletest.report.benchmark import benchmark_report
-from scaletest.report.lifecycle import lifecycle_report
-from scaletest.report.saturation import saturation_report
-from scaletest.report.validation.report import validation_report
+from scaletest.saturation.report.report import saturation_report
+from scaletest.stats.thresholds import ThresholdResult
+from scaletest.validation.report.report import validation_report
 from tests.unit import lifecycles, runs, test_benchmark_report, test_saturation_report
 
 HOSTILE = "<script>\x1b[31m|=cmd`\n"

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.analysis.stopping import way
-from scaletest.model import Activity, Plan, State
+from scaletest.model import Activity, State
 from scaletest.report import formats
-from scaletest.report.validation.report import validation_report
+from scaletest.validation.judging.stopping import way
+from scaletest.validation.plan import Plan
+from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs
 from tests.unit.report_page import Page

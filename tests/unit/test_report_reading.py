@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.model import Plan, VerdictKind
+from scaletest.model import VerdictKind
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.report import formats
-from scaletest.report.validation.report import validation_report
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.plan import Plan
+from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import RUN_TYPE
 from tests.unit import runs
 

@@ -11,16 +11,17 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.resources import (
+from scaletest.causes.resources import (
     MeasuredWindow,
     StepResources,
     _inside_windows,
     resources,
     windows_of,
 )
-from scaletest.model import Plan, State
+from scaletest.model import State
 from scaletest.model.measurement import NodeSample
+from scaletest.validation.judging.evaluation import Evaluation, evaluate
+from scaletest.validation.plan import Plan
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.node_samples import Resources, cpu, on_one_node, samples_of
 from tests.unit.valid import checked

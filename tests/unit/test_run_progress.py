@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.stopping import STEADY, Turn, forecast, left_s, planned_pairs
 from scaletest.broker import keys
 from scaletest.broker.run_progress import EXPIRES_S, MOST_BYTES, publish, published
-from scaletest.model import Measurement, Plan
+from scaletest.model import Measurement
 from scaletest.model.errors import InvalidValue
 from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, ProgressChange, RunProgress
 from scaletest.runs import progress_keeper
 from scaletest.runs.folder import FILES, PROGRESS, RESULT, RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import TYPES
+from scaletest.validation.judging.stopping import STEADY, Turn, forecast, left_s, planned_pairs
+from scaletest.validation.plan import Plan
 from tests.conftest import eventually
 from tests.unit import runs
 from tests.unit.told import telling

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scaletest.model import NodeSample, Plan
+from scaletest.model import NodeSample
 from scaletest.model.errors import UsageError
-from scaletest.validation import samples
 from scaletest.validation.folder import ValidationFolder
-from scaletest.validation.runner import ValidationRunner
-from scaletest.validation.samples import Collector, SampleStore
+from scaletest.validation.measure import samples
+from scaletest.validation.measure.runner import ValidationRunner
+from scaletest.validation.measure.samples import Collector, SampleStore
+from scaletest.validation.plan import Plan
 from tests.conftest import eventually
 from tests.unit.test_runner import SECONDS, Nobody, Site, shared
 

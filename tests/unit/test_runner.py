@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.stopping import Stop
-from scaletest.archive.environment import environment
-from scaletest.model import Outcome, Plan, Record, Reply
+from scaletest.model import Outcome, Record, Reply
+from scaletest.processes.wake import Wake
+from scaletest.runs.environment import environment
 from scaletest.runs.progress import Progress
-from scaletest.system.wake import Wake
 from scaletest.validation.folder import StoredValidation, ValidationFolder
+from scaletest.validation.judging.stopping import Stop
+from scaletest.validation.measure.runner import ValidationRunner, complete
+from scaletest.validation.plan import Plan
 from scaletest.validation.run_type import RUN_TYPE
-from scaletest.validation.runner import ValidationRunner, complete
 from tests.unit.valid import checked
 
 SECONDS = 0.4
@@ -249,7 +250,7 @@ def test_a_full_disk_ends_the_run_with_what_was_measured(
     def fill_disk() -> None:
         if (folder.path / "steps.jsonl").exists():
             monkeypatch.setattr("scaletest.runs.folder.open_private", refuse)
-            monkeypatch.setattr("scaletest.archive.environment.open_private", refuse)
+            monkeypatch.setattr("scaletest.runs.environment.open_private", refuse)
 
     # given a disk that is full once the first step is stored
     result = validated(planned(2), folder, Site(shared(0), fill_disk))

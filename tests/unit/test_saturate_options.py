@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.model.saturation import SaturationPlan
+from scaletest.saturation.measure.runner import public
+from scaletest.saturation.measure.target import call
 from scaletest.saturation.options import HttpOptions
-from scaletest.saturation.runner import public
-from scaletest.saturation.target import call
+from scaletest.saturation.plan import SaturationPlan
 
 
 def test_a_command_line_loses_its_secrets() -> None:

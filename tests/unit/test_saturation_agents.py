@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from scaletest.analysis.saturation.step import assess
 from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
-from scaletest.model.saturation import OK, Attempt
-from scaletest.saturation.agents import AgentsLoad, merged, serve
+from scaletest.model.attempt import OK, Attempt
+from scaletest.saturation.judging.step import assess
+from scaletest.saturation.measure.agents import AgentsLoad, merged, serve
 from tests.unit.simulated import PLAN, step
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.analysis.saturation.evaluation import conclude
-from scaletest.analysis.saturation.sequence import LONGEST, SaturationSequence
-from scaletest.analysis.saturation.step import assess
 from scaletest.model import VerdictKind
-from scaletest.model.saturation import SaturationPlan
+from scaletest.saturation.judging.evaluation import conclude
+from scaletest.saturation.judging.sequence import LONGEST, SaturationSequence
+from scaletest.saturation.judging.step import assess
+from scaletest.saturation.plan import SaturationPlan
 from tests.unit.simulated import PLAN, Simulated, run, step
 
 # Requests a second of which 5 % take longer than 11 ms: 8 slots of 10 ms, simulated for ten

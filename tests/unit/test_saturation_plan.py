@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model.errors import InvalidValue
-from scaletest.model.saturation import SaturationPlan, SaturationStep, latency_limit
+from scaletest.saturation.plan import SaturationPlan, SaturationStep, latency_limit
 from tests.unit.simulated import PLAN
 
 

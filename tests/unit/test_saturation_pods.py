@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.analysis.saturation.pods import settings, times_of_pods
+from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import InvalidValue
-from scaletest.model.saturation import OK, Attempt
+from scaletest.saturation.judging.pods import settings, times_of_pods
 
 
 def test_pods_times_stand_beside_the_clients() -> None:

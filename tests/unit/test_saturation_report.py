@@ -12,20 +12,21 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.saturation.evaluation import evaluate
-from scaletest.archive.environment import environment
 from scaletest.cli import main
 from scaletest.model import VerdictKind
+from scaletest.model.attempt import Attempt, PodTroubles
 from scaletest.model.errors import UsageError
-from scaletest.model.saturation import Attempt, PodTroubles, SaturationPlan, SaturationStep
 from scaletest.report import formats
 from scaletest.report.formats import png
-from scaletest.report.saturation import saturation_report
-from scaletest.report.saturation_figures import charts, state
 from scaletest.runs import registry
+from scaletest.runs.environment import environment
 from scaletest.saturation.folder import SaturationFolder
+from scaletest.saturation.judging.evaluation import evaluate
+from scaletest.saturation.plan import SaturationPlan, SaturationStep
+from scaletest.saturation.report.figures import charts, state
+from scaletest.saturation.report.report import saturation_report
 from scaletest.saturation.run_type import SaturationRun
+from scaletest.stats.estimate import Estimate
 from tests.conftest import missing
 from tests.unit.golden_files import golden
 from tests.unit.simulated import Simulated, run, stored

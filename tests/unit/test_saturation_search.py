@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.saturation.search import (
+from scaletest.model import VerdictKind
+from scaletest.model.attempt import Attempt
+from scaletest.saturation.judging.search import (
     Bracket,
     Finding,
     Probe,
@@ -24,9 +25,9 @@ from scaletest.analysis.saturation.search import (
     open_search,
     search,
 )
-from scaletest.analysis.saturation.step import pooled, timing
-from scaletest.model import VerdictKind
-from scaletest.model.saturation import Attempt, SaturationPlan
+from scaletest.saturation.judging.step import pooled, timing
+from scaletest.saturation.plan import SaturationPlan
+from scaletest.stats.estimate import Estimate
 from tests.unit.simulated import PLAN, Simulated, run
 
 CAPACITY = 800.0
@@ -247,7 +248,7 @@ def test_any_capacity_ends_in_a_bracket_around_it(
     capacity: float, left: float, start: float
 ) -> None:
     # given a service without noise that keeps `left` of its capacity under overload
-    with patch("scaletest.analysis.saturation.search.MOST_STEPS", 40):
+    with patch("scaletest.saturation.judging.search.MOST_STEPS", 40):
         bracket = answer_with(
             open_search(PLAN, start),
             lambda level: Trial(level, level > capacity, min(level, capacity * left)),

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from scaletest.analysis.saturation.evaluation import conclude
-from scaletest.analysis.saturation.sequence import MOST_AGAIN, SaturationSequence
-from scaletest.analysis.saturation.step import assess
 from scaletest.load import pace
 from scaletest.model import VerdictKind
-from scaletest.model.saturation import OK, UNSENT, Attempt, SaturationStep
+from scaletest.model.attempt import OK, UNSENT, Attempt
+from scaletest.saturation.judging.evaluation import conclude
+from scaletest.saturation.judging.sequence import MOST_AGAIN, SaturationSequence
+from scaletest.saturation.judging.step import assess
+from scaletest.saturation.plan import SaturationStep
 from tests.unit.simulated import PLAN, Simulated, step
 
 

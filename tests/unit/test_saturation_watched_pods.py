@@ -11,8 +11,8 @@ import pytest
 
 from scaletest.cluster.deployment import Deployment, PodState, PodWarning
 from scaletest.load.level_load import LoadOrder, LoadResult
-from scaletest.model.saturation import PodTroubles
-from scaletest.saturation.pods import MOST_EVENTS, PodLook, WatchedPods, troubles
+from scaletest.model.attempt import PodTroubles
+from scaletest.saturation.measure.pods import MOST_EVENTS, PodLook, WatchedPods, troubles
 from tests.unit.fake_api import Answer, api, page, thing
 
 LABELS = {"app": "model"}

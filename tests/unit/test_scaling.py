@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from scaletest.analysis.law import Law
-from scaletest.analysis.scaling import MeasuredThroughput, scaling, usable
+from scaletest.stats.law import Law
+from scaletest.stats.scaling import MeasuredThroughput, scaling, usable
 
 USL = Law("usl", 2.0, 0.03, 0.005)
 DOUBLINGS = (1, 2, 4, 8, 16)

@@ -12,23 +12,30 @@ import pytest
 import yaml
 from hypothesis import given
 
-from scaletest.analysis.evaluation import evaluate
-from scaletest.analysis.schemas import DOCUMENTS
-from scaletest.analysis.thresholds import evaluate_thresholds
-from scaletest.archive.environment import environment
-from scaletest.cli import saturate, saturate_options
 from scaletest.cli.main import run as program
-from scaletest.model import Background, Measurement, NodeSample, Plan, Record
-from scaletest.model.json_schema import DRAFT
-from scaletest.model.lifecycle import (
+from scaletest.cli.schemas import documents
+from scaletest.lifecycle.stamps import (
     LifecycleObject,
     LifecyclePlan,
     Stamp,
 )
+from scaletest.model import Measurement, NodeSample, Record
+from scaletest.model.json_schema import DRAFT
+from scaletest.runs.environment import environment
+from scaletest.saturation.commands import saturate, saturate_options
+from scaletest.validation.judging.evaluation import evaluate
+from scaletest.validation.judging.thresholds import evaluate_thresholds
+from scaletest.validation.plan import Background, Plan
 from tests.unit.made import measured
 from tests.unit.test_model import records
 from tests.unit.valid import checked, validator
 
+# what follows from the options of a command, or from the kinds of benchmarks, has tests of its own
+DOCUMENTS = {
+    name: schema
+    for name, schema in documents().items()
+    if name not in ("benchmark", saturate_options.NAME)
+}
 SCHEMAS = Path(__file__).parents[1] / "data" / "schemas"
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from scaletest.broker.connection import prepare
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.model import Plan
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import masked, without_secrets
 from scaletest.runs.folder import RunFolder
+from scaletest.validation.plan import Plan
 
 SECRET = "S3CRET"
 

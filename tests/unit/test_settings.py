@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 import pytest
 
-from scaletest.cli import validate_options
 from scaletest.cli.main import cli, run
-from scaletest.cli.quick_run import HERE
-from scaletest.cli.validate import command as validate
-from workers.before_run import device_names
+from scaletest.validation.before_run import device_names
+from scaletest.validation.commands import validate_options
+from scaletest.validation.commands.quick_run import HERE
+from scaletest.validation.commands.validate import command as validate
 
 # A command that needs nothing and prints any form.
 SIZE = ("size", "--rate", "1/s", "--latency", "1s")

@@ -10,20 +10,22 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.growth import sharing
-from scaletest.analysis.steps import summarise
-from scaletest.analysis.throughput import Throughput, work
 from scaletest.cli.main import run as program
-from scaletest.model import Background, Plan, Record, VerdictKind
+from scaletest.model import Record, VerdictKind
 from scaletest.model.errors import UsageError
-from scaletest.validation.launch import same_devices
-from scaletest.validation.local import LocalBackend, WorkerOptions
+from scaletest.validation.before_run import device_names
+from scaletest.validation.judging.evaluation import Evaluation, evaluate
+from scaletest.validation.judging.growth import sharing
+from scaletest.validation.judging.steps import summarise
+from scaletest.validation.judging.throughput import Throughput
+from scaletest.validation.judging.work import work
+from scaletest.validation.measure.launch import same_devices
+from scaletest.validation.measure.local import LocalBackend, WorkerOptions
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
+from scaletest.validation.plan import Background, Plan
 from tests.unit import runs
 from tests.unit.made import measured
 from tests.unit.valid import checked
-from workers.before_run import device_names
 
 NOWHERE = DeploymentOptions("", "", "", "", 1.0, False)
 HERE = ValidationPlace(True, None, NOWHERE, False)

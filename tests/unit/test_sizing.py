@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.sizing import (
+from scaletest.capacity.sizing import (
     CapacityDemand,
-    NodeSize,
     PodSize,
     efficiency,
     fitting,
@@ -20,6 +19,7 @@ from scaletest.analysis.sizing import (
     per_pod,
     sizes,
 )
+from scaletest.cluster.node_size import NodeSize
 from scaletest.model.errors import InvalidValue
 
 ARTICLE = CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0))

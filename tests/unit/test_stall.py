@@ -10,10 +10,12 @@ from heapq import heappop, heappush, heapreplace
 
 import pytest
 
-from scaletest.analysis.evaluation import evaluate
-from scaletest.analysis.steps import summarise
-from scaletest.analysis.throughput import deal_in_turn, ends_of, find_starved, stall
-from scaletest.model import Measurement, Outcome, Plan, Record, Reply, VerdictKind
+from scaletest.model import Measurement, Outcome, Record, Reply, VerdictKind
+from scaletest.stats.completions import deal_in_turn, ends_of
+from scaletest.validation.judging.evaluation import evaluate
+from scaletest.validation.judging.stall import find_starved, stall
+from scaletest.validation.judging.steps import summarise
+from scaletest.validation.plan import Plan
 from tests.unit.made import measured
 
 

@@ -9,10 +9,11 @@ from itertools import accumulate
 
 import pytest
 
-from scaletest.analysis.doubling import StepPart
-from scaletest.analysis.stopping import Stop, Stopping, requirements_of, trimmed
-from scaletest.analysis.throughput import Tail, Throughput, throughput
-from scaletest.model import Plan
+from scaletest.validation.judging.doubling import StepPart
+from scaletest.validation.judging.slow_requests import Tail
+from scaletest.validation.judging.stopping import Stop, Stopping, requirements_of, trimmed
+from scaletest.validation.judging.throughput import Throughput, throughput
+from scaletest.validation.plan import Plan
 
 Ends = dict[str, list[float]]
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks import pod_status
-from scaletest.benchmarks.runner import Node, PhaseListener, counts, run, startable
+from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
+from scaletest.benchmarks.benchmark_set import BenchmarkPlan
+from scaletest.benchmarks.measure.runner import Node, PhaseListener, counts, run, startable
+from scaletest.benchmarks.objects import pod_status
 from scaletest.benchmarks.sweep import generate, merged, padded, plan_of, stem
-from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
-from scaletest.kinds.benchmark_set import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
 
 NODES = [Node("b", {"disk": "ssd"}), Node("a", {"disk": "ssd"}), Node("c", {"disk": "hdd"})]

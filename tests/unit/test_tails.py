@@ -9,18 +9,19 @@ from itertools import accumulate
 import pytest
 from scipy import stats
 
-from scaletest.analysis.doubling import SLOW_REQUESTS, MachineTrend, StepPart, doubling
-from scaletest.analysis.throughput import (
+from scaletest.model import VerdictKind
+from scaletest.validation.judging.doubling import SLOW_REQUESTS, MachineTrend, StepPart, doubling
+from scaletest.validation.judging.slow_requests import (
     MOST_FILLED,
     Tail,
     joined_tails,
     share_bounds,
     slowdowns,
     tail,
-    throughput,
     usual,
 )
-from scaletest.model import Plan, VerdictKind
+from scaletest.validation.judging.throughput import throughput
+from scaletest.validation.plan import Plan
 
 PLAN = Plan(limit=2)
 Z = 1.645

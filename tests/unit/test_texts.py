@@ -12,17 +12,18 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.drift import drift
-from scaletest.analysis.evaluation import evaluate
-from scaletest.analysis.lifecycle.phases import Fate, LifecycleProgress
-from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
+from scaletest.lifecycle.judging.phases import Fate, LifecycleProgress
+from scaletest.lifecycle.report.figures import phase_charts
+from scaletest.lifecycle.report.report import DETAILED, placed
+from scaletest.model import Measurement, Record, Verdict, VerdictKind
 from scaletest.model.texts import short
 from scaletest.model.verdict import while_running
 from scaletest.render import numbers
 from scaletest.render.histogram import bins, ends
 from scaletest.report.formats import png
-from scaletest.report.lifecycle import DETAILED, placed
-from scaletest.report.lifecycle_figures import phase_charts
+from scaletest.validation.judging.drift import drift
+from scaletest.validation.judging.evaluation import evaluate
+from scaletest.validation.plan import Plan
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.lifecycles import of, workload

@@ -11,20 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.law import coefficients
-from scaletest.analysis.steps import Step, summarise
-from scaletest.analysis.thresholds import (
-    Measured,
-    ThresholdResult,
-    evaluate_thresholds,
-    ground_of,
-    judge,
-)
-from scaletest.analysis.verdict_order import Rank
-from scaletest.model import Plan, VerdictKind
+from scaletest.model import VerdictKind
 from scaletest.model.errors import InvalidValue
 from scaletest.model.verdict import OPERATORS, UNITS, VALIDATION_MEASURES, Threshold, parse_of_steps
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.law import coefficients
+from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
+from scaletest.stats.verdict_order import Rank
+from scaletest.validation.judging.steps import Step, summarise
+from scaletest.validation.judging.thresholds import evaluate_thresholds
+from scaletest.validation.plan import Plan
 from tests.unit.made import measured
 
 PASS, FAIL, INVALID = VerdictKind.PASS, VerdictKind.FAIL, VerdictKind.INVALID

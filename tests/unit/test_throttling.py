@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.system.control_groups import Throttling
-from scaletest.system.sampler import SHARE, Allowance
-from scaletest.system.tree import most_threads
+from scaletest.observe.control_groups import Throttling
+from scaletest.observe.sampler import SHARE, Allowance
+from scaletest.observe.tree import most_threads
 
 
 def write(path: Path, text: str) -> None:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.drift import CUSUM_1, CUSUM_5, cusum, cut, drift, mser, rising
-from scaletest.analysis.throughput import progress, rates, span, throughput
+from scaletest.stats.completions import progress, rates, span
+from scaletest.validation.judging.drift import CUSUM_1, CUSUM_5, cusum, cut, drift, mser, rising
+from scaletest.validation.judging.throughput import throughput
 
 
 def even(workers: int, seconds: float, count: int, offset: float = 0.0) -> dict[str, list[float]]:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from scaletest.model import Activity, State, Wait, wire
 from scaletest.model.activity import MAX_BYTES
-from scaletest.system import proc, sampler
-from scaletest.system.blocking import RUNNABLE, UNKNOWN, Doing
-from scaletest.system.time_by_state import MOST_KEPT, MOST_KEPT_S, Balance, TimeByState, union
-from scaletest.system.tree import ThreadShare, TreeLook
+from scaletest.observe import sampler
+from scaletest.observe.blocking import RUNNABLE, UNKNOWN, Doing
+from scaletest.observe.time_by_state import MOST_KEPT, MOST_KEPT_S, Balance, TimeByState, union
+from scaletest.observe.tree import ThreadShare, TreeLook
+from scaletest.processes import proc
 
 seconds = st.floats(0, 100)
 shares = st.lists(st.builds(ThreadShare, seconds, seconds), max_size=5)

@@ -17,18 +17,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, ToolOutput
 from scaletest.cli import main
-from scaletest.kinds import benchmark
-from scaletest.kinds.kind import BenchmarkFailed, Failure, ToolOutput
-from scaletest.kinds.torch import Model, TorchWork, from_words
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.system.wake import Wake
-from workers.devices import DeviceOptions
-from workers.runtime import Runtime, Settings, run_once
-from workers.workloads import torch
-from workers.workloads.base import Interrupted
-from workers.workloads.making import ProgramOptions
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import DeviceOptions
+from scaletest_workers.options.torch import Model, TorchWork, from_words
+from scaletest_workers.runtime import Runtime, Settings, run_once
+from scaletest_workers.workloads import torch
+from scaletest_workers.workloads.base import Interrupted
+from scaletest_workers.workloads.making import ProgramOptions
 
 # Answers as torch_child does, without torch; what it is asked for last says how it behaves.
 STAND_IN = """
@@ -244,7 +244,7 @@ def ask_child(folder: Path, torch_text: str, *arguments: str) -> ToolOutput:
     """What the child that computes says, beside a PyTorch of our own."""
     (folder / "torch.py").write_text(torch_text)
     done = subprocess.run(
-        [sys.executable, "-m", "workers.torch_child"],
+        [sys.executable, "-m", "scaletest_workers.torch_child"],
         input=json.dumps([1, arguments]) + "\n",
         capture_output=True,
         text=True,

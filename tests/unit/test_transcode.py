@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.kinds.media import container, refusal
-from scaletest.kinds.transcode import (
+from scaletest.model.errors import InvalidValue
+from scaletest_workers.options.media import container, refusal
+from scaletest_workers.options.transcode import (
     Acceleration,
     EncodedOutput,
     Quality,
@@ -17,7 +18,7 @@ from scaletest.kinds.transcode import (
     TranscodeEngine,
     from_words,
 )
-from scaletest.kinds.transcode_tools import (
+from scaletest_workers.options.transcode_tools import (
     READERS,
     TranscodeReading,
     arguments,
@@ -25,7 +26,6 @@ from scaletest.kinds.transcode_tools import (
     onevpl,
     par,
 )
-from scaletest.model.errors import InvalidValue
 
 SAMPLES = Path(__file__).parent / "samples"
 DEVICE = "/dev/dri/renderD128"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.saturation import pods
 from scaletest.cluster.tuning import changed, with_argument
 from scaletest.model.errors import InvalidValue
+from scaletest.saturation.judging import pods
 
 
 def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.kinds.typed_arguments import TypedArguments
+from scaletest.documents.typed_arguments import TypedArguments
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.workload import Device
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.model import Plan, Record, State
+from scaletest.model import Record, State
 from scaletest.report import formats
-from scaletest.report.validation import figures
-from scaletest.report.validation import resources as usage
-from scaletest.report.validation.report import validation_report
+from scaletest.validation.judging.evaluation import Evaluation, evaluate
+from scaletest.validation.plan import Plan
+from scaletest.validation.report import figures
+from scaletest.validation.report import resources as usage
+from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs
 from tests.unit.activities import Injected, Phase, run

@@ -22,10 +22,11 @@ from scaletest.cluster.connection import Refused
 from scaletest.cluster.deployment import PodState
 from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from scaletest.cluster.rights import Right
-from scaletest.model import NodeSample, Outcome, Plan, Record, Reply
+from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import WaitTimeout
 from scaletest.validation.folder import ValidationFolder
-from scaletest.validation.runner import ValidationRunner
+from scaletest.validation.measure.runner import ValidationRunner
+from scaletest.validation.plan import Plan
 from tests.unit.told import telling
 
 RUN_S = 0.02
@@ -135,16 +136,16 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     fake = Played()
     cluster = SimpleNamespace(namespace="bench")
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
-    monkeypatch.setattr("scaletest.validation.deployment.Deployment", fake.deployment)
-    monkeypatch.setattr("scaletest.validation.deployment.Autoscalers", fake.autoscalers)
-    monkeypatch.setattr("scaletest.validation.deployment.Changes", fake.changes)
+    monkeypatch.setattr("scaletest.validation.measure.deployment.Deployment", fake.deployment)
+    monkeypatch.setattr("scaletest.validation.measure.deployment.Autoscalers", fake.autoscalers)
+    monkeypatch.setattr("scaletest.validation.measure.deployment.Changes", fake.changes)
     monkeypatch.setattr(connection, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
         "missing",
         lambda cluster, wanted: [right for right in wanted if right in fake.lacking],
     )
-    monkeypatch.setattr("scaletest.validation.deployment.Direct", fake.direct)
+    monkeypatch.setattr("scaletest.validation.measure.deployment.Direct", fake.direct)
     monkeypatch.setenv("SCALETEST_CLIENT_TOKEN", "secret")
     return fake
 

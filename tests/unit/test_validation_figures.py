@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.model import Plan
 from scaletest.render.svg import Axis, Chart, interval_bar, up_to
 from scaletest.report import formats
-from scaletest.report.validation import figures, times, words
-from scaletest.report.validation.report import validation_report
+from scaletest.validation.plan import Plan
+from scaletest.validation.report import figures, times, words
+from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs
 

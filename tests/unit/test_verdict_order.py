@@ -10,17 +10,18 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from scaletest.analysis.benchmark_run import evaluate_benchmarks
-from scaletest.analysis.evaluation import evaluate as evaluate_validation
-from scaletest.analysis.lifecycle import result as lifecycle
-from scaletest.analysis.lifecycle.phases import Books
-from scaletest.analysis.saturation.evaluation import evaluate as evaluate_saturation
-from scaletest.analysis.verdict_order import Ground, Rank, decide
+from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.judging.benchmark_run import evaluate_benchmarks
+from scaletest.benchmarks.kinds.kind import Failure
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.kind import Failure
-from scaletest.model import Measurement, Outcome, Plan, Record, Verdict, VerdictKind
-from scaletest.model.saturation import Attempt
+from scaletest.lifecycle.judging import result as lifecycle
+from scaletest.lifecycle.judging.phases import Books
+from scaletest.model import Measurement, Outcome, Record, Verdict, VerdictKind
+from scaletest.model.attempt import Attempt
+from scaletest.saturation.judging.evaluation import evaluate as evaluate_saturation
+from scaletest.stats.verdict_order import Ground, Rank, decide
+from scaletest.validation.judging.evaluation import evaluate as evaluate_validation
+from scaletest.validation.plan import Plan
 from tests.unit.simulated import PLAN, Simulated, stored
 from tests.unit.test_analysis import slow_tester, step_of
 

@@ -11,7 +11,7 @@ import pytest
 
 from hack.benchmarks.machine_time import DISTURBANCES
 from hack.benchmarks.verdicts import study
-from scaletest.model import Plan
+from scaletest.validation.plan import Plan
 
 RUNS = 25
 

@@ -13,7 +13,7 @@ from scaletest.cli.cluster import cause_lines
 from scaletest.cluster import inventory, rights
 from scaletest.cluster.rights import Right
 from scaletest.model.visibility import MARK, Visibility, visibility_gaps
-from scaletest.system.visibility import visibility
+from scaletest.observe.visibility import visibility
 from tests.unit.fake_api import Answer, api
 
 ALL = Visibility(

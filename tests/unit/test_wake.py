@@ -13,8 +13,8 @@ import pytest
 
 from scaletest.load import Statistics, steering
 from scaletest.load.steering import OfferedLoad
+from scaletest.processes.wake import Wake, wait_first
 from scaletest.runs.stopping import StopRequest
-from scaletest.system.wake import Wake, wait_first
 from tests.unit.fakes import FakeClient, replied
 
 OFTEN_S = 0.0002

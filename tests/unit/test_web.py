@@ -19,14 +19,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from scaletest.client_page import api, legacy_api, page
+from scaletest.client_page.app import make_app
 from scaletest.load import OpenLoop, Statistics, Steering, pace
 from scaletest.model import NodeSample, Outcome, Reason, Record, Reply
 from scaletest.model.errors import Unreachable
 from scaletest.pages.security import HttpCounts
 from scaletest.pages.site import printable
 from scaletest.report import load
-from scaletest.web import api, legacy_api, page
-from scaletest.web.app import make_app
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
 from tests.unit.golden_files import golden

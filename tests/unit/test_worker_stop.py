@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 from rq import SimpleWorker
 
-from workers import stopping
-from workers.stopping import StopState
+from scaletest_workers import stopping
+from scaletest_workers.stopping import StopState
 
 
 class StopFlags:

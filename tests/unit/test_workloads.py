@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from scaletest.kinds.benchmark import unframe
-from scaletest.kinds.kind import Failure
-from scaletest.kinds.registry import KINDS
+from scaletest.benchmarks.benchmark import unframe
+from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.declared import members
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import json_type
-from scaletest.system.wake import Wake
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import DeviceOptions
+from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.workloads.base import Interrupted, Result
+from scaletest_workers.workloads.bench import BenchWorkload
+from scaletest_workers.workloads.command import Ended, Program
+from scaletest_workers.workloads.making import ProgramOptions
 from tests.conftest import eventually, processes_with
-from workers.devices import DeviceOptions
-from workers.runtime import Runtime, Settings
-from workers.workloads.base import Interrupted, Result
-from workers.workloads.bench import BenchWorkload
-from workers.workloads.command import Ended, Program
-from workers.workloads.making import ProgramOptions
 
 
 def run(wake: Wake, settings: Settings, *arguments: str, limit_s: float = 0.0) -> Result:
@@ -343,8 +343,8 @@ def test_killing_a_worker_ends_its_process_group(tmp_path: Path) -> None:
         f" {mark}"
     )
     code = (
-        "import sys\nfrom scaletest.system.wake import Wake\nfrom workers.runtime import"
-        " Runtime, Settings\ninner = 'import subprocess, sys; subprocess.Popen([sys.executable,"
+        "import sys\nfrom scaletest.processes.wake import Wake\nfrom scaletest_workers.runtime"
+        " import Runtime, Settings\ninner = 'import subprocess, sys; subprocess.Popen([sys.executable,"
         f' "-c", \' + {escape!r}.__repr__() +'
         " ']).wait()'\nRuntime(Settings(command=(sys.executable, '-c', inner)), Wake()).run((), 0)"
     )

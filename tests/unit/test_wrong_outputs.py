@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.kinds import openfoam
-from scaletest.kinds.kind import BenchmarkFailed
+from scaletest.benchmarks.kinds import openfoam
+from scaletest.benchmarks.kinds.kind import BenchmarkFailed
 from tests.unit.tool_outputs import (
     BOTH,
     CSV_STREAMS,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.kinds import benchmark
-from scaletest.kinds.kind import BenchmarkFailed, ToolMeasurement, ToolOutput
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.kinds.kind import BenchmarkFailed, ToolMeasurement, ToolOutput
 
 SAMPLES = Path(__file__).parent / "samples" / "benchmarks"
 Report = dict[str, Any]

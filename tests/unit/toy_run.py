@@ -7,10 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from scaletest.analysis.comparison import NOWHERE, Contrast, Measure
-from scaletest.analysis.estimate import mean_of
-from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
-from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.declared import read
 from scaletest.model.verdict import Measurable, MeasureTable, parse, while_running
@@ -27,6 +23,10 @@ from scaletest.render.contents import (
 )
 from scaletest.render.svg import Axis, Chart
 from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
+from scaletest.stats.comparison import NOWHERE, Contrast, Measure
+from scaletest.stats.estimate import mean_of
+from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
+from scaletest.stats.verdict_order import Ground, Rank, decide
 
 KIND = "toy"
 MEASURES: MeasureTable = {"jump": Measurable("s"), "height": Measurable("B")}

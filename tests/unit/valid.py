@@ -9,7 +9,9 @@ from typing import Any
 
 import jsonschema
 
-from scaletest.analysis.schemas import DOCUMENTS
+from scaletest.cli.schemas import documents
+
+DOCUMENTS = documents()
 
 
 @lru_cache

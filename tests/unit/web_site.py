@@ -6,10 +6,10 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
+from scaletest.client_page.app import make_app
 from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model import NodeSample, Outcome, Reason, Record
 from scaletest.pages.security import HttpCounts
-from scaletest.web.app import make_app
 from tests.unit.fakes import Clock, FakeClient, replied
 
 

@@ -13,8 +13,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.kinds import parsing
-from scaletest.kinds.kind import (
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.kind import (
     CommonSpec,
     ExecutionSite,
     Headline,

@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
-from scaletest.plugins.registry import Plugin, Plugins
+from scaletest.plugins import Plugin, Plugins
 
 if TYPE_CHECKING:  # it takes a while to import, and names need none of it
     from scaletest.render.contents import Report

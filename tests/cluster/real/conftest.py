@@ -16,7 +16,7 @@ import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, tool
 from hack.kubernetes.images import archives
-from scaletest.kinds.document_schemas import definitions
+from scaletest.benchmarks.document_schemas import definitions
 from tests.cluster.conftest import KINDS, established, served
 from tests.conftest import eventually, missing
 

@@ -18,7 +18,7 @@ from hack.kubernetes import ControlPlane
 from scaletest import __version__
 from scaletest.model import State
 from scaletest.model.visibility import visibility_gaps
-from scaletest.system.visibility import visibility
+from scaletest.observe.visibility import visibility
 from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
 from tests.conftest import call

@@ -15,7 +15,7 @@ import pytest
 from hack.kubernetes import ControlPlane
 from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.settings import has_ipv6
-from scaletest.benchmarks.owned_objects import stored
+from scaletest.benchmarks.objects.owned_objects import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.objects import Documents
 from tests.cluster.conftest import CHART, Helm, helm_program, restricted

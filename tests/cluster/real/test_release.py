@@ -20,7 +20,7 @@ import pytest
 
 from hack.kubernetes import ControlPlane, tool
 from hack.kubernetes.watch import Watch
-from scaletest.benchmarks import pod_status
+from scaletest.benchmarks.objects import pod_status
 from scaletest.runs.folder import PROGRESS
 from tests.cluster.charts import CHART, MAIN_HELM
 from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted

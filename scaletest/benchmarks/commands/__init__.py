@@ -1,0 +1,1 @@
+"""The commands `scaletest bench` and `scaletest operator`."""

@@ -1,0 +1,47 @@
+"""scaletest bench: run benchmarks and sweeps, and explain their kinds."""
+
+from __future__ import annotations
+
+import click
+import cloup
+from click.shell_completion import CompletionItem
+
+from scaletest.cli.lazy import LazyCommand, LazyGroup
+
+COMMANDS = (
+    LazyCommand(
+        "run", "Run benchmarks: those of a FILE, or a KIND with its defaults.", "bench_run:run"
+    ),
+    LazyCommand("execute", "", "bench_run:execute", hidden=True),
+    LazyCommand("part", "", "bench_run:part", hidden=True),
+    LazyCommand(
+        "explain",
+        "Explain a KIND: fields, numbers, an example; without KIND: list them.",
+        "bench_explain:explain",
+    ),
+    LazyCommand("convert", "Convert kube-perftest's YAML to ours.", "bench_convert:command"),
+)
+
+
+@cloup.group("bench", cls=LazyGroup, commands=COMMANDS)
+def command() -> None:
+    """Network, storage and compute benchmarks, alone or as sweeps, from the YAML of the Kubernetes
+    objects.
+
+    \b
+    scaletest bench run IPerf --set streams=2
+    scaletest bench run sweep.yaml
+    scaletest compare before-the-fix LAST
+    """
+
+
+def complete_kind(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a kind, in any case, else that of a file."""
+    # takes a while to import, and --help needs none of it
+    from scaletest.benchmarks.kinds.registry import KINDS
+
+    kinds = [kind for kind in KINDS.values() if kind.name.lower().startswith(incomplete.lower())]
+    items = [CompletionItem(kind.name, help=kind.help) for kind in kinds]
+    return items or [CompletionItem(incomplete, type="file")]

@@ -1,0 +1,44 @@
+"""scaletest bench convert: write documents of kube-perftest as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import cloup
+import yaml
+
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.sweep import plan_of
+from scaletest.cli.output import echo
+from scaletest.documents import reader
+from scaletest.model import checks
+
+
+@cloup.command("convert")
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True))
+def command(file: str) -> None:
+    """Convert kube-perftest's YAML, one or several documents, to ours, on stdout. -: stdin.
+
+    \b
+    scaletest bench convert theirs.yaml > ours.yaml
+    scaletest bench convert theirs.yaml | kubectl apply -f -
+    """
+    hint = "give a file with benchmarks or sets of kube-perftest"
+    documents = reader.read_all(reader.text_of(file, file, hint), file, hint)
+    checks.refuse((not documents, f"{file} holds no document", hint))
+    converted = [_converted(document) for document in documents]
+    echo(yaml.safe_dump_all(converted, sort_keys=False), nl=False)
+
+
+def _converted(document: Any) -> dict[str, Any]:
+    """The document as ours; warnings go to stderr. InvalidValue for one that cannot be measured."""
+    warnings: list[str] = []
+    body = benchmark.envelope(document, warnings)
+    # nodes are those of a cluster, and a matrix may choose among them
+    if not (isinstance(body["spec"], Mapping) and body["spec"].get("matrix")):
+        warnings += plan_of(body, lambda: ())[1]
+    for warning in warnings:
+        echo(f"{body['kind']}: {warning}", err=True)
+    return {key: part for key, part in body.items() if key != "status"}

@@ -1,0 +1,167 @@
+"""scaletest bench run, and what workers and the operator's pods call."""
+
+from __future__ import annotations
+
+from dataclasses import fields as fields_of
+from pathlib import Path
+
+import click
+import cloup
+
+from scaletest.benchmarks.commands.bench import complete_kind
+from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
+from scaletest.cli import options as shared
+from scaletest.cli.headings import heading
+from scaletest.cli.output import Output, echo
+from scaletest.model.errors import UsageError
+from scaletest.model.labels import Labels
+
+
+@cloup.command("run")
+@click.argument("subject", required=False, metavar="FILE|KIND", shell_complete=complete_kind)
+@heading("Load")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=("Set this field of the benchmark's spec to a value in YAML; the option may be repeated."),
+)
+@heading("Accuracy")
+@click.option(
+    "--repetitions",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Measure each permutation N times.",
+)
+@heading("Verdict")
+@click.option(
+    "--threshold",
+    "thresholds",
+    multiple=True,
+    metavar="CONDITION",
+    help=(
+        "Require this condition for a PASS, as in 'bandwidth>=5Gbit/s' or"
+        " 'bandwidth(streams=8)>=9e9'; the option may be repeated."
+    ),
+)
+@heading("Run")
+@click.option(
+    "--resume",
+    metavar="RUN",
+    default="",
+    help="Resume this run; benchmarks that have ended are not measured again.",
+)
+@heading("Target")
+@click.option(
+    "--queue",
+    default="",
+    metavar="NAME",
+    help="Send the benchmarks to the workers of this queue. [default: run them here]",
+)
+@shared.namespace("Let the operator of a Kubernetes cluster measure in this namespace.")
+@shared.redis_url()
+@heading("Run")
+@click.option(
+    "--run-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep the run in this folder. [default: a new folder below the user's data]",
+)
+@shared.labels
+@shared.watch
+@shared.report_output()
+@shared.grouped
+def run(
+    subject: str | None,
+    changes: BenchmarkChanges,
+    place: BenchmarkPlace,
+    run_dir: Path | None,
+    labels: Labels,
+    resume: str,
+    watch: shared.WatchOptions,
+    output: Output,
+) -> int:
+    """Run benchmarks: FILE.yaml with one or a BenchmarkSet, ours or kube-perftest's; or a KIND with
+    its defaults.
+
+    \b
+    scaletest bench run IPerf --set streams=2 --set mtu=9000 --set duration=5
+    scaletest bench run sweep.yaml --repetitions 5
+    scaletest bench run --resume LAST
+
+    Here, two nodes are two network namespaces of this machine, joined by a veth pair, which are
+    gone afterwards.
+
+    Exit code 0: all measured, and every threshold holds. 3: some failed, or a threshold does not
+    hold. 4: some were not measured, or a threshold is undecided.
+    """
+    # what a run needs takes a while to import, and --help needs none of it
+    from scaletest.benchmarks.measure import launch
+    from scaletest.benchmarks.report import benchmark_report
+    from scaletest.cli import stored
+    from scaletest.cli.watching import watched
+
+    if resume:
+        own = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
+        allowed = {"resume", "output", "form", *(field.name for field in own)}
+        shared.refuse_beside("--resume", allowed=allowed)
+    # without a queue it names a default that nobody chose
+    with watched(watch, place.redis_url if place.queue else "") as progress:
+        if resume:
+            benchmarks = launch.resume(stored.find(resume), place, progress)
+        else:
+            benchmarks = launch.start(subject, changes, place, run_dir, labels, progress)
+    return stored.deliver_ended(benchmark_report(benchmarks), output, benchmarks.to_dict())
+
+
+@cloup.command(hidden=True)
+@click.argument("document")
+@click.option("--no-causes", is_flag=True, help="Do not sample where the benchmark's time goes.")
+def execute(document: str, no_causes: bool) -> int:
+    """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
+    this.
+    """
+    from scaletest.benchmarks.benchmark import frame, read
+    from scaletest.benchmarks.measure.local_executor import LocalExecutor
+    from scaletest.model import wire
+
+    benchmark = read(wire.load(document, "the document"))
+    executor = LocalExecutor(no_causes=no_causes)
+    executor.refuse(benchmark)
+    ended = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
+    echo(frame(ended))
+    return 0 if ended.ok else 5
+
+
+@cloup.command(hidden=True)
+@click.option("--role", required=True, help="Play this role of the benchmark.")
+@click.option(
+    "--index",
+    type=click.IntRange(0),
+    envvar="JOB_COMPLETION_INDEX",
+    required=True,
+    help="Play the part of this index in its role.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Read the benchmark and its peers from this folder.",
+)
+@click.option(
+    "--scratch",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Write working files into this folder.",
+)
+def part(role: str, index: int, folder: Path, scratch: Path) -> int:
+    """Run one part of a benchmark in a pod; the operator's Jobs call this."""
+    from scaletest.benchmarks.measure.pod_main import run as play
+
+    if not (folder / "benchmark.json").is_file():
+        raise UsageError(
+            f"{folder} holds no benchmark.json",
+            hint="the operator's Jobs call this; use: bench run",
+        )
+    return play(role, index, folder, scratch, echo)

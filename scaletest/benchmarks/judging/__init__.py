@@ -1,0 +1,1 @@
+"""From the results of benchmarks to a verdict. Pure."""

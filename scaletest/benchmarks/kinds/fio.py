@@ -1,0 +1,372 @@
+"""Fio: bandwidth, operations and latencies of storage, by fio servers and a client.
+
+Results have percentiles, but not fio's histogram bins, which would make them grow with the workers.
+fio reports bandwidth in KiB/s and in bytes per second; the latter is used everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from operator import mul
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.kind import (
+    BenchmarkFailed,
+    CrowdSpec,
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+    master_and_workers,
+)
+from scaletest.model.checks import refuse
+from scaletest.model.declared import TRUSTED, aliases, choice, text
+
+JOB, FILES = "job.fio", "data"
+SECTION = "scaletest"
+ALL = "All clients"
+SIZE = r"\d{1,15}[KMGTPkmgtp]?"
+_UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_MIXED = ("readwrite", "randrw")
+_ROW_FIELDS = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
+_PERCENTILES = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FioSpec(CrowdSpec):
+    """Spec of Fio. Fields and defaults are those of kube-perftest's CRD, not of its README."""
+
+    rw: Annotated[
+        str,
+        choice(("read", "write", "randread", "randwrite", "readwrite", "randrw")),
+        aliases({"rw": "readwrite", "rw,readwrite": "readwrite"}),
+        "Access pattern.",
+    ] = "read"
+    bs: Annotated[str, text(SIZE, "a size as in 4k or 1M"), "Block size."] = "4M"
+    iodepth: Annotated[int, Meta(ge=1, le=65536), "Operations in flight for each job."] = 1
+    ioengine: Annotated[
+        str,
+        choice(("libaio", "io_uring", "psync", "posixaio")),
+        "fio's engine for input and output.",
+    ] = "libaio"
+    nrfiles: Annotated[int, Meta(ge=1), "Files for each job."] = 1
+    num_jobs: Annotated[int, Meta(ge=1, le=4096), "Jobs on each worker."] = 1
+    rwmixread: Annotated[
+        int, Meta(ge=0, le=100), "Percent of reads when reads and writes are mixed."
+    ] = 50
+    percentage_random: Annotated[
+        int, Meta(ge=0, le=100), "Percent of random operations in random modes."
+    ] = 100
+    direct: Annotated[int, Meta(ge=0, le=1), "1: bypass the page cache."] = 1
+    runtime: Annotated[
+        str, text(r"\d{1,9}(us|ms|s|m|h)?", "a time as in 30s"), "Duration of the measurement."
+    ] = "30s"
+    size: Annotated[str, text(SIZE, "a size as in 10G"), "Total size of the files of each job."] = (
+        "10G"
+    )
+    thread: Annotated[bool, "Use threads instead of processes."] = False
+    num_workers: Annotated[int, Meta(ge=1, le=1000), "Workers, each with a fio server."] = 1
+    fio_port: Annotated[int, Meta(ge=1024, le=65535), "Port of the servers."] = 8765
+    volume_claim_template: Annotated[
+        Mapping[str, Any],
+        "Spec of a volume claim: with ReadWriteMany one for all workers, else one for each; empty:"
+        " none.",
+    ] = field(default_factory=dict)
+    volume: Annotated[Mapping[str, Any], "A volume, such as an emptyDir or an existing claim."] = (
+        field(default_factory=dict)
+    )
+    directory: Annotated[
+        str, TRUSTED, "Directory of the test files on the worker; empty: a scratch directory."
+    ] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse(
+            (
+                self.volume and self.volume_claim_template,
+                "volume and volumeClaimTemplate exclude each other",
+                "leave one of them out",
+            ),
+            (
+                seconds(self.runtime) < 1,
+                f"runtime {self.runtime} is too short",
+                "give one second or more",
+            ),
+            (
+                self.directory and not re.fullmatch(r"/[^:\n]*", self.directory),
+                f"directory {self.directory!r} is not a plain path",
+                "give a path as in /data",
+            ),
+        )
+
+
+def seconds(text: str) -> float:
+    """A duration of fio in seconds."""
+    digits = "".join(character for character in text if character.isdigit())
+    return float(digits) * _UNITS[text[len(digits) :]]
+
+
+def bytes_of(text: str) -> float:
+    """A size of fio in bytes; its letters are powers of 1024."""
+    digits, letter = (text[:-1], text[-1].upper()) if not text[-1].isdigit() else (text, "")
+    return float(digits) * 1024.0 ** " KMGTP".find(letter)
+
+
+def job_file(spec: FioSpec, directory: str = FILES) -> str:
+    """The job file of fio."""
+    sequential = spec.rw in ("read", "write", "readwrite")
+    options = {
+        "rw": spec.rw,
+        "bs": spec.bs,
+        "iodepth": spec.iodepth,
+        "ioengine": spec.ioengine,
+        "nrfiles": spec.nrfiles,
+        "numjobs": spec.num_jobs,
+        "rwmixread": spec.rwmixread,
+        **({} if sequential else {"percentage_random": spec.percentage_random}),
+        "direct": spec.direct,
+        "runtime": spec.runtime,
+        "time_based": 1,
+        "size": spec.size,
+        "thread": int(spec.thread),
+        "directory": spec.directory or directory,
+        "group_reporting": 1,
+        "unlink": 1,
+    }
+    return f"[{SECTION}]\n" + "".join(f"{name}={setting}\n" for name, setting in options.items())
+
+
+def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
+    """A server on each worker, and a client on the master, with a job file for each server."""
+    scheme = "ip6:" if spec.ip_family == "IPv6" else "ip:"
+    servers, files = [], {}
+    line = ["fio", "--output-format=json"]
+    for worker in site.peers["worker"]:
+        address, folder = f"{scheme}{worker.address},{spec.fio_port}", f"{worker.folder}/{FILES}"
+        servers.append(
+            Task(
+                "worker",
+                worker.index,
+                bound(spec, ("fio", f"--server={address}")),
+                before=(("mkdir", "-p", spec.directory or folder),),
+                port=spec.fio_port,
+            )
+        )
+        files[f"{worker.index}-{JOB}"] = job_file(spec, folder)
+        line += [f"--client={address}", f"{worker.index}-{JOB}"]
+    return (*servers, Task("master", 0, tuple(line), files=files))
+
+
+def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
+    """Parse fio's JSON, of a client or a single run.
+
+    Raises BenchmarkFailed unless all workers did what the spec asks for.
+    """
+    if "{" not in output.stdout:
+        parsing.ended_well(output, "fio")
+    report = parsing.json_object(output.stdout, "fio")
+    rows = _rows(report)
+    wrong = [row for row in rows if row.get("error")]
+    if wrong:
+        messages = [line for line in output.text.splitlines() if "fio:" in line]
+        raise BenchmarkFailed(
+            Failure.EXIT, "fio reports a failed job", messages or [f"error {wrong[0].get('error')}"]
+        )
+    parsing.ended_well(output, "fio")
+    single = [row for row in rows if row.get("jobname") != ALL]
+    _check_workers(spec, single)
+    _check_work(spec, single)
+    return ToolMeasurement(
+        _together(spec, _summed([row for row in rows if row.get("jobname") == ALL], single)),
+        {"version": parsing.at(report, "fio version"), "jobs": [_short(row) for row in rows]},
+        str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
+    )
+
+
+def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Results by worker or job, and their sums. Raises BenchmarkFailed without any."""
+    rows: list[dict[str, Any]] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
+    parsing.fail_if(
+        not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows),
+        "fio's report has neither client_stats nor jobs",
+        list(map(str, report)),
+    )
+    return rows
+
+
+def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
+    """Raises BenchmarkFailed unless each worker has one row, or one for each job."""
+    counts = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
+    names = [f"{host} port {port}: {count}" for (host, port), count in counts.items()]
+    parsing.fail_if(
+        len(counts) != spec.num_workers,
+        f"fio reports {len(counts)} workers instead of {spec.num_workers}",
+        names,
+    )
+    parsing.fail_if(
+        set(counts.values()) not in ({1}, {spec.num_jobs}),
+        f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
+        names,
+    )
+
+
+def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
+    """Raises BenchmarkFailed if reads or writes are missing, were not asked for, or ended early."""
+    for row, side in product(rows, ("read", "write")):
+        done, wanted = parsing.number(row, side, "total_ios"), side in _sides(spec)
+        parsing.fail_if(
+            wanted and not done,
+            f"fio reports a worker without {side}s with rw {spec.rw}",
+        )
+        parsing.fail_if(
+            done and not wanted,
+            f"fio reports {done:.0f} {side}s with rw {spec.rw}",
+            failure=Failure.MISMATCH,
+        )
+    for row in rows:
+        lasted = max(parsing.number(row, side, "runtime") for side in ("read", "write")) / 1e3
+        parsing.check_length(lasted, seconds(spec.runtime), "a worker of fio")
+
+
+def _summed(
+    sums: Sequence[dict[str, Any]], single: Sequence[dict[str, Any]]
+) -> Sequence[dict[str, Any]]:
+    """fio's own sum if it has one, else its rows. Raises BenchmarkFailed for a wrong sum."""
+    parsing.fail_if(
+        len(sums) > 1,
+        f"fio reports the sum of all workers {len(sums)} times",
+    )
+    for whole, side, count in product(sums, ("read", "write"), ("io_bytes", "total_ios")):
+        own = parsing.number(whole, side, count)
+        total = sum(parsing.number(row, side, count) for row in single)
+        parsing.fail_if(
+            own != total,
+            f"fio's sum of {side}.{count} is {own:.0f}, but its workers' add up to {total:.0f}",
+        )
+    return sums or single
+
+
+def _sides(spec: FioSpec) -> list[str]:
+    """Directions that are measured: read, write or both."""
+    if spec.rw not in _MIXED:
+        return ["read" if "read" in spec.rw else "write"]
+    return [
+        side
+        for side, percent in {"read": spec.rwmixread, "write": 100 - spec.rwmixread}.items()
+        if percent
+    ]
+
+
+def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Headlines of all rows; percentiles only with a single row, since they cannot be merged."""
+    headlines: dict[str, float] = {}
+    for side in _sides(spec):
+        counts = [parsing.number(row, side, "total_ios") for row in rows]
+        means = [parsing.positive(row, side, "lat_ns", "mean") for row in rows]
+        headlines |= {
+            f"{side}Bandwidth": sum(_rate(row, side, "bw_bytes", "io_bytes") for row in rows),
+            f"{side}Iops": sum(_rate(row, side, "iops", "total_ios") for row in rows),
+            f"{side}Latency": sum(map(mul, counts, means)) / sum(counts) / 1e9,
+        }
+        tail = (side, "clat_ns", "percentile", "99.000000")
+        if len(rows) == 1 and parsing.at(rows[0], *tail) is not None:
+            headlines[f"{side}Latency99"] = parsing.positive(rows[0], *tail) / 1e9
+    return headlines
+
+
+def _rate(row: dict[str, Any], side: str, name: str, count: str) -> float:
+    """A rate of fio. Raises BenchmarkFailed unless it is the count divided by the time."""
+    rate = parsing.positive(row, side, name)
+    seconds = parsing.positive(row, side, "runtime") / 1e3
+    parsing.check_agreement(rate, parsing.number(row, side, count) / seconds, f"{side}.{name}")
+    return rate
+
+
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """One row without details that nobody reads: bins, depths, samples."""
+    short = parsing.picked(row, _ROW_FIELDS)
+    for side in ("read", "write"):
+        keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
+        short[side] = parsing.picked(row.get(side), (*keep, "lat_ns"))
+        tails = parsing.at(row, side, "clat_ns", "percentile")
+        if isinstance(tails, dict):
+            short[side]["clat_ns_percentile"] = {
+                name: tails[name] for name in _PERCENTILES if name in tails
+            }
+    return short
+
+
+def files(spec: FioSpec, folder: str) -> str:
+    """A sentence about the test files. folder: for those of a spec that names no directory."""
+    size = bytes_of(spec.size) * spec.num_jobs * spec.num_workers
+    place = spec.directory or folder
+    return (
+        f"fio lays out {size / 1e9:.3g} GB of test files in {place}, measures for {spec.runtime},"
+        " and removes them; change it with <set> size=SIZE"
+    )
+
+
+def absent(spec: FioSpec) -> dict[str, str]:
+    """Headlines that this spec cannot have, each with the reason."""
+    missing: dict[str, str] = {}
+    if spec.num_workers > 1:
+        several = f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})"
+        missing |= dict.fromkeys(("readLatency99", "writeLatency99"), several)
+    setting = f"rwmixread {spec.rwmixread} leaves" if spec.rw in _MIXED else f"rw {spec.rw} does"
+    for side in {"read", "write"} - set(_sides(spec)):
+        missing |= {headline.name: f"{setting} no {side}s" for headline in _headlines(side)}
+    return missing
+
+
+def _headlines(side: str) -> tuple[Headline, ...]:
+    return (
+        Headline(f"{side}Bandwidth", f"{side} bandwidth", "B/s", True, f"All {side}s together."),
+        Headline(f"{side}Iops", f"{side} operations", "1/s", True, f"All {side}s together."),
+        Headline(
+            f"{side}Latency",
+            f"mean {side} latency",
+            "s",
+            False,
+            f"Mean of {side}s, submission included.",
+        ),
+        Headline(
+            f"{side}Latency99",
+            f"{side} latency, 99th percentile",
+            "s",
+            False,
+            f"99 % of {side}s, completion only.",
+        ),
+    )
+
+
+KIND = Kind(
+    name="Fio",
+    plural="fios",
+    help="Bandwidth, operations and latencies of storage, by fio.",
+    spec=FioSpec,
+    measures="master",
+    layout=lambda spec: master_and_workers(spec, spec.num_workers),
+    programs=lambda spec: ("fio",),
+    tasks=tasks,
+    parse=parse,
+    absent=absent,
+    limit_s=lambda spec: 2 * seconds(spec.runtime) + 600,
+    headlines=(*_headlines("read"), *_headlines("write")),
+    scratch_bytes=lambda spec: (
+        0.0 if spec.directory else bytes_of(spec.size) * spec.num_jobs * spec.num_workers
+    ),
+    files=files,
+    here={"size": "1G"},
+    columns=("numJobs", "numWorkers", "rw", "bs", "rwmixread", "percentageRandom"),
+)

@@ -1,0 +1,425 @@
+"""IPerf: bandwidth between two nodes over TCP or UDP, by iperf3's JSON, or by iperf 2's CSV.
+
+The received rate counts, not the sent one, since data in buffers at the end never arrived. iperf 2
+reports only the sent one, and the result notes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Meta
+
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.kind import (
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    PairSpec,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+    server_and_client,
+)
+from scaletest.model.checks import refuse
+from scaletest.model.declared import aliases, choice, text
+
+PORTS = {"iperf3": 5201, "iperf": 5001}
+# Intervals in a result; those of a longer run are thinned out evenly.
+MOST_INTERVALS = 120
+CSV_COLUMNS = 9
+# Relative error of one second when iperf 2 rounds both of its ends to tenths.
+INTERVAL_ROUNDED = 0.12
+SENT = "iperf 2 reports what the client sent, not what arrived"
+_RATES = ("bandwidth", "reverseBandwidth")
+_SUM, _PREFIXES = "SUM", ("", "K", "M", "G")
+_NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
+_LINE = re.compile(
+    rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes\s+{_NUMBER}"
+    r" ([KMG]?)bits/sec\s*$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IPerfSpec(PairSpec):
+    """Spec of IPerf. duration and streams are kube-perftest's, which has no defaults for them."""
+
+    duration: Annotated[int, Meta(ge=1, le=86400), "Seconds of measuring."] = 10
+    streams: Annotated[int, Meta(ge=1, le=128), "Parallel streams."] = 1
+    tool: Annotated[str, choice(("iperf3", "iperf")), "The tool: iperf3, or iperf (version 2)."] = (
+        "iperf3"
+    )
+    protocol: Annotated[
+        str, choice(("TCP", "UDP")), aliases({"tcp": "TCP", "udp": "UDP"}), "Transport protocol."
+    ] = "TCP"
+    direction: Annotated[
+        str,
+        choice(("forward", "reverse", "both")),
+        "forward: the client sends; reverse: the server sends; both: at the same time.",
+    ] = "forward"
+    bitrate: Annotated[
+        str,
+        text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits a second, as in 10M"),
+        "Target rate of each stream, such as 10M or 1G; empty: no limit for TCP, 1M for UDP.",
+    ] = ""
+    omit: Annotated[int, Meta(ge=0, le=3600), "Seconds at the start that do not count."] = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_plain = (self.protocol, self.direction, self.omit) == ("TCP", "forward", 0)
+        refuse(
+            (
+                self.tool == "iperf" and not is_plain,
+                "iperf 2 measures only TCP from the client",
+                "use tool iperf3",
+            )
+        )
+
+
+class _Stream(NamedTuple):
+    """iperf 2's numbers of a stream, or of the sum. remote: peer address, "" in the text format."""
+
+    stream: str
+    remote: str
+    seconds: float
+    bytes: float
+    bits_per_second: float
+
+
+def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
+    """A server that listens on its address only, and a client that measures."""
+    address, port = site.address("server"), PORTS[spec.tool]
+    lasting = ("--time", str(spec.duration), "--parallel", str(spec.streams))
+    if spec.tool == "iperf":
+        six = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()
+        server = ("iperf", "--server", "--bind", address, *six)
+        client = (
+            "iperf",
+            "--client",
+            address,
+            *six,
+            *lasting,
+            "--reportstyle",
+            "C",
+            *(("--bandwidth", spec.bitrate) if spec.bitrate else ()),
+        )
+    else:
+        program = ("iperf3", "-6" if spec.ip_family == "IPv6" else "-4")
+        common = ("--port", str(port), "--json")
+        server = (*program, "--server", "--one-off", "--bind", address, *common)
+        patient = (*lasting, "--connect-timeout", "10000")
+        client = (*program, "--client", address, *common, *patient, *_options(spec))
+    return (
+        Task("server", 0, bound(spec, server), port=port),
+        Task("client", 0, bound(spec, client)),
+    )
+
+
+def _options(spec: IPerfSpec) -> list[str]:
+    return [
+        *{"forward": (), "reverse": ("--reverse",), "both": ("--bidir",)}[spec.direction],
+        *(("--udp",) if spec.protocol == "UDP" else ()),
+        *(("--bitrate", spec.bitrate) if spec.bitrate else ()),
+        *(("--omit", str(spec.omit)) if spec.omit else ()),
+    ]
+
+
+def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
+    """Parse iperf3's JSON or iperf 2's CSV. Raises BenchmarkFailed."""
+    if spec.tool == "iperf":
+        return _csv(spec, output)
+    if not output.stdout.strip():
+        parsing.ended_well(output, "iperf3")
+    report = parsing.json_object(output.stdout, "iperf3")
+    error = str(report.get("error") or "")
+    parsing.fail_if(error, "iperf3 reports an error", [error], failure=Failure.EXIT)
+    parsing.ended_well(output, "iperf3")
+    streams = parsing.at(report, "end", "streams")
+    count = len(streams) if isinstance(streams, list) else 0
+    wanted = spec.streams * len(_ways(spec, "sum"))
+    parsing.fail_if(
+        count != wanted,
+        f"iperf3 reports {count} streams instead of {wanted}",
+        list(report),
+    )
+    _check_test(spec, report)
+    measure = _udp if spec.protocol == "UDP" else _tcp
+    return ToolMeasurement(
+        measure(spec, report, streams),
+        _result(report, streams),
+        str(parsing.at(report, "start", "connected", 0, "remote_host") or ""),
+    )
+
+
+def _check_test(spec: IPerfSpec, report: dict[str, Any]) -> None:
+    """Raises BenchmarkFailed if iperf3 reports other settings than those of the spec."""
+    wanted = {
+        "protocol": spec.protocol,
+        "num_streams": spec.streams,
+        "duration": spec.duration,
+        "omit": spec.omit,
+        "reverse": int(spec.direction == "reverse"),
+    }
+    for name, setting in wanted.items():
+        used = parsing.at(report, "start", "test_start", name)
+        parsing.fail_if(
+            used != setting,
+            f"iperf3 measured with {name} {used} instead of {setting}",
+            failure=Failure.MISMATCH,
+        )
+
+
+def _ways(spec: IPerfSpec, name: str) -> list[str]:
+    """iperf3's names of the sums of all directions that are measured."""
+    return [name, f"{name}_bidir_reverse"] if spec.direction == "both" else [name]
+
+
+def _check_sums(
+    spec: IPerfSpec, report: dict[str, Any], streams: list[Any], part: str, name: str
+) -> None:
+    """Raises BenchmarkFailed unless the streams match the sums and the duration."""
+    total = sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name))
+    parsing.check_agreement(
+        total,
+        sum(parsing.number(stream, part, "bytes") for stream in streams),
+        "the sum of the streams' bytes",
+    )
+    for way in _ways(spec, name):
+        parsing.check_length(parsing.number(report, "end", way, "seconds"), spec.duration, "iperf3")
+
+
+def _rate(report: dict[str, Any], way: str) -> float:
+    """The rate of a direction in bit/s.
+
+    Raises BenchmarkFailed unless it is bytes divided by time.
+    """
+    rate = parsing.positive(report, "end", way, "bits_per_second")
+    size, seconds = (parsing.positive(report, "end", way, field) for field in ("bytes", "seconds"))
+    parsing.check_agreement(rate, 8 * size / seconds, f"{way}.bits_per_second")
+    return rate
+
+
+def _tcp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
+    _check_sums(spec, report, streams, "receiver", "sum_received")
+    headlines = {
+        headline: _rate(report, way)
+        for headline, way in zip(_RATES, _ways(spec, "sum_received"), strict=False)
+    }
+    resent = [(report, "end", way, "retransmits") for way in _ways(spec, "sum_sent")]
+    # some systems do not count them
+    if all(parsing.at(*path) is not None for path in resent):
+        headlines["retransmits"] = sum(parsing.number(*path) for path in resent)
+    return headlines
+
+
+def _udp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
+    """Headlines of UDP: loss in both directions together, jitter of the worse direction."""
+    _check_sums(spec, report, streams, "udp", "sum")
+    ways = _ways(spec, "sum")
+    packets = [parsing.positive(report, "end", way, "packets") for way in ways]
+    lost = [parsing.number(report, "end", way, "lost_packets") for way in ways]
+    headlines = {
+        "jitter": max(parsing.number(report, "end", way, "jitter_ms") for way in ways) / 1000,
+        "lost": sum(lost) / sum(packets),
+    }
+    for headline, way, part, whole in zip(
+        _RATES, _ways(spec, "sum_received"), lost, packets, strict=False
+    ):
+        headlines[headline] = _arrived(report, way, part / whole)
+    return headlines
+
+
+def _arrived(report: dict[str, Any], way: str, lost: float) -> float:
+    """The rate at which datagrams arrived, in bit/s. Raises BenchmarkFailed.
+
+    Versions of iperf3 without this rate have the sent one in `sum`.
+    """
+    if parsing.at(report, "end", way) is None:
+        return parsing.positive(
+            report, "end", way.replace("sum_received", "sum"), "bits_per_second"
+        ) * (1 - lost)
+    if lost < 1:
+        return _rate(report, way)
+    return parsing.number(report, "end", way, "bits_per_second")
+
+
+def _result(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
+    """Details: the end of the report, and sums by interval, without the large lists of streams."""
+    sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
+    stride = -(-len(sums) // MOST_INTERVALS) or 1
+    keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
+    return {
+        "version": parsing.at(report, "start", "version"),
+        "test": parsing.at(report, "start", "test_start"),
+        "mss": parsing.at(report, "start", "tcp_mss_default"),
+        "end": {
+            name: part
+            for name, part in (parsing.at(report, "end") or {}).items()
+            if name != "streams"
+        },
+        "streams": streams,
+        "intervals": [
+            parsing.picked(total, keep) for total in sums[::stride] if isinstance(total, dict)
+        ],
+    }
+
+
+def absent(spec: IPerfSpec) -> dict[str, str]:
+    """Headlines that this spec cannot have, each with the reason."""
+    missing = {}
+    if spec.direction != "both":
+        missing["reverseBandwidth"] = f"direction {spec.direction} measures one direction"
+    if spec.protocol == "UDP":
+        missing["retransmits"] = "UDP does not retransmit"
+    else:
+        missing |= dict.fromkeys(("jitter", "lost"), "TCP has neither jitter nor lost datagrams")
+    if spec.tool == "iperf":
+        missing["retransmits"] = "iperf 2 does not count retransmits"
+    return missing
+
+
+def _text(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
+    """Parse iperf 2's text format, which it uses on slow links too."""
+    rows = [
+        _Stream(
+            stream,
+            "",
+            float(end) - float(start),
+            float(size) * 1024.0 ** _PREFIXES.index(large),
+            float(rate) * 1000.0 ** _PREFIXES.index(prefix),
+        )
+        for stream, start, end, size, large, rate, prefix in _LINE.findall(output.stdout)
+    ]
+    return _summed(spec, rows, output)
+
+
+def _csv(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
+    """Parse CSV: time,local,port,remote,port,id,interval,bytes,bit/s; the sum has id -1."""
+    parsing.ended_well(output, "iperf")
+    lines = output.stdout.splitlines()
+    parsing.fail_if(
+        not output.stdout.endswith("\n"),
+        "iperf's output ends in the middle of a line",
+        lines[-1:],
+    )
+    rows = [line.split(",") for line in lines if line.count(",") >= CSV_COLUMNS - 1]
+    datagrams = [line for line in lines if "UDP port" in line]
+    datagrams = datagrams or [",".join(row) for row in rows if len(row) > CSV_COLUMNS]
+    parsing.fail_if(
+        datagrams,
+        "iperf measured UDP instead of TCP",
+        datagrams,
+        failure=Failure.MISMATCH,
+    )
+    if not rows:
+        return _text(spec, output)
+    return _summed(spec, list(map(_csv_row, rows)), output)
+
+
+def _csv_row(columns: list[str]) -> _Stream:
+    interval = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)", columns[6])
+    if not interval or not all(number.isdecimal() and len(number) < 19 for number in columns[7:9]):
+        raise parsing.bad("iperf wrote a line without numbers", [",".join(columns)])
+    stream = _SUM if columns[5] == "-1" else columns[5]
+    return _Stream(
+        stream,
+        columns[3],
+        float(interval[2]) - float(interval[1]),
+        float(columns[7]),
+        float(columns[8]),
+    )
+
+
+def _summed(spec: IPerfSpec, rows: Sequence[_Stream], output: ToolOutput) -> ToolMeasurement:
+    """Sum the rates of the streams.
+
+    Only bytes of iperf's own sum can be compared: its interval differs.
+    """
+    streams = [row for row in rows if row.stream != _SUM]
+    lines = output.stdout.splitlines()[-4:]
+    parsing.fail_if(
+        len(streams) != spec.streams,
+        f"iperf reports {len(streams)} streams instead of {spec.streams}",
+        lines,
+    )
+    parsing.fail_if(
+        len({row.stream for row in streams}) != spec.streams,
+        "iperf reports a stream more than once",
+        lines,
+    )
+    own = sum(row.bytes for row in streams)
+    for row in rows:
+        if row.stream == _SUM:
+            parsing.check_agreement(row.bytes, own, "the sum of the streams' bytes")
+        parsing.check_length(row.seconds, spec.duration, "iperf")
+        parsing.check_agreement(
+            row.bits_per_second,
+            8 * row.bytes / row.seconds,
+            f"the rate of {row.stream}",
+            INTERVAL_ROUNDED,
+        )
+    total = sum(row.bits_per_second for row in streams)
+    parsing.fail_if(
+        total <= 0,
+        "iperf sent nothing",
+        lines,
+    )
+    details = {
+        row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams
+    }
+    return ToolMeasurement(
+        {"bandwidth": total}, {"streams": details}, streams[0].remote, notes=(SENT,)
+    )
+
+
+KIND = Kind(
+    name="IPerf",
+    plural="iperfs",
+    help="Bandwidth between two nodes, by iperf3 or iperf 2.",
+    spec=IPerfSpec,
+    measures="client",
+    layout=server_and_client,
+    programs=lambda spec: (spec.tool,),
+    tasks=tasks,
+    parse=parse,
+    absent=absent,
+    limit_s=lambda spec: spec.duration + spec.omit + 60,
+    headlines=(
+        Headline(
+            "bandwidth",
+            "bandwidth",
+            "bit/s",
+            True,
+            "Received, all streams together; with iperf 2, sent.",
+        ),
+        Headline(
+            "reverseBandwidth",
+            "bandwidth, other direction",
+            "bit/s",
+            True,
+            "Received by the client, when both directions are measured.",
+        ),
+        Headline(
+            "retransmits",
+            "segments sent again",
+            "",
+            None,
+            "Segments that were sent again, of all streams.",
+        ),
+        Headline("jitter", "jitter", "s", False, "UDP: as RFC 1889 defines it."),
+        Headline(
+            "lost",
+            "share of datagrams lost",
+            "",
+            False,
+            "UDP: share of the datagrams that did not arrive.",
+        ),
+    ),
+    columns=("duration", "streams"),
+)

@@ -1,0 +1,240 @@
+"""Parsers for the output of tools: JSON in other text, tables of numbers, and known error messages.
+
+All functions accept any text, and raise only BenchmarkFailed, with the relevant lines.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, ToolOutput
+from scaletest.model.checks import cut
+
+MOST_NUMBER = 1e18
+# A measurement that is shorter than this part of its planned duration ended early.
+LEAST_PART = 0.9
+# Relative difference between numbers that were rounded for people.
+ROUNDED = 0.02
+# Messages of tools and libraries without a device that they need; from real runs without one.
+NO_DEVICE = (
+    "Unable to find the Infiniband/RoCE device",
+    "Did not detect devices",
+    "No IB devices found",
+    "PML ucx cannot be selected",
+    "transport 'rc_x' is not available",
+    "No CUDA GPUs are available",
+    "Found no NVIDIA driver",
+    "Torch not compiled with CUDA enabled",
+    "CUDA is not available",
+)
+# Exit code of shells, taskset and env, and messages of Open MPI's mpirun, for a missing program.
+NOT_FOUND = 127
+NO_PROGRAM = (
+    "unable to find the specified executable file",
+    "unable to launch the specified application as it could not access",
+)
+# The lines of `time -p`, in seconds.
+TIMES = re.compile(r"^(real|user|sys)\s+(\d{1,9}(?:\.\d{1,9})?)\s*$", re.MULTILINE)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+def ended_well(output: ToolOutput, program: str) -> None:
+    """Raises BenchmarkFailed if the tool found no device or program, or ended with an error."""
+    if not output.exit_code:
+        return
+    if missing := lines_with(output.text, NO_DEVICE):
+        raise BenchmarkFailed(
+            Failure.NO_DEVICE, f"{program} found no device that it can use", missing
+        )
+    absent = lines_with(output.text, NO_PROGRAM)
+    fail_if(
+        output.exit_code == NOT_FOUND or absent,
+        f"{program}, or a program that it starts, is not installed on every node",
+        absent or last_lines(output),
+        failure=Failure.NO_BINARY,
+    )
+    raise BenchmarkFailed(
+        Failure.EXIT, f"{program} ended with exit code {output.exit_code}", last_lines(output)
+    )
+
+
+def lines_with(text: str, phrases: Sequence[str]) -> list[str]:
+    """Lines that contain one of the phrases."""
+    return [line for line in text.splitlines() if any(map(line.__contains__, phrases))]
+
+
+def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
+    """The last lines of stderr, else of stdout, without the output of `time -p`."""
+    errors = [
+        line for line in output.stderr.splitlines() if line.strip() and not TIMES.fullmatch(line)
+    ]
+    return (errors or [line for line in output.stdout.splitlines() if line.strip()])[-most:]
+
+
+def bad(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
+    """The error for output that cannot be parsed."""
+    return BenchmarkFailed(Failure.BAD_OUTPUT, message, lines)
+
+
+def fail_if(
+    wrong: object,
+    message: str,
+    lines: Sequence[str] = (),
+    failure: Failure = Failure.BAD_OUTPUT,
+    remedy: str = "",
+) -> None:
+    """Raises BenchmarkFailed where something is wrong: output contradicts itself, or the spec."""
+    if wrong:
+        raise BenchmarkFailed(failure, message, lines, remedy)
+
+
+def json_object(text: str, program: str) -> dict[str, Any]:
+    """The only JSON object in a tool's output, whatever text stands around it.
+
+    Raises BenchmarkFailed.
+
+    A key that occurs twice, as with iperf3, has its last value.
+    """
+    # preferably at the beginning of a line, since text before it may contain braces
+    first = re.search(r"^\s*\{", text, re.MULTILINE)
+    start = first.end() - 1 if first else text.find("{")
+    fail_if(start < 0, f"{program} wrote no JSON", text.splitlines())
+    try:
+        parsed, end = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        position = getattr(error, "pos", len(text))
+        raise bad(
+            f"{program} wrote incomplete or invalid JSON: {cut(str(error), 120)}",
+            text[max(start, position - 80) : position + 80].splitlines(),
+        ) from error
+    assert isinstance(parsed, dict)
+    others = re.findall(r"^\s*\{.*", text[end:], re.MULTILINE)
+    fail_if(others, f"{program} wrote more than one JSON object", others[:1])
+    return parsed
+
+
+def at(document: Any, *path: str | int) -> Any:
+    """The part at a path of a JSON document; None if there is none."""
+    for key in path:
+        # a text has indices too, but no parts
+        if isinstance(document, str):
+            return None
+        try:
+            document = document[key]
+        except (LookupError, TypeError):
+            return None
+    return document
+
+
+def picked(document: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Some keys of a JSON object; None for one that it does not have."""
+    return {name: at(document, name) for name in names}
+
+
+def number(document: Any, *path: str | int) -> float:
+    """The number at a path of a JSON document.
+
+    Raises BenchmarkFailed without one from 0 to 1e18.
+    """
+    part, name = at(document, *path), ".".join(map(str, path))
+    is_number = isinstance(part, int | float) and not isinstance(part, bool)
+    fail_if(
+        not is_number or not 0 <= part <= MOST_NUMBER,
+        f"there is no number {name} in the output",
+        [f"{name}: {cut(repr(part), 120)}"],
+    )
+    return float(part)
+
+
+def positive(document: Any, *path: str | int) -> float:
+    """Like `number`, but raises BenchmarkFailed for 0 too: then nothing was measured."""
+    measured, name = number(document, *path), ".".join(map(str, path))
+    fail_if(measured <= 0, f"nothing was measured: {name} is 0", [f"{name}: {measured:g}"])
+    return measured
+
+
+def check_agreement(reported: float, computed: float, name: str, rounded: float = ROUNDED) -> None:
+    """Raises BenchmarkFailed if a number contradicts others of the same output.
+
+    computed: the number by the others. rounded: relative difference that is allowed.
+    """
+    fail_if(
+        abs(reported - computed) > rounded * max(reported, computed),
+        f"the output contradicts itself: {name} is {reported:g}, but by other numbers it is"
+        f" {computed:g}",
+    )
+
+
+def check_length(measured_s: float, wanted_s: float, program: str) -> None:
+    """Raises BenchmarkFailed if a tool measured for less time than planned."""
+    fail_if(
+        measured_s < LEAST_PART * wanted_s,
+        f"{program} measured for {measured_s:g} s instead of {wanted_s:g} s",
+    )
+
+
+def check_sizes(rows: Sequence[Sequence[float]], wanted: Sequence[int], program: str) -> None:
+    """Raises BenchmarkFailed unless the first column of a table has these message sizes."""
+    sizes = [int(row[0]) for row in rows]
+    if sizes != list(wanted):
+        size, expected = next(pair for pair in zip_longest(sizes, wanted) if pair[0] != pair[1])
+        row = "no row" if size is None else f"{size} bytes"
+        instead = "no row" if expected is None else f"{expected} bytes"
+        raise bad(f"{program}'s table has {row} instead of {instead}", [str(sizes)])
+
+
+def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple[float, ...]]:
+    """Rows of `columns` numbers after the only line that contains `header`.
+
+    Other lines between rows, such as warnings, are skipped; a blank line or a rule after a row
+    ends the table. A line that begins like a row must be one: else it was cut off, or is
+    something else. Raises BenchmarkFailed.
+    """
+    lines = text.splitlines()
+    starts = [n for n, line in enumerate(lines) if header in line]
+    fail_if(
+        len(starts) != 1,
+        f"{program} wrote {len(starts)} tables that begin with {header}, instead of 1",
+        lines[-4:],
+    )
+    start = starts[0]
+    rows: list[tuple[float, ...]] = []
+    for line in lines[start + 1 :]:
+        columns_of_line = line.split()
+        if rows and (not columns_of_line or line.lstrip().startswith(("---", "#"))):
+            break
+        if columns_of_line and columns_of_line[0].isdigit():
+            rows.append(_row(line, columns, program))
+    fail_if(
+        not rows,
+        f"{program} wrote a table without rows",
+        lines[start : start + 4],
+    )
+    fail_if(
+        not text.endswith("\n") and lines[-1].split()[:1] == [f"{rows[-1][0]:.0f}"],
+        f"{program}'s output ends in the middle of a row",
+        lines[-1:],
+    )
+    return rows
+
+
+def _row(line: str, columns: int, program: str) -> tuple[float, ...]:
+    texts = line.split()
+    fail_if(
+        len(texts) != columns
+        or not all(_NUMBER.fullmatch(text) and len(text) < 40 for text in texts),
+        f"{program} wrote a row without {columns} numbers",
+        [line],
+    )
+    numbers = tuple(map(float, texts))
+    fail_if(
+        not all(math.isfinite(number) and 0 <= number <= MOST_NUMBER for number in numbers),
+        f"{program} wrote an impossible number",
+        [line],
+    )
+    return numbers

@@ -1,0 +1,201 @@
+"""PyTorch: training or inference of a model on random input, by the program of the torch workload.
+
+Models, batches and timing are ours, so a note says that results are not TorchBench's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.kind import (
+    BenchmarkFailed,
+    CommonSpec,
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    Part,
+    PodOverrides,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+)
+from scaletest.model import checks
+from scaletest.model.declared import choice
+from scaletest.model.workload import UNAVAILABLE
+
+_INSTALL = (
+    "pip install --upgrade 'scaletest[torch]' wherever the benchmark runs, or name an image that"
+    " has PyTorch"
+)
+MODULE = "scaletest_workers.torch_child"
+NOT_TORCHBENCH = "own micro-benchmark of plain torch, not TorchBench: compare it with itself only"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PyTorchSpec(CommonSpec):
+    """Spec of PyTorch.
+
+    kube-perftest has device, model (without default), benchmarkType, inputBatchSize.
+    """
+
+    device: Annotated[str, choice(("cpu", "cuda")), "Device that computes."] = "cpu"
+    model: Annotated[
+        str, choice(("alexnet", "resnet50", "llama")), "Model; llama for inference only."
+    ] = "resnet50"
+    benchmark_type: Annotated[str, choice(("train", "eval")), "Training or inference."] = "eval"
+    input_batch_size: Annotated[
+        int, Meta(ge=2, le=1_000_000, multiple_of=2), "Samples in a batch."
+    ] = 64
+    batches: Annotated[int, Meta(ge=1, le=1_000_000), "Batches that are timed."] = 10
+    worker: Annotated[PodOverrides, "Changes to the worker's pod."] = field(default=PodOverrides())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.refuse(
+            (
+                self.benchmark_type == "train" and self.model == "llama",
+                f"{self.model} is for inference only",
+                "use benchmarkType eval, or another model",
+            )
+        )
+
+
+def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
+    """The program of the torch workload, with one request: a number and its options in JSON."""
+    options = [
+        *("--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device),
+        *("--batch", str(spec.input_batch_size), "--batches", str(spec.batches)),
+    ]
+    ask = 'request=$1; shift; printf "%s\\n" "$request" | { time -p "$@"; }'
+    return (
+        Task(
+            "worker",
+            0,
+            (
+                "bash",
+                "-c",
+                ask,
+                "torch",
+                json.dumps([1, options]),
+                *bound(spec, [*site.python, "-m", MODULE]),
+            ),
+        ),
+    )
+
+
+def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
+    """Parse the workload's answer."""
+    parsing.fail_if(
+        output.exit_code == UNAVAILABLE
+        or (output.exit_code and "No module named" in output.stderr),
+        "PyTorch cannot be used here",
+        parsing.last_lines(output),
+        failure=Failure.NO_BINARY,
+        remedy=_INSTALL,
+    )
+    parsing.ended_well(output, "PyTorch")
+    figures = _figures(parsing.json_object(output.stdout, "PyTorch"))
+    used = figures.get("torch_device")
+    parsing.fail_if(
+        used != spec.device,
+        f"PyTorch computed on {used} instead of {spec.device}",
+        failure=Failure.MISMATCH,
+    )
+    wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
+    for name, count in wanted.items():
+        parsing.fail_if(
+            parsing.number(figures, name) != count,
+            f"PyTorch computed {figures[name]} {name} instead of {count}",
+            failure=Failure.MISMATCH,
+        )
+    headlines = {
+        "batchTime": parsing.positive(figures, "batch_wall_ms") / 1e3,
+        "samplesPerSecond": parsing.positive(figures, "samples_per_s"),
+        "cpuMemory": parsing.positive(figures, "cpu_peak_mib") * 2**20,
+    }
+    parsing.check_agreement(
+        headlines["samplesPerSecond"],
+        spec.input_batch_size / headlines["batchTime"],
+        "samples_per_s",
+    )
+    times = {name: float(seconds) for name, seconds in parsing.TIMES.findall(output.text)}
+    if spec.device == "cuda":
+        headlines["gpuBatchTime"] = parsing.positive(figures, "batch_gpu_ms") / 1e3
+        headlines["gpuMemory"] = parsing.positive(figures, "gpu_peak_mib") * 2**20
+    return ToolMeasurement(
+        headlines,
+        {"figures": dict(figures), **({"time": times} if times else {})},
+        notes=(NOT_TORCHBENCH,),
+    )
+
+
+def _figures(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The measured numbers.
+
+    Raises BenchmarkFailed for a missing package or device, or a failure of the computation.
+    """
+    if error := answer.get("error"):
+        parsing.fail_if(
+            answer.get("unavailable"),
+            "the installed PyTorch cannot compute this",
+            [str(error)],
+            failure=Failure.NO_BINARY,
+            remedy=_INSTALL,
+        )
+        raise BenchmarkFailed(
+            Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT,
+            "PyTorch reports an error",
+            [str(error)],
+        )
+    figures = answer.get("figures")
+    if not isinstance(figures, Mapping):
+        raise parsing.bad("PyTorch's answer has no figures", [json.dumps(answer)])
+    return figures
+
+
+def absent(spec: PyTorchSpec) -> dict[str, str]:
+    """Headlines that this spec cannot have, each with the reason."""
+    return dict.fromkeys(
+        ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else (),
+        f"device {spec.device} uses no GPU",
+    )
+
+
+KIND = Kind(
+    name="PyTorch",
+    plural="pytorches",
+    help="Training or inference of a model, by PyTorch.",
+    spec=PyTorchSpec,
+    measures="worker",
+    layout=lambda spec: (Part("worker", 0, 0),),
+    programs=lambda spec: ("bash",),
+    tasks=tasks,
+    parse=parse,
+    absent=absent,
+    limit_s=lambda spec: 600 + spec.batches * spec.input_batch_size,
+    headlines=(
+        Headline("batchTime", "time of a batch", "s", False, "Wall-clock time of one batch."),
+        Headline("samplesPerSecond", "sample rate", "1/s", True, "Samples per second."),
+        Headline(
+            "gpuBatchTime",
+            "time of a batch on the GPU",
+            "s",
+            False,
+            "Time of one batch on the GPU, by CUDA events.",
+        ),
+        Headline("cpuMemory", "peak memory", "B", False, "Peak memory of the process."),
+        Headline(
+            "gpuMemory", "peak memory on the GPU", "B", False, "Peak memory of torch on the GPU."
+        ),
+    ),
+    columns=("model", "benchmarkType", "device", "inputBatchSize"),
+    image="torch",
+)

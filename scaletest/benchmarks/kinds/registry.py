@@ -1,0 +1,41 @@
+"""All benchmark kinds by name: those built in, and the entry points of the group
+`scaletest.kinds`, each an object of class Kind under its own name.
+"""
+
+from __future__ import annotations
+
+from scaletest.benchmarks.kinds import fio, iperf, mpi, openfoam, pytorch, rdma
+from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.model.errors import InvalidValue
+from scaletest.plugins import Registry
+
+GROUP, VERSION = "scaletest.dev", "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+SET = "BenchmarkSet"
+
+BUILT_IN = {
+    kind.name: kind
+    for kind in (
+        iperf.KIND,
+        mpi.KIND,
+        openfoam.KIND,
+        rdma.BANDWIDTH,
+        rdma.LATENCY,
+        fio.KIND,
+        pytorch.KIND,
+    )
+}
+KINDS = Registry("scaletest.kinds", Kind, BUILT_IN, taken=[SET])
+
+
+def kind_of(name: object) -> Kind:
+    """The kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
+    kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
+    if str(name).lower() == SET.lower():
+        raise InvalidValue(
+            f"{SET} is no kind of benchmark: it sweeps a benchmark over values",
+            hint="write a file as in docs/how-to/benchmarks.md, for: scaletest bench run FILE",
+        )
+    if kind is None:
+        raise KINDS.unknown(name, "kind")
+    return kind

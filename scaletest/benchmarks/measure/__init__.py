@@ -1,0 +1,1 @@
+"""Executors: benchmarks on this machine, on workers of a queue, and in a cluster."""

@@ -1,0 +1,240 @@
+"""Network namespaces of this machine as nodes, joined by veth pairs.
+
+Each has an MTU and addresses of its own. A namespace has no name and lives as long as the process
+that holds it. That process reads a pipe whose other end belongs to this process. So when this
+process ends, in whatever way, the holder ends too, and the kernel removes namespaces, interfaces
+and addresses. The machine's own network is not touched. Without root a user namespace gives the
+rights, where the kernel allows that.
+
+The addresses are reserved for benchmarks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from scaletest.benchmarks.kinds import network as networks
+from scaletest.model import checks
+from scaletest.model.errors import UsageError
+
+INTERFACE = "eth0"
+DEFAULT_MTU = 1500
+MOST_NODES = 200
+PATIENCE_S = 20.0
+_HOLD = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
+_USER = ("--user", "--preserve-credentials")
+
+
+class Namespaces:
+    """Nodes with one interface each.
+
+    A veth pair joins two; a bridge in another namespace joins more.
+    """
+
+    def __init__(self, nodes: int, mtu: int | None, family: str) -> None:
+        """Raises UsageError when this machine cannot create them."""
+        checks.refuse(
+            (
+                nodes > MOST_NODES,
+                f"{nodes} nodes are more than {MOST_NODES}",
+                "use fewer, or a cluster",
+            )
+        )
+        self._family = family
+        self._holders: list[subprocess.Popen[bytes]] = []
+        self._root = os.geteuid() == 0
+        try:
+            for index in range(nodes):
+                self._hold(self.host(index))
+            self._join(nodes, mtu or DEFAULT_MTU)
+        except BaseException:
+            self.close()
+            raise
+
+    def address(self, index: int) -> str:
+        """Return the node's address."""
+        return address(index, self._family)
+
+    def host(self, index: int) -> str:
+        """Return the node's name."""
+        return f"node-{index}"
+
+    def enter(self, index: int) -> tuple[str, ...]:
+        """Return the command prefix that runs a command on that node."""
+        return (
+            "nsenter",
+            "--target",
+            str(self._holders[index].pid),
+            *(() if self._root else _USER),
+            "--net",
+            "--uts",
+            "--",
+        )
+
+    def close(self) -> None:
+        """End all holders, and with them the namespaces."""
+        for holder in self._holders:
+            assert holder.stdin is not None
+            holder.stdin.close()
+        for holder in self._holders:
+            holder.wait()
+            if holder.stdout:
+                holder.stdout.close()
+        self._holders.clear()
+
+    def _hold(self, name: str) -> None:
+        holder = subprocess.Popen(
+            [*self._unshare(), "sh", "-c", _HOLD, "scaletest-node", name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._holders.append(holder)
+        assert holder.stdout is not None and holder.stderr is not None
+        with holder.stderr:
+            if not holder.stdout.readline():
+                reason = holder.stderr.read().decode(errors="replace").strip()
+                raise UsageError(f"no network namespace can be created: {reason}", hint=NEEDED)
+
+    def _unshare(self) -> tuple[str, ...]:
+        if self._root:
+            return ("unshare", "--net", "--uts")
+        if not self._holders:
+            return ("unshare", "--user", "--map-root-user", "--net", "--uts")
+        first = ("nsenter", "--target", str(self._holders[0].pid), *_USER, "--")
+        return (*first, "unshare", "--net", "--uts")
+
+    def _join(self, nodes: int, mtu: int) -> None:
+        if nodes > 2:
+            self._hold("switch")
+            self._on(nodes, "ip", "link", "add", "br0", "type", "bridge")
+            self._on(nodes, "ip", "link", "set", "br0", "mtu", str(mtu), "up")
+        for index in range(nodes):
+            if nodes == 2 and index == 0:
+                self._wire(0, 1, INTERFACE)
+            elif nodes > 2:
+                self._wire(index, nodes, f"port{index}")
+                self._on(
+                    nodes,
+                    "ip",
+                    "link",
+                    "set",
+                    f"port{index}",
+                    "master",
+                    "br0",
+                    "mtu",
+                    str(mtu),
+                    "up",
+                )
+            self._on(index, "ip", "link", "set", INTERFACE, "mtu", str(mtu), "up")
+            # both families: the control channel of MPI needs IPv4, whichever family its data use
+            self._on(index, "ip", "addr", "add", f"{address(index, 'IPv4')}/24", "dev", INTERFACE)
+            # nodad: no program can bind to an address that is still being checked for duplicates
+            self._on(
+                index,
+                "ip",
+                "addr",
+                "add",
+                f"{address(index, 'IPv6')}/64",
+                "dev",
+                INTERFACE,
+                "nodad",
+            )
+
+    def _wire(self, node: int, other: int, name: str) -> None:
+        """Create a veth pair: eth0 on one node, and `name` on the other."""
+        self._on(
+            node,
+            "ip",
+            "link",
+            "add",
+            INTERFACE,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            name,
+            "netns",
+            str(self._holders[other].pid),
+        )
+
+    def _on(self, index: int, *argv: str) -> None:
+        done = subprocess.run(
+            [*self.enter(index), *argv],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        checks.refuse((done.returncode, f"{' '.join(argv)} failed: {done.stderr.strip()}", NEEDED))
+
+
+def address(index: int, family: str) -> str:
+    """Return the address of a node."""
+    return f"2001:2::{index + 1:x}" if family == "IPv6" else f"198.18.0.{index + 1}"
+
+
+class Loopback:
+    """This machine as every node, with lo as the only interface."""
+
+    def __init__(self, family: str) -> None:
+        self._family = family
+
+    def address(self, index: int) -> str:
+        """Return the loopback address."""
+        return "::1" if self._family == "IPv6" else "127.0.0.1"
+
+    def host(self, index: int) -> str:
+        """Return this machine's name for itself."""
+        return "localhost"
+
+    def enter(self, index: int) -> tuple[str, ...]:
+        """Return no prefix: commands run as they are."""
+        return ()
+
+    def close(self) -> None:
+        """Do nothing: nothing was created."""
+
+
+Network = Namespaces | Loopback
+NEEDED = (
+    "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with"
+    " iproute2 and util-linux"
+)
+
+
+def route(enter: Sequence[str], peer: str) -> networks.Network | None:
+    """Return interface, family and MTU of the route to a peer; None without the program `ip`."""
+    if not shutil.which("ip"):
+        return None
+    return networks.used(peer, _ip(enter, "route", "get", peer), _ip(enter, "link", "show"))
+
+
+def _ip(enter: Sequence[str], *arguments: str) -> str:
+    return subprocess.run(
+        [*enter, "ip", "-json", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    ).stdout
+
+
+def available() -> bool:
+    """Check whether this user can create network namespaces here."""
+    if any(shutil.which(name) is None for name in ("ip", "unshare", "nsenter")):
+        return False
+    user: Sequence[str] = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    return (
+        subprocess.run(
+            ["unshare", *user, "--net", "--uts", "true"],
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        ).returncode
+        == 0
+    )

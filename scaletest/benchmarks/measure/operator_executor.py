@@ -1,0 +1,160 @@
+"""The executor for clusters: creates objects that the operator measures, and fetches results.
+
+The operator decides when to measure, so that no two benchmarks of a namespace disturb each other. A
+run that was interrupted and is resumed finds its object again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, Kind
+from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.measure.runner import Node, PhaseListener
+from scaletest.benchmarks.objects.manifests import SPARE_S, Document, start_s
+from scaletest.benchmarks.objects.owned_objects import stored
+from scaletest.benchmarks.objects.pod_status import refuse
+from scaletest.cluster.objects import NODES, Documents, Resource
+
+RUN = "scaletest.dev/run"
+LOOK_S = 1.0
+# An operator looks every second, so after this time there is none.
+SILENT_S = 60.0
+
+
+def resource(kind: Kind) -> Resource:
+    """API path of the objects of a benchmark kind."""
+    return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
+
+
+def nodes_of(objects: Documents) -> list[Node]:
+    """List the cluster's nodes. Needs the right to list them."""
+    return [
+        Node(node["metadata"]["name"], node["metadata"].get("labels", {}))
+        for node in objects.list(NODES)
+    ]
+
+
+class OperatorExecutor:
+    """Runs the benchmarks of one run in one namespace.
+
+    Needs the rights to get, create and delete benchmark objects there, and to get ConfigMaps.
+    """
+
+    def __init__(
+        self,
+        objects: Documents,
+        namespace: str,
+        run: str,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._objects = objects
+        self._namespace = namespace
+        self._run = run
+        self._clock = clock
+        self._sleep = sleep
+
+    def refuse(self, benchmark: Benchmark) -> None:
+        """Raises UsageError for a benchmark that cannot be measured in pods."""
+        refuse(benchmark)
+
+    def nodes(self) -> Sequence[Node]:
+        """List the cluster's nodes. Needs the right to list them."""
+        return nodes_of(self._objects)
+
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
+        """Wait until the operator has measured the benchmark, then delete its object."""
+        began_s = self._clock()
+        try:
+            ended = self._measured(benchmark, on_phase)
+        except BenchmarkFailed as error:
+            ended = benchmark.failed_by(error, started_s=began_s, finished_s=self._clock())
+        on_phase(ended.phase)
+        return ended
+
+    def _ensure(self, resource: Resource, benchmark: Benchmark) -> Document:
+        """Create the run's object or find it. BenchmarkFailed when another run has the name.
+
+        An object that is being deleted is waited for: it is left from a run that was interrupted,
+        and goes when the operator has cleaned up.
+        """
+        body, until = benchmark.document(), self._clock() + SILENT_S
+        body["metadata"]["labels"] = {RUN: self._run}
+        while True:
+            document = self._objects.create(resource, self._namespace, body)
+            document = document or self._objects.find(resource, self._namespace, benchmark.name)
+            if document is not None and "deletionTimestamp" not in document["metadata"]:
+                if document["metadata"].get("labels", {}).get(RUN) == self._run:
+                    return document
+                break
+            if self._clock() > until:
+                break
+            self._sleep(LOOK_S)
+        raise BenchmarkFailed(
+            Failure.REFUSED,
+            f"there is another {resource.kind} {benchmark.name} in {self._namespace}",
+            remedy="delete it, or use another name",
+        )
+
+    def _wait(
+        self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener
+    ) -> BenchmarkResult:
+        # the limit counts from the first phase after PENDING; waiting for others has no limit
+        began_s = self._clock()
+        limit_s = 2 * start_s(benchmark) + benchmark.limit_s + 2 * SPARE_S
+        started_s, phase = 0.0, ""
+        while True:
+            document = self._objects.find(resource, self._namespace, benchmark.name)
+            if document is None or document["metadata"]["uid"] != uid:
+                raise BenchmarkFailed(Failure.INTERRUPTED, "its object was deleted by somebody")
+            status: dict[str, Any] = document.get("status") or {}
+            if status.get("phase", "") != phase:
+                phase = status["phase"]
+                if BenchmarkPhase(phase).ended:
+                    return self._load(benchmark, document)
+                on_phase(BenchmarkPhase(phase))
+            now_s = self._clock()
+            parsing.fail_if(
+                not phase and now_s - began_s > SILENT_S,
+                "no operator takes care of it",
+                failure=Failure.TIMED_OUT,
+                remedy="install one: docs/how-to/operator.md",
+            )
+            if not started_s and phase not in ("", BenchmarkPhase.PENDING):
+                started_s = now_s
+            parsing.fail_if(
+                started_s and now_s - started_s > limit_s,
+                f"the operator brought no result in {limit_s:.0f} s",
+                [str(status.get("message", ""))],
+                failure=Failure.TIMED_OUT,
+            )
+            self._sleep(LOOK_S)
+
+    def _measured(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
+        path = resource(benchmark.kind)
+        uid = self._ensure(path, benchmark)["metadata"]["uid"]
+        try:
+            return self._wait(benchmark, path, uid, on_phase)
+        finally:
+            self._objects.delete(path, self._namespace, benchmark.name, uid)
+
+    def _load(self, benchmark: Benchmark, document: Document) -> BenchmarkResult:
+        """Load the stored result; BenchmarkFailed by the object's status when none is stored."""
+        uid, status = document["metadata"]["uid"], document["status"]
+        ended = stored(self._objects, self._namespace, benchmark.name, uid)
+        if ended is not None:
+            return ended
+        # the message of one that was measured holds notes
+        failure = Failure(status.get("failure") or Failure.NONE)
+        reason = status.get("message") if failure else ""
+        raise BenchmarkFailed(
+            failure or Failure.INTERRUPTED,
+            reason or "its result is gone",
+            list(map(str, status.get("lines") or ())),
+            str(status.get("remedy") or ""),
+        )

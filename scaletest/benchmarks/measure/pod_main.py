@@ -1,0 +1,145 @@
+"""Runs one part of a benchmark in a pod: `scaletest bench part` ends up here.
+
+It reads its peers' addresses from files and runs the commands of its kind. A server creates a file
+when it is ready, which the pod's readiness probe checks, and runs until it is ended. The measuring
+part prints one framed result and then waits, so that its log can be read before its Job is over.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult, frame, read
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    PartAddress,
+    Task,
+)
+from scaletest.benchmarks.measure import programs
+from scaletest.benchmarks.measure.processes import Process, Processes
+from scaletest.benchmarks.objects import gang_scheduling, ssh
+from scaletest.benchmarks.objects.manifests import DOCUMENT, HOLD_S, PEERS, READY, start_s
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue
+
+LOOK_S = 0.2
+KEYS, SSH = Path(ssh.MOUNT), Path("/tmp/ssh")
+
+
+def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str], None]) -> int:
+    """Run the part and return its exit code. `say` writes to the pod's log."""
+    benchmark = read(wire.load((folder / DOCUMENT).read_text("utf-8"), "the benchmark"))
+    began = time.time()
+    try:
+        ended = _play(benchmark, role, index, folder, scratch)
+    except (BenchmarkFailed, OSError) as error:
+        ended = benchmark.failed_by(error)
+    where = {**programs.facts(benchmark), **ended.environment}
+    # a server prints its failure too: the benchmark takes its class of failure from there
+    say(frame(replace(ended, environment=where, started_s=began, finished_s=time.time())))
+    if role != benchmark.kind.measures:
+        return 5
+    time.sleep(HOLD_S)
+    return 0 if ended.ok else 5
+
+
+def _play(
+    benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Path
+) -> BenchmarkResult:
+    site = replace(_site(benchmark, folder, scratch), programs=programs.find(benchmark))
+    measures = role == benchmark.kind.measures
+    own = scratch / f"{role}-{index}"
+    # processes that the measuring part starts on this pod by ssh begin in the folder of the same
+    # name as its own
+    for path in (own, scratch / f"{benchmark.kind.measures}-0"):
+        path.mkdir(parents=True, exist_ok=True)
+    if ssh.wanted(benchmark.kind) and measures:
+        site = replace(site, ssh=ssh.client(benchmark, KEYS, SSH))
+    task = _task(benchmark, site, role, index)
+    limit_s = benchmark.limit_s if measures else start_s(benchmark) + benchmark.limit_s + HOLD_S
+    logs = Path("/tmp") / f"logs-{role}-{index}"
+    logs.mkdir(exist_ok=True)
+    environment = {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"}
+    with closing(Processes(logs, time.monotonic() + limit_s, environment)) as processes:
+        processes.prepare("part", task, own)
+        if task.shared:
+            _share(ssh.copies(site, own), processes, own)
+        process = processes.start("part", task.argv, own, task.environment)
+        if not measures:
+            _serve(process, task, processes)
+        output = processes.finish(process)
+    addresses = [peer.address for peer in chain.from_iterable(site.peers.values())]
+    measured = benchmark.kind.parse(benchmark.spec, output)
+    return programs.result(benchmark, measured, (), next(filter(None, addresses), ""), {})
+
+
+def _task(benchmark: Benchmark, site: ExecutionSite, role: str, index: int) -> Task:
+    """Choose the part's task.
+
+    A part without one keeps its node for the others until it is ended.
+    """
+    for task in benchmark.kind.tasks(benchmark.spec, site):
+        if (task.role, task.index) == (role, index):
+            return task
+    if ssh.wanted(benchmark.kind):
+        return ssh.server(benchmark, site, index, KEYS, SSH)
+    Path(READY).touch()
+    time.sleep(HOLD_S)
+    raise BenchmarkFailed(Failure.TIMED_OUT, "the node was not needed any more")
+
+
+def _share(commands: Sequence[Sequence[str]], processes: Processes, own: Path) -> None:
+    """Run the copy commands, several at a time. Raises BenchmarkFailed."""
+    for first in range(0, len(commands), ssh.AT_ONCE):
+        batch = list(enumerate(commands))[first : first + ssh.AT_ONCE]
+        for copy in [processes.start(f"copy-{number}", argv, own, {}) for number, argv in batch]:
+            parsing.ended_well(processes.finish(copy), "the copy of the case to a worker")
+
+
+def _serve(process: Process, task: Task, processes: Processes) -> None:
+    """Run a server. Raises BenchmarkFailed when it fails.
+
+    A server that ends well, after it has served its client, leaves the pod running: a pod that ends
+    before the measurement counts as a failure.
+    """
+    processes.wait_ready(process, task)
+    Path(READY).touch()
+    parsing.ended_well(processes.finish(process), process.program)
+    time.sleep(HOLD_S)
+    raise BenchmarkFailed(Failure.TIMED_OUT, "nobody ended the server")
+
+
+def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
+    """Wait for the peers' addresses and read them. Raises BenchmarkFailed."""
+    if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
+        return ExecutionSite({}, python=(sys.executable, "-P"))
+    until = time.monotonic() + start_s(benchmark) + gang_scheduling.wait_s(benchmark)
+    while not (folder / PEERS).exists():
+        parsing.fail_if(
+            time.monotonic() > until,
+            "the addresses of the peers did not arrive",
+            failure=Failure.TIMED_OUT,
+        )
+        time.sleep(LOOK_S)
+    try:
+        known = msgspec.json.decode((folder / PEERS).read_bytes(), type=list[PartAddress])
+    except msgspec.MsgspecError as error:
+        raise InvalidValue(f"{PEERS} cannot be read: {error}") from error
+    peers: dict[str, list[PartAddress]] = defaultdict(list)
+    # no part connects to the measuring part, so its address is not known, only its folder
+    for peer in (*known, PartAddress(benchmark.kind.measures, 0, "", "")):
+        peers[peer.role].append(replace(peer, folder=f"{scratch}/{peer.role}-{peer.index}"))
+    return ExecutionSite(peers, python=(sys.executable, "-P"))

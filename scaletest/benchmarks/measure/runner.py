@@ -1,0 +1,104 @@
+"""Runs the benchmarks of a plan by an executor, one at a time.
+
+Each result is stored before the next benchmark starts, so a run that was killed can be resumed. An
+executor always returns a result: a failure of any sort is one like any other, and the plan decides
+whether the other benchmarks still run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import Protocol
+
+from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.benchmark_set import BenchmarkPlan
+
+PhaseListener = Callable[[BenchmarkPhase], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that an executor can use, with its labels."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """Runs benchmarks, one after the other."""
+
+    def refuse(self, benchmark: Benchmark) -> None:
+        """Raises UsageError for a benchmark that it can never run; called before any starts."""
+
+    def nodes(self) -> Sequence[Node]:
+        """List the nodes, for generators."""
+
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
+        """Run the benchmark and return its result or its failure.
+
+        `on_phase` is called at each new phase.
+        """
+
+
+Progress = Callable[[Benchmark, BenchmarkResult | None, BenchmarkPhase], None]
+
+
+def counts(plan: BenchmarkPlan, ended: Mapping[str, BenchmarkResult]) -> tuple[int, int]:
+    """Count the benchmarks of a plan that succeeded, and that failed, so far; no warm-ups.
+
+    ended: results by benchmark name.
+    """
+    counted = [
+        ended[benchmark.name].ok
+        for benchmark in plan.benchmarks
+        if not benchmark.warm_up and benchmark.name in ended
+    ]
+    return counted.count(True), counted.count(False)
+
+
+def run(
+    plan: BenchmarkPlan,
+    ended: dict[str, BenchmarkResult],
+    executor: Executor,
+    store: Callable[[BenchmarkResult], None],
+    progress: Progress,
+) -> None:
+    """Run the benchmarks that have no result yet, and add theirs to `ended`.
+
+    Each result is stored as it comes, also when an exception ends the run.
+    """
+    for benchmark in plan.benchmarks:
+        if benchmark.name in ended:
+            continue
+        result = replace(
+            executor.run(benchmark, partial(progress, benchmark, None)),
+            permutation=benchmark.permutation,
+            repetition=benchmark.repetition,
+        )
+        store(result)
+        ended[result.name] = result
+        progress(benchmark, result, result.phase)
+        if not result.ok and plan.stop_on_failure:
+            return
+
+
+def startable(waiting: Sequence[Benchmark], running: Sequence[Benchmark]) -> Benchmark | None:
+    """Choose the first benchmark that shares no node with a running one, or None.
+
+    A benchmark that names no nodes may use any node, so it runs alone.
+    """
+    busy = [benchmark.spec.nodes for benchmark in running]
+    if not all(busy):
+        return None
+    taken = set(chain.from_iterable(busy))
+    return next(
+        (
+            benchmark
+            for benchmark in waiting
+            if not running or (benchmark.spec.nodes and taken.isdisjoint(benchmark.spec.nodes))
+        ),
+        None,
+    )

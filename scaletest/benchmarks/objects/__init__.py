@@ -1,0 +1,1 @@
+"""Benchmarks as objects of a cluster: manifests, what one benchmark owns, and its pods' states."""

@@ -1,0 +1,128 @@
+"""Gang scheduling: Volcano places all parts of a benchmark together, or none.
+
+It schedules the PodGroup that all pods belong to. These are created at once, so the measuring one
+waits in an init container until the servers are ready, and its hosts file is complete when its tool
+starts. Documents are pure; only `admission` calls the API server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.benchmarks.benchmark import Benchmark
+from scaletest.benchmarks.kinds.kind import VOLCANO
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.manifests import Document
+from scaletest.benchmarks.objects.pod_status import conditions, holds, seconds
+from scaletest.cluster.objects import Documents, Resource
+from scaletest.model.errors import UsageError
+
+POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
+GROUP_NAME = "scheduling.k8s.io/group-name"
+# A queue may be long, but waiting for it must end at some time.
+ADMIT_S = 24 * 3600.0
+# Where there is room, parts are admitted within this time; after it others may measure meanwhile.
+AT_ONCE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether all parts may start.
+
+    since_s: since when, in seconds since the epoch; 0 while they may not. message: why they wait.
+    """
+
+    since_s: float
+    message: str = ""
+
+
+def wanted(benchmark: Benchmark) -> bool:
+    """Check whether the parts are admitted together."""
+    return benchmark.spec.gang == VOLCANO
+
+
+def admit_s(benchmark: Benchmark) -> float:
+    """Return the seconds within which all parts must be admitted."""
+    return float(benchmark.spec.queue_limit or ADMIT_S)
+
+
+def wait_s(benchmark: Benchmark) -> float:
+    """Return the seconds that pods may exist before they are used.
+
+    Pods of a gang are created before there is a node for them, and a benchmark that is admitted may
+    have to wait for its turn.
+    """
+    return max(ADMIT_S, admit_s(benchmark)) if wanted(benchmark) else 0.0
+
+
+def absent(reason: str) -> UsageError:
+    """Build the error of a cluster that lacks Volcano, or does not allow its use."""
+    return UsageError(
+        f"gang {VOLCANO} needs Volcano: {reason}",
+        hint="install it, set operator.volcano in the chart, or leave gang out",
+    )
+
+
+def pod_group(benchmark: Benchmark, owner: Document) -> Document:
+    """Build the PodGroup of all pods, which has the benchmark's name."""
+    spec: dict[str, Any] = {"minMember": len(benchmark.kind.layout(benchmark.spec))}
+    if benchmark.spec.queue_name:
+        spec["queue"] = benchmark.spec.queue_name
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": manifests.meta(benchmark, benchmark.name, owner),
+        "spec": spec,
+    }
+
+
+def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
+    """Build the Jobs of all roles, for pods that are all created at once."""
+    roles = dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec))
+    return [_job(benchmark, role, owner, image) for role in roles]
+
+
+def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admission:
+    """Read from the PodGroup whether all parts are admitted."""
+    group = objects.find(POD_GROUPS, namespace, benchmark.name)
+    if group is None:
+        return Admission(0.0, "the PodGroup was deleted by somebody")
+    known = conditions(group)
+    is_running = group.get("status", {}).get("phase") == "Running"
+    if not is_running and not holds(group, "Scheduled"):
+        message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
+        reason = known.get("Unschedulable", {}).get("message")
+        return Admission(0.0, ": ".join(filter(None, (message, reason))))
+    admitted = known.get("Scheduled", {}).get("lastTransitionTime")
+    return Admission(seconds(admitted or group["metadata"]["creationTimestamp"]))
+
+
+def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
+    job = manifests.job(benchmark, role, owner, image)
+    template = job["spec"]["template"]
+    job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
+    if role == benchmark.kind.measures:
+        template["spec"].setdefault("initContainers", []).append(
+            _wait(template["spec"]["containers"][0])
+        )
+    for container in template["spec"]["containers"]:
+        # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
+        container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
+    template["spec"]["schedulerName"] = "volcano"
+    template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
+    return job
+
+
+def _wait(container: Document) -> Document:
+    """Build the init container that waits until the operator lets the measurement begin."""
+    file = f"{manifests.FOLDER}/{manifests.MEASURING}"
+    return {
+        "name": "wait",
+        # the first process of a container ends at SIGTERM only where it handles it
+        "command": ["sh", "-c", f"trap exit TERM; until [ -s {file} ]; do sleep 0.2; done"],
+        "volumeMounts": [
+            mount for mount in container["volumeMounts"] if mount["mountPath"] == manifests.FOLDER
+        ],
+        **{key: container[key] for key in ("image", "imagePullPolicy", "securityContext")},
+    }

@@ -1,0 +1,206 @@
+"""The status of a benchmark's pods and Jobs, and reasons to wait or not to run at all."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult
+from scaletest.benchmarks.document_schemas import MOST_NAME
+from scaletest.benchmarks.kinds.kind import PartAddress
+from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
+from scaletest.cluster.objects import EVENTS, Documents
+from scaletest.model import checks
+from scaletest.render.numbers import plural
+
+MOST_PLACES = 32
+
+
+def name(pod: Document) -> str:
+    """Return the pod's name."""
+    return str(pod["metadata"]["name"])
+
+
+def marked(pod: Document) -> bool:
+    """Check whether the pod's labels and annotations tell which part it is."""
+    meta = pod["metadata"]
+    index = (meta.get("annotations") or {}).get(INDEX, "0")
+    return ROLE in meta["labels"] and str(index).isdecimal()
+
+
+def seconds(stamp: str) -> float:
+    """Convert a time as Kubernetes writes it to seconds since the epoch."""
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+def started_s(pod: Document) -> float:
+    """Return when the node accepted the pod, in seconds since the epoch."""
+    return seconds(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
+
+
+def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
+    """List the servers that have an address on the network that the benchmark measures."""
+    spec = benchmark.spec
+    peers = []
+    for pod in pods:
+        role = pod["metadata"]["labels"][ROLE]
+        index = int((pod["metadata"].get("annotations") or {}).get(INDEX, 0))
+        ip = address(pod, spec.ip_family, spec.network_name)
+        if role != benchmark.kind.measures and ip:
+            peers.append(PartAddress(role, index, name_of(benchmark, f"{role}-{index}"), ip))
+    return sorted(peers, key=lambda peer: (peer.role, peer.index))
+
+
+def address(pod: Document, family: str, network: str) -> str:
+    """Return the pod's IPv4 or IPv6 address on a network of Multus; "" while it has none."""
+    return next((ip for ip in addresses(pod, network) if (":" in ip) == (family == "IPv6")), "")
+
+
+def addresses(pod: Document, network: str) -> list[str]:
+    """List the pod's addresses on a network of Multus; "" is the cluster's own network."""
+    if not network:
+        return [assigned["ip"] for assigned in pod.get("status", {}).get("podIPs", ())]
+    ips: list[str] = []
+    try:
+        for interface in json.loads(
+            pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]")
+        ):
+            if interface.get("name") in {network, network.rpartition("/")[2]}:
+                ips += map(str, interface.get("ips") or ())
+    except (ValueError, AttributeError, TypeError):
+        # whoever wrote this annotation, it was not Multus
+        return []
+    return ips
+
+
+def elsewhere(pod: Document, network: str, ended: BenchmarkResult) -> str:
+    """Explain by which other network the pod reached its peer; "" when it used the spec's."""
+    used, own = str(ended.network.get("address", "")), addresses(pod, network)
+    if not network or not ended.ok or used in own:
+        return ""
+    route = f"from {used or 'nowhere'} by {ended.network.get('interface', 'no interface')}"
+    return (
+        f"the peer was reached {route}, and the pod's address on {network} is"
+        f" {', '.join(own) or 'unknown'}"
+    )
+
+
+def conditions(document: Document) -> dict[str, Document]:
+    """Map the conditions of any object by their types."""
+    return {
+        condition["type"]: condition
+        for condition in (document.get("status", {}).get("conditions") or ())
+    }
+
+
+def holds(document: Document, *names: str) -> bool:
+    """Check whether an object has one of these conditions, and it is true."""
+    known = conditions(document)
+    return any(known[name].get("status") == "True" for name in names if name in known)
+
+
+def places(pods: Sequence[Document]) -> Document:
+    """Map pods to their nodes, and to the digests of the images that really ran."""
+    nodes, images = dict[str, str](), dict[str, str]()
+    for pod in pods[:MOST_PLACES]:
+        nodes[name(pod)] = pod["spec"].get("nodeName", "")
+        containers = pod["status"].get("containerStatuses", ())
+        images[name(pod)] = next((container.get("imageID", "") for container in containers), "")
+    return {"nodes": nodes, "images": images}
+
+
+def crowded(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str, ...]:
+    """Write a note when the parts had fewer nodes than the benchmark is meant for; else none."""
+    wanted = {part.node for part in benchmark.kind.layout(benchmark.spec)}
+    used = {pod["spec"].get("nodeName", "") for pod in pods}
+    if benchmark.spec.nodes or len(used) >= min(len(wanted), len(pods)):
+        return ()
+    return (
+        f"the parts ran on {plural(len(used), 'node')} instead of {len(wanted)}, and what those of"
+        " one node send each other crosses no network; with placement: differentNodes they wait"
+        " for nodes of their own",
+    )
+
+
+def is_unschedulable(pod: Document) -> bool:
+    """Check whether the scheduler found no node for a pod."""
+    scheduled = conditions(pod).get("PodScheduled", {})
+    return scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+
+
+def why_not(pod: Document) -> str:
+    """Explain why a pod is not running, from its status."""
+    status = pod.get("status", {})
+    for container in (
+        *status.get("initContainerStatuses", ()),
+        *status.get("containerStatuses", ()),
+    ):
+        waiting = container.get("state", {}).get("waiting") or {}
+        if waiting.get("message") or waiting.get("reason"):
+            return f"{waiting.get('reason', '')}: {waiting.get('message', '')}".strip(": ")
+    for condition in conditions(pod).values():
+        if condition.get("status") == "False" and condition.get("message"):
+            return str(condition["message"])
+    return str(status.get("phase", "Pending"))
+
+
+NAME = re.compile(rf"[a-z]([a-z0-9-]{{0,{MOST_NAME - 2}}}[a-z0-9])?")
+# A Job tries again after 1, 2, 4, ... seconds: a denial that is only temporary is over by then. A
+# quota may still be used by pods that are being deleted, which takes longer.
+REFUSED_S, QUOTA_S = 10.0, 30.0
+_FINAL = re.compile(r"is forbidden|denied the request|is invalid|not found")
+
+
+def refuse(benchmark: Benchmark) -> None:
+    """Raises UsageError for a benchmark that cannot run in any cluster."""
+    checks.refuse(
+        (
+            not NAME.fullmatch(benchmark.name),
+            f"the name {benchmark.name[:80]!r} cannot be used for a Service and its Jobs",
+            f"use a-z, 0-9 and '-', a letter first, {MOST_NAME} characters at most",
+        )
+    )
+    nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
+    checks.refuse(
+        (
+            benchmark.spec.nodes and len(benchmark.spec.nodes) < len(nodes),
+            f"the benchmark uses {len(nodes)} nodes, and its spec names"
+            f" {len(benchmark.spec.nodes)}",
+            "name more nodes, or none",
+        )
+    )
+
+
+def denial(objects: Documents, namespace: str, job: Document) -> str:
+    """Return the API server's last reason to deny pods of a Job, from its events; "" without one.
+
+    The status of a Job does not tell it.
+    """
+    uid = job["metadata"]["uid"]
+    events = objects.list(EVENTS, namespace, fields=f"involvedObject.uid={uid},reason=FailedCreate")
+    if not events:
+        return ""
+    return str(max(events, key=_time).get("message", ""))
+
+
+def failed(job: Document) -> str:
+    """Explain why a Job has failed; "" when it has not."""
+    message = conditions(job).get("Failed", {}).get("message") or "the Job has failed"
+    return str(message) if holds(job, "Failed") else ""
+
+
+def final(message: str, age_s: float) -> bool:
+    """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
+    limit_s = QUOTA_S if "quota" in message else REFUSED_S
+    return bool(_FINAL.search(message)) and age_s > limit_s
+
+
+def _time(event: Document) -> str:
+    return str(
+        event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"].get("creationTimestamp")
+        or ""
+    )

@@ -1,0 +1,238 @@
+"""Lets mpirun reach the pods of a benchmark by OpenSSH, with a key for this benchmark alone.
+
+The operator creates one key pair and stores it in a Secret that is deleted with the benchmark. The
+same key identifies the workers to the master and the master to the workers; neither trusts any
+other key. Servers run as the pod's own user, listen only on the address that is measured, and run
+commands for this key; nothing else is allowed. The operator may create and delete Secrets, but not
+read them, so it cannot check whose a Secret is: the Secret's name holds the benchmark's uid.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import pwd
+import shlex
+import shutil
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scaletest.benchmarks.benchmark import Benchmark
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Kind,
+    MpiSpec,
+    Task,
+)
+from scaletest.model.errors import UsageError
+
+MOUNT, KEY, PUBLIC = "/ssh", "key", "key.pub"
+_TYPE = b"ssh-ed25519"
+# Number of copies to workers that run at the same time.
+AT_ONCE = 16
+_SERVER = """\
+Port {port}
+ListenAddress {address}
+HostKey {folder}/key
+AuthorizedKeysFile {folder}/authorized_keys
+AuthenticationMethods publickey
+PermitRootLogin prohibit-password
+UsePAM no
+# the home of the pod's user is /tmp, which others may write; the files named above are private
+StrictModes no
+DisableForwarding yes
+PermitTTY no
+PermitUserRC no
+PrintMotd no
+MaxStartups 256
+PidFile none
+LogLevel ERROR
+"""
+_CLIENT = """\
+Host *
+  Port {port}
+  IdentityFile {folder}/key
+  IdentitiesOnly yes
+  UserKnownHostsFile {folder}/known_hosts
+  GlobalKnownHostsFile none
+  StrictHostKeyChecking yes
+  UpdateHostKeys no
+  BatchMode yes
+  ConnectTimeout 30
+  LogLevel ERROR
+"""
+
+
+def wanted(kind: Kind) -> bool:
+    """Check whether parts of this kind start processes on each other."""
+    return issubclass(kind.spec, MpiSpec)
+
+
+# -- in the operator
+# --------------------------------------------------------------------------------------------------
+
+
+def secret_name(name: str, uid: str) -> str:
+    """Return the name of the benchmark's Secret."""
+    return f"{name}-ssh-{uid[:8]}"
+
+
+def pair() -> dict[str, str]:
+    """Create a key pair as the data of a Secret.
+
+    Raises UsageError where PyNaCl is not installed.
+    """
+    try:
+        from nacl.signing import SigningKey
+    except ImportError as error:
+        raise UsageError(
+            "PyNaCl is not installed", hint="pip install 'scaletest[operator]'"
+        ) from error
+    key = SigningKey.generate()
+    private, public = written(bytes(key), bytes(key.verify_key))
+    return {KEY: base64.b64encode(private).decode(), PUBLIC: base64.b64encode(public).decode()}
+
+
+def written(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
+    """Encode an Ed25519 key pair as OpenSSH does, without encryption (PROTOCOL.key, RFC 8709)."""
+    blob = _strings(_TYPE, public)
+    # the same number twice: a reader sees by it that decryption was right. Here both are zero,
+    # since nothing is encrypted
+    secret = bytes(8) + blob + _strings(seed + public, b"")
+    secret += bytes(range(1, -len(secret) % 8 + 1))
+    whole = (
+        b"openssh-key-v1\0"
+        + _strings(b"none", b"none", b"")
+        + struct.pack(">I", 1)
+        + _strings(blob, secret)
+    )
+    text = base64.b64encode(whole).decode()
+    lines = [text[at : at + 70] for at in range(0, len(text), 70)]
+    private = [
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        *lines,
+        "-----END OPENSSH PRIVATE KEY-----",
+        "",
+    ]
+    return "\n".join(private).encode(), _TYPE + b" " + base64.b64encode(blob) + b"\n"
+
+
+def _strings(*strings: bytes) -> bytes:
+    return b"".join(struct.pack(">I", len(string)) + string for string in strings)
+
+
+def mounted(pod: Mapping[str, Any], secret: str) -> None:
+    """Mount the key into the pod's container.
+
+    Its file belongs to root, which ssh refuses as a user's key: each part copies it first.
+    """
+    pod["volumes"].append({"name": "ssh", "secret": {"secretName": secret, "defaultMode": 0o444}})
+    pod["containers"][0]["volumeMounts"].append(
+        {"name": "ssh", "mountPath": MOUNT, "readOnly": True}
+    )
+
+
+# -- in a pod
+# --------------------------------------------------------------------------------------------------
+
+
+def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, folder: Path) -> Task:
+    """Build the task that runs a worker's SSH server, and write its files into the folder.
+
+    Raises BenchmarkFailed.
+    """
+    program = shutil.which("sshd")
+    if program is None:
+        raise BenchmarkFailed(
+            Failure.NO_BINARY,
+            "sshd not found",
+            remedy="install it, as in: apt install openssh-server",
+        )
+    _can_log_in()
+    spec = benchmark.spec
+    assert isinstance(spec, MpiSpec)
+    public = _copied(keys, folder)
+    text = _SERVER.format(port=spec.ssh_port, address=site.address("worker", index), folder=folder)
+    # a session does not inherit the container's environment, by which images say where programs are
+    inherited = [
+        f'"{name}={os.environ[name]}"' for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ
+    ]
+    if inherited:
+        text += f"SetEnv {' '.join(inherited)}\n"
+    _write(folder / "sshd_config", text)
+    _write(folder / "authorized_keys", f"restrict {public}\n")
+    return Task(
+        "worker",
+        index,
+        (program, "-D", "-e", "-f", str(folder / "sshd_config")),
+        port=spec.ssh_port,
+    )
+
+
+def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
+    """Write the ssh configuration for the workers; returns its path. Raises BenchmarkFailed."""
+    _can_log_in()
+    spec = benchmark.spec
+    assert isinstance(spec, MpiSpec)
+    _write(folder / "known_hosts", f"* {_copied(keys, folder)}\n")
+    return _write(folder / "ssh_config", _CLIENT.format(port=spec.ssh_port, folder=folder))
+
+
+def copies(site: ExecutionSite, folder: Path) -> Sequence[tuple[str, ...]]:
+    """Build the commands that copy a folder to the same path on each worker's host."""
+    path = shlex.quote(str(folder))
+    unpack = shlex.quote(f"mkdir -p {path} && tar -C {path} -xf -")
+    ssh = f"ssh -F {shlex.quote(site.ssh)}"
+    hosts = dict.fromkeys(peer.host for peer in site.peers["worker"])
+    return [
+        (
+            "bash",
+            "-o",
+            "pipefail",
+            "-c",
+            f"tar -C {path} -cf - . | {ssh} {shlex.quote(host)} {unpack}",
+        )
+        for host in hosts
+    ]
+
+
+def _copied(keys: Path, folder: Path) -> str:
+    """Copy the private key into the folder, for its owner alone, and return the public key."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        _write(folder / KEY, (keys / KEY).read_text("utf-8"))
+        return (keys / PUBLIC).read_text("utf-8").strip()
+    except OSError as error:
+        raise BenchmarkFailed(
+            Failure.REFUSED, f"the key of this benchmark cannot be read: {error}"
+        ) from error
+
+
+def _write(path: Path, text: str) -> str:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    return str(path)
+
+
+def _can_log_in() -> None:
+    """Check that the user has a name and a shell, which ssh needs. Raises BenchmarkFailed."""
+    try:
+        user = pwd.getpwuid(os.getuid())
+    except KeyError as error:
+        raise BenchmarkFailed(
+            Failure.REFUSED,
+            f"user {os.getuid()} has no name, which ssh needs",
+            remedy="add it to the image's /etc/passwd, or let pods run as the image's own user",
+        ) from error
+    parsing.fail_if(
+        user.pw_shell.endswith(("nologin", "false")),
+        f"user {user.pw_name} has the shell {user.pw_shell}, so nothing can be started by ssh",
+        failure=Failure.REFUSED,
+        remedy="give it /bin/sh in the image's /etc/passwd",
+    )

@@ -1,0 +1,286 @@
+"""Handlers of kopf: what to watch, when to reconcile, and what to do before a deletion.
+
+A timer on each object that has not ended fires every second, so a failed pass is repeated by the
+next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import kopf
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
+
+from scaletest.benchmarks import kube_perftest
+from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.kinds.registry import GROUP, KINDS, VERSION
+from scaletest.benchmarks.measure.operator_executor import resource
+from scaletest.benchmarks.operator import benchmark_reconciler, perftest, set_reconciler, status
+from scaletest.benchmarks.operator.benchmark_reconciler import ReconcileSettings
+from scaletest.benchmarks.operator.queueing import INTERVAL_S, Turns, paused, turn_of
+from scaletest.benchmarks.operator.set_reconciler import SETS
+from scaletest.cluster.objects import Documents
+from scaletest.model.errors import ScaletestError
+from scaletest.pages.server import Server
+
+THREADS = 16
+Index = kopf.Index[Any, Any]
+logger = logging.getLogger("scaletest.benchmarks.operator")
+
+
+class Metrics:
+    """Prometheus metrics of the operator."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.phases = Counter(
+            "scaletest_operator_phases",
+            "Phases that objects reached.",
+            ["kind", "phase"],
+            registry=self.registry,
+        )
+        self.errors = Counter(
+            "scaletest_operator_errors",
+            "Reconcile passes that failed and are repeated.",
+            ["kind"],
+            registry=self.registry,
+        )
+
+
+def run(
+    objects: Documents,
+    image: str,
+    namespaces: Sequence[str],
+    metrics_port: int,
+    stop: threading.Event | None = None,
+    *,
+    pod_fields: Mapping[str, str] | None = None,
+    perftest_group: str = "",
+    health_port: int = 0,
+) -> None:
+    """Run until SIGTERM.
+
+    namespaces: those to watch; none for all. pod_fields: see `ReconcileSettings`. perftest_group:
+    kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
+    """
+    metrics = Metrics()
+    settings = ReconcileSettings(image, time.time, _send_event, pod_fields or {})
+    registry = handlers(objects, settings, metrics)
+    if perftest_group:
+        _serve_perftest(registry, perftest_group, objects, settings, metrics)
+    serving = AsyncExitStack()
+
+    @kopf.on.startup(registry=registry)
+    async def serve(**_: Any) -> None:
+        await serving.enter_async_context(serve_health(health_port))
+
+    @kopf.on.cleanup(registry=registry)
+    async def end(**_: Any) -> None:
+        await serving.aclose()
+
+    with serve_metrics(metrics_port, metrics.registry):
+        kopf.run(
+            registry=registry,
+            standalone=True,
+            clusterwide=not namespaces,
+            namespaces=list(namespaces),
+            stop_flag=stop,
+        )
+
+
+def handlers(
+    objects: Documents, settings: ReconcileSettings, metrics: Metrics
+) -> kopf.OperatorRegistry:
+    """A registry with all functions that kopf is to call."""
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.startup(registry=registry)
+    def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        prefix = f"operator.{GROUP}"
+        settings.persistence.finalizer = f"{prefix}/clean-up"
+        settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
+        settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=prefix)
+        settings.execution.max_workers = THREADS
+        settings.posting.level = logging.CRITICAL
+        # our definitions exist at the start; watching for others would need rights on all of them
+        settings.scanning.disabled = True
+        # a watch whose connection died is silent for ever, so each one is opened anew after a while
+        settings.watching.server_timeout = 60
+        settings.watching.client_timeout = 75
+
+    @kopf.on.login(registry=registry)
+    def login(**arguments: Any) -> Any:
+        return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(
+            **arguments
+        )
+
+    turns = Turns(time.monotonic)
+    for kind in KINDS.values():
+        _add_indices(registry, kind)
+        _add_benchmark(registry, kind, objects, settings, metrics, turns)
+
+    @kopf.timer(
+        GROUP, VERSION, "benchmarksets", interval=INTERVAL_S, registry=registry, when=_continues
+    )
+    def reconcile_set(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
+        if paused(body):
+            return
+        children = partial(_indexed, indices["children"])
+        _attempt(
+            "BenchmarkSet",
+            metrics,
+            lambda: set_reconciler.reconcile(objects, namespace or "", name, settings, children),
+        )
+
+    return registry
+
+
+def _serve_perftest(
+    registry: kopf.OperatorRegistry,
+    group: str,
+    objects: Documents,
+    settings: ReconcileSettings,
+    metrics: Metrics,
+) -> None:
+    """Let objects of kube-perftest's group be measured, as objects of ours that belong to them."""
+    kinds = (resource(KINDS[name]) for name in kube_perftest.KINDS)
+    for ours in (*kinds, SETS):
+        theirs = replace(ours, api=f"/apis/{group}/{VERSION}")
+        copy = partial(perftest.reconcile, theirs, ours, objects, settings)
+
+        @kopf.timer(
+            group, VERSION, ours.plural, interval=INTERVAL_S, registry=registry, when=_continues
+        )
+        def reconcile(
+            namespace: str | None,
+            name: str,
+            kind: str = ours.kind,
+            copy: Callable[[str, str], str] = copy,
+            **_: Any,
+        ) -> None:
+            _attempt(kind, metrics, lambda: copy(namespace or "", name))
+
+
+def _add_indices(registry: kopf.OperatorRegistry, kind: Kind) -> None:
+    """Let kopf index what it watches, complete before the first timer, so nothing is listed."""
+
+    @kopf.index(GROUP, VERSION, kind.plural, id="children", registry=registry)
+    def children(body: kopf.Body, **_: Any) -> Any:
+        return set_reconciler.child(body)
+
+    @kopf.index(GROUP, VERSION, kind.plural, id="line", registry=registry)
+    def waiting(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
+        turn = turn_of(body)
+        return {namespace: turn} if turn else {}
+
+
+def _indexed(index: Index, *key: str) -> list[Any]:
+    """All that an index has under a key, copied at once, since watches change it meanwhile."""
+    known = index.get(key if len(key) > 1 else key[0])
+    return list(known) if known is not None else []
+
+
+def _add_benchmark(
+    registry: kopf.OperatorRegistry,
+    kind: Kind,
+    objects: Documents,
+    settings: ReconcileSettings,
+    metrics: Metrics,
+    turns: Turns,
+) -> None:
+    @kopf.timer(
+        GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_continues
+    )
+    def reconcile(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
+        if paused(body) or turns.checked_recently(body):
+            return
+        if turns.waits(body, lambda: _indexed(indices["line"], namespace or "")):
+            return
+        _attempt(
+            kind.name,
+            metrics,
+            lambda: benchmark_reconciler.reconcile(kind, objects, namespace or "", name, settings),
+        )
+
+    @kopf.on.delete(GROUP, VERSION, kind.plural, registry=registry)
+    def before_deletion(body: kopf.Body, namespace: str | None, **_: Any) -> None:
+        try:
+            benchmark_reconciler.before_deletion(kind, objects, namespace or "", dict(body))
+        except ScaletestError as error:
+            raise kopf.TemporaryError(error.message, delay=INTERVAL_S) from error
+
+
+def _continues(body: kopf.Body, **_: Any) -> bool:
+    return not benchmark_reconciler.ended(dict(body)) or status.changed(body)
+
+
+def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
+    """Count the phase that a pass reaches, or its failure: the next pass repeats it."""
+    try:
+        if phase := reconcile():
+            metrics.phases.labels(kind, phase).inc()
+    except ScaletestError as error:
+        metrics.errors.labels(kind).inc()
+        logger.warning("%s; trying again", error)
+    except Exception:
+        # a bug of ours, which the metrics must show too
+        metrics.errors.labels(kind).inc()
+        raise
+
+
+def _send_event(document: dict[str, Any], event_type: str, reason: str, message: str) -> None:
+    kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)
+
+
+# -- HTTP endpoints, for both address families: a cluster may have IPv6 only
+# --------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def serve_metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
+    """Serve metrics within the context; not at all when the port is 0."""
+    if not port:
+        yield
+        return
+    # an IPv6 socket accepts both families; a machine without IPv6 has only the other one
+    host = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
+    server = Server(make_wsgi_app(registry), f"{host}:{port}")
+    try:
+        yield
+    finally:
+        server.close()
+
+
+@contextlib.asynccontextmanager
+async def serve_health(port: int) -> AsyncIterator[None]:
+    """Answer /healthz while this event loop runs; not at all when the port is 0.
+
+    kopf has such an endpoint, but it listens on a single address.
+    """
+    if not port:
+        yield
+        return
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/healthz", answer)
+    runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        # without a host aiohttp opens one socket for each address family
+        await web.TCPSite(runner, None, port).start()
+        yield
+    finally:
+        await runner.cleanup()

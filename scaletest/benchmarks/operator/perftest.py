@@ -1,0 +1,57 @@
+"""One reconcile pass over an object of kube-perftest's API group: it is converted into ours.
+
+Ours has the same name, belongs to theirs, and is measured like any other; its status is copied
+back. So theirs has the fields of our status, and whoever deletes it deletes ours.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.benchmark import BenchmarkPhase
+from scaletest.benchmarks.objects.owned_objects import owned
+from scaletest.benchmarks.operator.benchmark_reconciler import (
+    ReconcileSettings,
+    owner_reference,
+    report,
+)
+from scaletest.benchmarks.operator.status import Document
+from scaletest.cluster.objects import Documents, Resource
+
+
+def reconcile(
+    theirs: Resource,
+    ours: Resource,
+    objects: Documents,
+    settings: ReconcileSettings,
+    namespace: str,
+    name: str,
+) -> str:
+    """Bring an object of theirs forward; its phase if that has changed, else ""."""
+    act = partial(_copy, ours, objects, namespace)
+    return report(theirs, objects, namespace, name, settings, act)
+
+
+def _copy(
+    ours: Resource, objects: Documents, namespace: str, document: Document
+) -> tuple[Document, str]:
+    """Create ours if there is none; its status, and what an event says."""
+    name, warnings = document["metadata"]["name"], list[str]()
+    mine = objects.find(ours, namespace, name)
+    if mine is None:
+        plain = {key: document[key] for key in ("apiVersion", "kind", "spec")}
+        body = benchmark.envelope(plain, warnings)
+        body["metadata"] = {"name": name, "ownerReferences": [owner_reference(document)]}
+        mine = objects.create(ours, namespace, body)
+    if mine is None or not owned(mine, document["metadata"]["uid"]):
+        message = (
+            f"there is another {ours.kind} {name} of group scaletest.dev; delete it, or rename"
+        )
+        return {"phase": str(BenchmarkPhase.FAILED), "message": message}, message
+    # their generations count changes of their own specs
+    status = {
+        key: part for key, part in mine.get("status", {}).items() if key != "observedGeneration"
+    }
+    status = {"phase": str(BenchmarkPhase.PENDING)} | status
+    return status, "; ".join(warnings) or status.get("summary") or status.get("message", "")

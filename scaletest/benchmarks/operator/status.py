@@ -1,0 +1,199 @@
+"""The status of a benchmark object: phase, headlines and reason, bounded in size. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.document_schemas import MOST_MESSAGE
+from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.reconcile import Observation
+from scaletest.model.wording import as_options
+from scaletest.render.numbers import quantity
+
+MOST_BYTES = 16 * 1024
+MOST_PODS = 32
+EDITED = "SpecChangeIgnored"
+LATE_EDIT = (
+    "the spec was changed too late and the change is ignored; delete the object and create a"
+    " new one"
+)
+# In the order in which they are left out when the status is too large.
+LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
+Document = dict[str, Any]
+
+
+def of(
+    benchmark: Benchmark,
+    observation: Observation,
+    before: Mapping[str, Any],
+    now_s: float,
+    generation: int = 0,
+) -> Document:
+    """The status after a reconcile pass.
+
+    before: the status until now, whose times are retained; a phase never goes back.
+    """
+    phase = max(observation.phase, BenchmarkPhase(before.get("phase") or "Pending"), key=_rank)
+    status: Document = {
+        "phase": str(phase),
+        "message": observation.message[:MOST_MESSAGE],
+        "pods": _pods(observation) or before.get("pods") or {},
+    }
+    if "startedAt" in before or phase is not BenchmarkPhase.PENDING:
+        status = {"startedAt": before.get("startedAt") or stamp(now_s), **status}
+    if observation.ended is not None:
+        status |= _end(benchmark, observation.ended, now_s)
+    facts = {
+        "Complete": phase is BenchmarkPhase.COMPLETED,
+        "Failed": phase is BenchmarkPhase.FAILED,
+    }
+    status["conditions"] = conditions(
+        before, facts, str(status.get("failure") or phase), status["message"], now_s
+    )
+    status["conditions"] += edited(before, observation.edited, now_s)
+    if generation:
+        status["observedGeneration"] = generation
+    return bounded(status)
+
+
+def conditions(
+    before: Mapping[str, Any], facts: Mapping[str, bool], reason: str, message: str, now_s: float
+) -> list[Document]:
+    """Conditions by type; a transition time changes only with the fact.
+
+    reason: a CamelCase word, or words in lower case with underscores.
+    """
+    if reason.islower():
+        reason = "".join(part.capitalize() for part in reason.split("_"))
+    since = {
+        (condition["type"], condition["status"]): condition.get("lastTransitionTime")
+        for condition in before.get("conditions") or ()
+    }
+    return [
+        {
+            "type": name,
+            "status": str(fact),
+            "reason": reason,
+            "message": message[:500],
+            "lastTransitionTime": since.get((name, str(fact))) or stamp(now_s),
+        }
+        for name, fact in facts.items()
+    ]
+
+
+def edited(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
+    """The condition for a change of the spec that came too late; once there, it stays."""
+    known = [
+        condition for condition in before.get("conditions") or () if condition["type"] == EDITED
+    ]
+    if known or not now:
+        return known
+    return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
+
+
+def late_edit_message(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The text of an event for a change that came too late; "" when none is due."""
+    messages = {
+        condition["type"]: condition["message"] for condition in now.get("conditions") or ()
+    }
+    return "" if edited(before, False, 0.0) else str(messages.get(EDITED, ""))
+
+
+def changed(document: Mapping[str, Any]) -> bool:
+    """Whether the object's spec was changed since its last reconcile pass."""
+    observed = (document.get("status") or {}).get("observedGeneration")
+    return observed is not None and int(document["metadata"].get("generation", 0)) > int(observed)
+
+
+def after_late_edit(document: Mapping[str, Any], now_s: float) -> Document:
+    """The part of the status that changes when the spec of an ended object is changed."""
+    before = document["status"]
+    others = [
+        condition for condition in before.get("conditions") or () if condition["type"] != EDITED
+    ]
+    return {
+        "observedGeneration": document["metadata"]["generation"],
+        "conditions": others + edited(before, True, now_s),
+    }
+
+
+def stamp(seconds: float) -> str:
+    """A time in seconds since the epoch, as Kubernetes writes it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def bounded(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
+    """The status without its largest fields if it is too large, with a note in its message.
+
+    Such fields are null: a status is merged into the object, so leaving one out would retain it.
+    """
+    smaller = dict(status)
+    for name in fields:
+        if len(json.dumps(smaller)) <= MOST_BYTES:
+            break
+        if smaller.get(name):
+            smaller[name] = None
+            note = f"{name} left out: the status was too large"
+            if "message" in smaller:
+                smaller["message"] = f"{smaller['message'][:1000]}; {note}".removeprefix("; ")
+    return smaller
+
+
+def as_merged(document: Any) -> Any:
+    """A document as a merge patch stores it: without fields that are null, in lists too."""
+    if isinstance(document, Mapping):
+        return {key: as_merged(part) for key, part in document.items() if part is not None}
+    if isinstance(document, list | tuple):
+        return [as_merged(part) for part in document]
+    return document
+
+
+def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Document:
+    units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
+    numbers = {name: number for name, number in result.headlines.items() if name in units}
+    texts = {name: quantity(number, units[name]) for name, number in numbers.items()}
+    summary = (
+        next(iter(texts.values()), "")
+        if result.ok
+        else (result.message or str(result.failure))[:200]
+    )
+    status: Document = {
+        "failure": str(result.failure),
+        "message": as_options(result.message or "; ".join((*benchmark.warnings, *result.notes)))[
+            :MOST_MESSAGE
+        ],
+        "lines": [line[:200] for line in result.lines][:8],
+        "remedy": as_options(result.advice)[:MOST_MESSAGE],
+        "headlines": texts,
+        "values": numbers,
+        "summary": summary,
+        "network": dict(result.network),
+    }
+    # a benchmark that was refused stores no result
+    if result.failure is not Failure.REFUSED:
+        status["resultConfigMap"] = manifests.result_name(benchmark.name)
+    return status | {"finishedAt": stamp(result.finished_s or now_s)}
+
+
+def _pods(observation: Observation) -> Document:
+    """Names, nodes and addresses of the pods, by role."""
+    places: dict[str, list[Document]] = {}
+    for pod in observation.pods[:MOST_PODS]:
+        role, current = pod["metadata"]["labels"][manifests.ROLE], pod.get("status", {})
+        place = {
+            "name": pod["metadata"]["name"],
+            "nodeName": pod["spec"].get("nodeName"),
+            "podIp": current.get("podIP"),
+            "nodeIp": current.get("hostIP"),
+        }
+        places.setdefault(role, []).append({key: text for key, text in place.items() if text})
+    return places
+
+
+def _rank(phase: BenchmarkPhase) -> int:
+    return list(BenchmarkPhase).index(phase)

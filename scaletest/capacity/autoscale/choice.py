@@ -1,0 +1,142 @@
+"""Which of several simulated rules is the best, step by step, and why the others do worse.
+
+Each criterion keeps the rules that are best by it; the next one is applied to what is left, so that
+a reader can follow the choice. A wait counts as equally short up to a tenth of a request's run
+time: nobody notices less, and a rule that never shrinks would win otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from scaletest.capacity.autoscale.hpa import TargetType
+from scaletest.capacity.autoscale.rule import Rule, SimulationResult
+from scaletest.capacity.autoscale.simulation import Arrivals
+from scaletest.model.queue_counts import LONGEST_WINDOW_S
+
+EQUAL_WAIT = 0.1
+# The exporter counts over a window; over fewer requests' run times than this, chance decides.
+LEAST_RUNS = 2.0
+# A window that is long enough for most queues, and what suggested ones are a multiple of, in s.
+USUAL_WINDOW_S, MULTIPLE_S = 300.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedRule:
+    """A rule with its simulated result, and for how long pods that must go may finish, in s."""
+
+    rule: Rule
+    result: SimulationResult
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """One criterion of the choice. left: names of the rules that remain after it."""
+
+    criterion: str
+    left: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BestRule:
+    """The best of several rules. steps: the criteria in their order, up to the deciding one."""
+
+    played: PlayedRule
+    steps: tuple[Elimination, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Weakness:
+    """Why a rule kills requests or changes its direction, and what to set instead."""
+
+    reason: str
+    remedy: str
+
+
+def choose(played: Sequence[PlayedRule], mean_run_s: float) -> BestRule:
+    """The best of these rules; the first one of equals. At least one rule is needed."""
+    criteria: dict[str, Callable[[SimulationResult], float]] = {
+        "every request ends": lambda result: result.requests - result.ended,
+        "fewest requests killed": lambda result: result.killed,
+        "shortest mean wait, to a tenth of a run time": _wait_s,
+        "fewest direction changes": lambda result: result.flips,
+        "fewest pod-seconds": lambda result: result.pod_s,
+    }
+    left = list(played)
+    steps = []
+    for criterion, measure in criteria.items():
+        slack = EQUAL_WAIT * mean_run_s if measure is _wait_s else 0.0
+        least = min(measure(each.result) for each in left)
+        left = [each for each in left if measure(each.result) <= least + slack]
+        steps.append(Elimination(criterion, tuple(each.rule.name for each in left)))
+        if len(left) == 1:
+            break
+    return BestRule(left[0], tuple(steps))
+
+
+def _wait_s(result: SimulationResult) -> float:
+    return math.inf if result.mean_wait_s is None else result.mean_wait_s
+
+
+def mean_run_s(arrivals: Arrivals) -> float:
+    """The mean run time of the requests, in s."""
+    return sum(arrivals.runs) / len(arrivals.runs)
+
+
+def weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness]:
+    """Why this rule kills requests, or changes its direction; nothing where it does neither."""
+    result = played.result
+    run_s = mean_run_s(arrivals)
+    if result.flips or result.killed:
+        yield from _metric_weakness(played.rule, run_s)
+    if result.killed:
+        long_enough_s = math.ceil(max(arrivals.runs))
+        yield Weakness(
+            f"pods go, whether busy or idle, and their grace period of {played.grace_s:.0f} s is"
+            f" shorter than a request, of up to {long_enough_s} s",
+            f"give pods a grace period of {long_enough_s} s",
+        )
+
+
+def _metric_weakness(rule: Rule, run_s: float) -> Iterator[Weakness]:
+    """Weaknesses of what the rule measures."""
+    window_s = rule.targets.window_s
+    if rule.metric == "desired_workers" and window_s < LEAST_RUNS * run_s:
+        yield Weakness(
+            f"the exporter counts requests over {window_s:.0f} s and a request runs for"
+            f" {run_s:.0f} s: the number follows the chance of a few arrivals, and falls again"
+            " while their requests still run",
+            _longer_window(rule, run_s),
+        )
+    if rule.metric == "waiting" and rule.kind != "job":
+        yield Weakness(
+            "it counts only what waits: when workers have taken the requests, it counts none and"
+            " takes busy workers away",
+            "count running requests too: metric demand, as in <rule> demand-gentle",
+        )
+    if rule.metric == "max_wait":
+        yield Weakness(
+            "the longest wait is known only when a request ends, so the rule acts a run time late",
+            "use metric demand or desired_workers",
+        )
+    if rule.value is TargetType.VALUE:
+        yield Weakness(
+            "target type Value multiplies the present replicas: they grow as long as anything"
+            " waits, and collapse afterwards",
+            "use target type AverageValue",
+        )
+
+
+def _longer_window(rule: Rule, run_s: float) -> str:
+    wanted_s = max(USUAL_WINDOW_S, MULTIPLE_S * math.ceil(run_s / MULTIPLE_S))
+    if wanted_s > LONGEST_WINDOW_S:
+        return "runs are longer than any window of the exporter: use <rule> demand-gentle"
+    if wanted_s <= rule.targets.window_s:
+        return "shrink more slowly: add down_window=300 to the rule"
+    return (
+        f"set the window to {wanted_s:.0f} s: <rule> desired:window={wanted_s:.0f}, or"
+        f" autoscaling.exporter.window: {wanted_s:.0f} in the chart"
+    )

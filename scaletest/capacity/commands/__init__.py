@@ -1,0 +1,1 @@
+"""The commands `scaletest autoscale` and `scaletest size`."""

@@ -1,0 +1,315 @@
+"""scaletest size: how many pods and nodes a load needs, by formula and placed pod by pod.
+
+With --deployment, pod and nodes are those of the cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import cloup
+
+from scaletest.capacity.sizing import (
+    SHARED_CPU,
+    SHARED_PODS,
+    CapacityDemand,
+    PodSize,
+    Size,
+    alternatives,
+    chart_values,
+)
+from scaletest.cli import options as shared
+from scaletest.cli import stored
+from scaletest.cli.headings import heading
+from scaletest.cli.output import Output, as_text
+from scaletest.cluster.capacity import SUFFIXES
+from scaletest.cluster.connection import connect
+from scaletest.cluster.inventory import GIB, LiveSize, live_size
+from scaletest.cluster.node_size import NODE_OVERHEAD_CPU, PODS_A_NODE, NodeSize
+from scaletest.model import Verdict, VerdictKind
+from scaletest.model.errors import UsageError
+from scaletest.model.texts import in_base_units, short
+from scaletest.model.wording import as_options
+from scaletest.render.contents import Table, aligned
+from scaletest.render.numbers import seconds
+from scaletest.runs.registry import judge
+
+# Quantities as Kubernetes writes them.
+UNITS = {suffix: float(factor) for suffix, factor in SUFFIXES.items()}
+COUNT = {"": 1.0}
+GIBS = {suffix: factor / GIB for suffix, factor in UNITS.items()}
+
+
+class Amounts(click.ParamType[dict[str, float]]):
+    """NAME=QUANTITY,... as numbers by name: CPU in cores, memory in GiB."""
+
+    name = "amounts"
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, float]:
+        """The amounts that are given."""
+        if isinstance(value, dict):  # the default
+            return value
+        amounts: dict[str, float] = {}
+        for part in str(value).split(","):
+            name, _, text = part.strip().partition("=")
+            units = UNITS if name.endswith("cpu") else GIBS if name.endswith("memory") else COUNT
+            amount = in_base_units(text, units) if name in self._names else None
+            if amount is None or not math.isfinite(amount):
+                raise UsageError(
+                    f"{param.opts[-1] if param else self.name}: invalid amount {part[:60]!r}",
+                    hint=f"write NAME=QUANTITY, as in cpu=500m,memory=2Gi; there are"
+                    f" {', '.join(self._names)}",
+                )
+            amounts[name] = amount
+        return amounts
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOptions:
+    """A load, pods and nodes. CPU is in cores, and memory in GiB."""
+
+    rate: float | None
+    latency_s: float | None
+    pod: dict[str, float]
+    nodes: tuple[dict[str, float], ...]
+    shared: dict[str, float]
+    headroom: float
+    spare: int
+    run: str
+    replicas: int
+    deployment: str
+    namespace: str
+    context: str
+    output: Output
+
+
+@cloup.command("size")
+@heading("Load")
+@click.option(
+    "--rate",
+    type=shared.RATE,
+    metavar="RATE",
+    help=("Plan for this rate of requests, as in 24/s. [default: the saturation point of --run]"),
+)
+@click.option(
+    "--latency",
+    type=shared.DURATION,
+    metavar="TIME",
+    help="Plan for requests that take this long, as in 500ms. [default: that of --run]",
+)
+@heading("Pods")
+@click.option(
+    "--pod",
+    type=Amounts("cpu", "memory", "devices", "concurrency"),
+    default={},
+    metavar="NAME=Q,...",
+    help=(
+        "Plan for pods that ask for this cpu, memory and number of devices, and serve so many"
+        " requests at once (concurrency). [default: cpu=0.5,concurrency=1]"
+    ),
+)
+@click.option(
+    "--shared",
+    type=Amounts("cpu", "pods"),
+    default={},
+    metavar="NAME=Q,...",
+    help="Count in so many pods of a front end that all share. [default: pods=3,cpu=1.3]",
+)
+@heading("Nodes")
+@click.option(
+    "--node",
+    "nodes",
+    type=Amounts("cpu", "memory", "devices", "pods", "system-cpu", "system-memory"),
+    multiple=True,
+    metavar="NAME=Q,...",
+    help=(
+        "Plan for nodes with this cpu, memory and number of devices, at most so many pods, and what"
+        " of them the system takes; the option may be repeated to compare."
+        " [default: cpu=4,pods=110,system-cpu=0.7]"
+    ),
+)
+@heading("Pods")
+@click.option(
+    "--headroom",
+    type=float,
+    default=0.7,
+    show_default=True,
+    metavar="P",
+    help="Plan to use this part of the pods' capacity.",
+)
+@heading("Nodes")
+@click.option(
+    "--spare",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Plan so that N nodes may fail.",
+)
+@heading("Load")
+@click.option(
+    "--run",
+    "run",
+    default="",
+    metavar="RUN",
+    help="Take latency and saturation point from this stored saturation run.",
+)
+@click.option(
+    "--replicas",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Divide the saturation point of --run by N pods. [default: as recorded]",
+)
+@heading("Kubernetes")
+@click.option(
+    "--deployment",
+    default="",
+    metavar="NAME",
+    help=("Take the size of the pod from this Deployment, and that of the nodes from the cluster."),
+)
+@shared.namespace("Look for the Deployment in this namespace. [default: the current one]")
+@shared.context
+@heading("Output")
+@shared.output()
+@shared.grouped
+def command(options: SizeOptions) -> None:
+    """Tell how many pods and nodes a request rate needs.
+
+    \b
+    scaletest size --rate 24/s --latency 500ms --pod cpu=0.5 --node cpu=4
+    scaletest size --rate 400/s --latency 80ms --pod memory=1Gi \\
+      --node cpu=4,memory=16Gi --node cpu=16,memory=64Gi
+    scaletest size --rate 400/s --run LAST --replicas 2 \\
+      --deployment model -n serving
+
+    It shows the plain formula, which pools CPU over the cluster; then what short requests really
+    reach; then pods placed node by node; then the same with headroom, and so that a node may be
+    lost.
+    """
+    demand, nodes, notes = _demand(options)
+    sizes = alternatives(demand, nodes, options.headroom, options.spare)
+    queue = chart_values(demand.pod, sizes[0][-1].pods, options.headroom)
+    values = {"queues": {"NAME": queue}}
+    rows = []
+    for node, node_sizes in zip(nodes, sizes, strict=True):
+        rows.append({"node_cpu": node.cpu, "sizes": [size.to_dict() for size in node_sizes]})
+    document = {
+        "schema_version": 1,
+        "kind": "size",
+        "demand": demand.to_dict(),
+        "alternatives": rows,
+        "notes": notes,
+        "values": values,
+    }
+    value_lines = ["", "values of the chart:", as_text(values, "yaml").rstrip()]
+    options.output.show(document, [*_lines(demand, nodes, sizes, notes), *value_lines])
+
+
+def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
+    """The load to carry, the kinds of node, and notes about where that comes from."""
+    pod, nodes, notes = _pod_and_nodes(options)
+    rate, latency_s, per_pod = options.rate, options.latency_s, 0.0
+    if options.run:
+        point, run_latency_s, replicas, verdict = _measured(options)
+        rate = point if rate is None else rate
+        latency_s = run_latency_s if latency_s is None else latency_s
+        per_pod = point / replicas
+        notes.append(
+            f"measured: {short(point, 4)} requests/s on {replicas} pods, {short(per_pod, 4)} each"
+        )
+        if verdict.kind in (VerdictKind.INVALID, VerdictKind.RUNNING):
+            notes.append(
+                f"that run is {verdict.kind}, and so is what follows from it: {verdict.reason}"
+            )
+    if rate is None or latency_s is None:
+        raise UsageError(
+            "size needs --rate and --latency", hint="give both, or --run RUN of a saturation run"
+        )
+    demand = CapacityDemand(
+        rate,
+        latency_s,
+        pod,
+        nodes[0],
+        int(options.shared.get("pods", SHARED_PODS)),
+        options.shared.get("cpu", SHARED_CPU),
+        per_pod,
+    )
+    return demand, nodes, notes
+
+
+def _pod_and_nodes(options: SizeOptions) -> tuple[PodSize, list[NodeSize], list[str]]:
+    """The pod and the kinds of node: as the options say, else as the cluster has them."""
+    live = LiveSize(0.0, 0.0, [], [])
+    if options.deployment:
+        live = live_size(connect(options.namespace, options.context), options.deployment)
+    pod = PodSize(**{"cpu": live.cpu or 0.5, "memory": live.memory, **options.pod})
+    nodes = [_node(amounts) for amounts in options.nodes] or live.nodes or [_node({})]
+    return pod, nodes, live.notes
+
+
+def _node(amounts: dict[str, float]) -> NodeSize:
+    return NodeSize(
+        amounts.get("cpu", 4.0),
+        amounts.get("memory", math.inf),
+        amounts.get("devices", 0.0),
+        int(amounts.get("pods", PODS_A_NODE)),
+        amounts.get("system-cpu", NODE_OVERHEAD_CPU),
+        amounts.get("system-memory", 0.0),
+    )
+
+
+def _measured(options: SizeOptions) -> tuple[float, float, int, Verdict]:
+    """Saturation point, latency, pods and verdict of a stored run; UsageError when it has none."""
+    folder = stored.find(options.run)
+    run: Any = judge(folder) if folder.kind == "saturation" else None
+    if run is None or run.result.point is None:
+        raise UsageError(
+            f"run {options.run} has no saturation point", hint="name a run of: scaletest saturate"
+        )
+    step = run.result.operating or run.result.warm
+    latency_s = step.latency.mean if step else None
+    if latency_s is None:
+        raise UsageError(
+            f"run {options.run} has no latency", hint="run it to the end, or give --latency"
+        )
+    recorded = run.extra.get("replicas")
+    replicas = options.replicas or (recorded if isinstance(recorded, int) else 0)
+    if replicas < 1:
+        raise UsageError(
+            f"how many pods served run {options.run} is not on record", hint="give --replicas N"
+        )
+    return run.result.point.value, latency_s, replicas, run.result.verdict
+
+
+def _lines(
+    demand: CapacityDemand, nodes: list[NodeSize], sizes: list[list[Size]], notes: list[str]
+) -> Iterator[str]:
+    pod = demand.pod
+    more = f", {pod.memory:g} GiB" if pod.memory else ""
+    rate = f"concurrency {pod.concurrency:g}"
+    if demand.per_pod:
+        rate = f"{short(demand.per_pod, 4)}/s each, measured"
+    yield (
+        f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more},"
+        f" {rate}"
+    )
+    yield from map(as_options, notes)
+    for node, node_sizes in zip(nodes, sizes, strict=True):
+        yield f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:"
+        rows = []
+        for size in node_sizes:
+            count = "none" if size.nodes is None else str(size.nodes)
+            holds, used = short(size.holds, 4), f"{size.used:.0%}"
+            rows.append((size.method, str(size.pods), count, holds, used, size.note))
+        titles = ("method", "pods", "nodes", "holds/s", "CPU asked", "")
+        yield from aligned(Table(titles, rows, texts=(0, 5)))

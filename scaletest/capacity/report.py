@@ -1,0 +1,321 @@
+"""Simulated autoscaling rules as a report: the best rule and its settings, the figures of all rules
+side by side, why some of them do worse, and each rule's course over time.
+
+The charts are on one scale, so that rules can be compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from scaletest.capacity.autoscale.choice import (
+    BestRule,
+    PlayedRule,
+    Weakness,
+    choose,
+    mean_run_s,
+    weaknesses,
+)
+from scaletest.capacity.autoscale.rule import SimulationPoint, SimulationResult, to_values
+from scaletest.capacity.autoscale.simulation import Arrivals
+from scaletest.model import Verdict, VerdictKind
+from scaletest.render import contents
+from scaletest.render.contents import (
+    Block,
+    Facts,
+    Figure,
+    Head,
+    Pairs,
+    Report,
+    Section,
+    Sheet,
+    Table,
+    Text,
+)
+from scaletest.render.numbers import NOTHING, duration, plural, seconds
+from scaletest.render.svg import Axis, Chart, Point, ceiling
+
+WIDTH, HEIGHT = 860.0, 240.0
+PHONE = (360.0, 260.0)
+BEST = "BEST RULE"
+# What a chart shows, with the class of its line and its name in the legend.
+LINES = {
+    "waiting": ("c-wanted", "requests that wait"),
+    "running": ("c-law", "requests that run"),
+    "replicas": ("c-data", "replicas that the rule wants"),
+}
+MEANINGS = (
+    "Direction changes: how often the wanted replicas turned from growing to shrinking or back."
+    " Each turn stops pods that are soon started again.",
+    "Killed: requests whose pod was stopped before they had ended. They start again from the"
+    " beginning.",
+    "Pod-seconds: the time for which pods existed, summed over all pods: what the rule costs.",
+)
+CLOCK = (
+    "HPA and KEDA compute as their controllers do, on a virtual clock. The same seed gives the same"
+    " result."
+)
+COLUMNS = (
+    "rule",
+    "replica changes",
+    "direction changes",
+    "killed",
+    "mean wait",
+    "p95 wait",
+    "all ended after",
+    "pod-seconds",
+    "most pods",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Rules that were played against the same requests.
+
+    load: the requests, and how pods come and go, as names and values. seed: of chance.
+    command_line: what was typed.
+    """
+
+    arrivals: Arrivals
+    played: Sequence[PlayedRule]
+    load: Pairs
+    seed: int
+    command_line: Sequence[str] = ()
+
+    @property
+    def choice(self) -> BestRule:
+        """The best rule."""
+        return choose(self.played, mean_run_s(self.arrivals))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "schema_version": 1,
+            "seed": self.seed,
+            "best": self.choice.played.rule.name,
+            "rules": [each.result.to_dict() for each in self.played],
+        }
+
+
+def simulation_report(simulation: Simulation) -> Report:
+    """What every format shows of simulated rules."""
+    choice = simulation.choice
+    rules, reasons = _rules(simulation, choice), _reason_lines(simulation)
+    return Report(
+        head=_head(simulation, choice),
+        summary=lambda: [rules, Text(reasons), Text(MEANINGS, "soft", optional=True)],
+        comment=lambda: [rules, Text(reasons, "list")],
+        sections=lambda: sections(simulation, choice),
+        sheet=lambda: _sheet(simulation),
+        cases=list,
+        data=simulation.to_dict,
+        picture=lambda: charts(simulation, choice),
+    )
+
+
+def _head(simulation: Simulation, choice: BestRule) -> Head:
+    best = choice.played.result
+    is_sound = best.ended == best.requests and not best.killed
+    return Head(
+        title=f"Autoscaling rules, {plural(len(simulation.arrivals.arrivals), 'request')}",
+        verdict=Verdict(
+            VerdictKind.PASS if is_sound else VerdictKind.FAIL,
+            _reason(simulation, choice),
+            "" if is_sound else "let scaletest autoscale search for a rule, without <rule>",
+        ),
+        answer=BEST,
+        folder="",
+        conditions=[f"{name}: {value}" for name, value in simulation.load],
+        facts=[
+            ("requests killed", str(best.killed)),
+            ("direction changes", str(best.flips)),
+            ("mean wait", _seconds(best.mean_wait_s)),
+            ("pod-seconds", f"{best.pod_s:.0f}"),
+            ("most pods at once", str(best.peak)),
+        ],
+        environment={"command_line": list(simulation.command_line)},
+    )
+
+
+def _reason(simulation: Simulation, choice: BestRule) -> str:
+    """What the best rule does, in a sentence, and which criterion decided."""
+    best = choice.played.result
+    ended = "every request ends"
+    if best.ended < best.requests:
+        ended = f"{best.requests - best.ended} of {best.requests} requests do not end"
+    killed = "none is killed"
+    if best.killed:
+        killed = f"pods are taken from {plural(best.killed, 'request')}"
+    turned = "never turn between growing and shrinking"
+    if best.flips:
+        turned = f"turn {plural(best.flips, 'time')} between growing and shrinking"
+    reason = (
+        f"{best.rule}: {ended}, {killed}, the mean wait is {_seconds(best.mean_wait_s)}, and the"
+        f" replicas {turned}"
+    )
+    if len(simulation.played) == 1:
+        return f"{reason}; no other rule was played"
+    return (
+        f"{reason}; it is chosen of {len(simulation.played)} rules by: {choice.steps[-1].criterion}"
+    )
+
+
+def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
+    """All sections of a page."""
+    order = Table(
+        ("criterion", "rules left"),
+        [(step.criterion, ", ".join(step.left)) for step in choice.steps],
+        texts=(0, 1),
+        layout="wrapped",
+        title="How it was chosen",
+        note="Each criterion keeps the best rules, and the next is applied to what is left.",
+    )
+    use = (
+        "Put this into the values of the chart, with the name of your queue for NAME. The part"
+        " behavior fits into any HorizontalPodAutoscaler too."
+    )
+    return contents.page(
+        {
+            f"Settings of {choice.played.rule.name}": [
+                Text([choice.played.rule.note], "soft"),
+                Text([settings(choice)], "copy"),
+                Text([use], "soft"),
+                order,
+            ],
+            "All rules": [_rules(simulation, choice), Text(MEANINGS, "soft")],
+            "Why rules kill requests or change their direction": [
+                Text(_reason_lines(simulation), "list")
+            ],
+            "Replicas and requests over time": _courses(simulation, choice),
+            "What was played": [Facts(simulation.load), Text([CLOCK], "soft")],
+        }
+    )
+
+
+def settings(choice: BestRule) -> str:
+    """The settings of the best rule, as YAML for the chart."""
+    values = {"queues": {"NAME": to_values(choice.played.rule)}}
+    return yaml.safe_dump(values, sort_keys=False).rstrip()
+
+
+def _rules(simulation: Simulation, choice: BestRule) -> Table:
+    best = choice.played.rule.name
+    rows = [row(each.result, is_best=each.rule.name == best) for each in simulation.played]
+    return Table(COLUMNS, rows, texts=(0,), spare=("replica changes", "most pods"))
+
+
+def row(result: SimulationResult, is_best: bool = False) -> list[str]:
+    """The figures of one rule as text, in the order of COLUMNS."""
+    return [
+        _marked(result.rule, is_best),
+        str(result.changes),
+        str(result.flips),
+        str(result.killed),
+        _seconds(result.mean_wait_s),
+        _seconds(result.wait_s(0.95)),
+        "never" if result.makespan_s is None else duration(result.makespan_s),
+        f"{result.pod_s:.0f}",
+        str(result.peak),
+    ]
+
+
+def _marked(rule: str, is_best: bool) -> str:
+    return f"{rule} (best)" if is_best else rule
+
+
+def _seconds(wait_s: float | None) -> str:
+    return NOTHING if wait_s is None else seconds(wait_s)
+
+
+def _reasons(simulation: Simulation) -> dict[Weakness, list[str]]:
+    """Why rules kill requests or turn, with the names of those of which each is true."""
+    rules: dict[Weakness, list[str]] = {}
+    for each in simulation.played:
+        for weakness in weaknesses(each, simulation.arrivals):
+            rules.setdefault(weakness, []).append(each.rule.name)
+    return rules
+
+
+def _reason_lines(simulation: Simulation) -> list[str]:
+    return [
+        f"{', '.join(names)}: {weakness.reason}; {weakness.remedy}"
+        for weakness, names in _reasons(simulation).items()
+    ]
+
+
+def _courses(simulation: Simulation, choice: BestRule) -> list[Block]:
+    """A figure of each rule, the best one first."""
+    drawn = zip(_ordered(simulation, choice), charts(simulation, choice), strict=True)
+    return [
+        Figure(chart, f"{chart.title}. The rule: {each.rule.note}.", PHONE) for each, chart in drawn
+    ]
+
+
+def charts(simulation: Simulation, choice: BestRule) -> list[Chart]:
+    """A chart of each rule, the best one first, all on one scale."""
+    results = [each.result for each in _ordered(simulation, choice)]
+    until_s, top = scales(results)
+    return [chart(each, until_s, top, is_best=not number) for number, each in enumerate(results)]
+
+
+def _ordered(simulation: Simulation, choice: BestRule) -> list[PlayedRule]:
+    return sorted(simulation.played, key=lambda each: each is not choice.played)
+
+
+def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
+    """The scale of all charts: the latest end in seconds, and the largest number."""
+    until_s, most = 0.0, 1
+    for result in results:
+        for point in result.course:
+            until_s = max(until_s, point.at_s)
+            most = max(most, point.replicas, point.pods, point.waiting, point.running)
+    return until_s or 1.0, most
+
+
+def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool = False) -> Chart:
+    """One rule's course: what waits and runs, and the wanted replicas, as steps."""
+    title = (
+        f"{_marked(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
+        f" {result.killed} killed, mean wait {_seconds(result.mean_wait_s)}"
+    )
+    drawn = Chart(
+        re.sub(r"[^A-Za-z0-9]+", "-", f"course-{result.rule}"),
+        title,
+        "requests that wait and run, and the replicas that the rule wants, over time",
+        Axis("time, min", 0.0, until_s / 60, most=9),
+        Axis("requests, replicas", 0.0, ceiling(top, _most(top)), most=_most(top)),
+        WIDTH,
+        HEIGHT,
+    )
+    for name, (css, explanation) in LINES.items():
+        drawn.legend(explanation, css)
+        drawn.line(_steps(result.course, name), css)
+    return drawn
+
+
+def _most(top: int) -> int:
+    """How many marks an axis of whole counts up to this one has at most."""
+    return min(6, top + 1)
+
+
+def _steps(course: Sequence[SimulationPoint], name: str) -> list[Point]:
+    """A line that holds each value until the next; points that change nothing are left out."""
+    points: list[Point] = []
+    for point in course:
+        at, value = point.at_s / 60, float(getattr(point, name))
+        if not points:
+            points.append((at, value))
+        elif value != points[-1][1] or point is course[-1]:
+            points += [(at, points[-1][1]), (at, value)]
+    return points
+
+
+def _sheet(simulation: Simulation) -> Sheet:
+    """A row for each rule, with the names and base units of JSON."""
+    rows = [each.result.to_dict() for each in simulation.played]
+    return Sheet(list(rows[0]), [list(each.values()) for each in rows])

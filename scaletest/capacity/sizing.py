@@ -1,0 +1,265 @@
+"""How many pods and nodes a request rate needs: the article's formulas, and pods placed node by
+node. Pure.
+
+The formulas (Grecoe, "Scaling Azure Container Service Clusters", 2018):
+
+    pods = rate x latency / concurrency
+    nodes = (pods x cpu + shared) / (node cpu - node overhead)
+    rate = pods x concurrency / latency
+
+with 0.7 CPU of overhead on each node, and 3 shared front ends of 1.3 CPU. They state no rounding
+(here both are rounded up), pool CPU over the cluster although a pod cannot be split between nodes,
+and know neither memory, devices nor a limit of pods. `packed` places pods: the shared ones spread
+as the scheduler does, then ours, and counts nodes.
+
+Measured against the formula, short requests reach less (the article's table): EFFICIENCY. Azure
+ML's formula adds a target utilisation, here `headroom`: replicas = rate x latency / (concurrency x
+0.7).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from scaletest.cluster.node_size import AboveZero, Amount, NodeSize
+from scaletest.model.declared import Written, called, check
+from scaletest.model.errors import InvalidValue
+
+SHARED_PODS, SHARED_CPU = 3, 1.3
+HEADROOM = 0.7
+MOST_NODES = 100_000
+# latency in s from which a row holds -> lowest and highest measured part of the computed rate
+EFFICIENCY: tuple[tuple[float, float, float], ...] = (
+    (0.0, 0.65, 0.80),
+    (0.1, 0.85, 0.95),
+    (1.0, 0.95, 1.00),
+)
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PodSize:
+    """The requests of a pod: cores, GiB, devices. concurrency: requests that it serves at once."""
+
+    cpu: Annotated[AboveZero, Meta(title="a pod's CPU")]
+    memory: Annotated[Amount, Meta(title="a pod's memory")] = 0.0
+    devices: Annotated[Amount, Meta(title="a pod's number of devices")] = 0.0
+    concurrency: Annotated[AboveZero, Meta(title="a pod's concurrency")] = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityDemand:
+    """The load to be served, and the pods and nodes for it.
+
+    rate: requests a second. latency_s: of one request under several in flight, not under overload.
+    per_pod: measured saturation of one pod in requests a second; then neither latency nor
+    concurrency count.
+    """
+
+    rate: Annotated[AboveZero, Meta(title="the request rate")]
+    latency_s: Annotated[AboveZero, Meta(title="the latency")]
+    pod: PodSize
+    node: NodeSize
+    shared_pods: Annotated[int, Meta(ge=0, le=1000, title="the number of shared pods")] = (
+        SHARED_PODS
+    )
+    shared_cpu: Annotated[Amount, Meta(title="a shared pod's CPU")] = SHARED_CPU
+    per_pod: Annotated[Amount, Meta(title="the measured rate of a pod")] = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        low, high = efficiency(self.latency_s)
+        return {
+            "rate_per_s": self.rate,
+            "latency_s": self.latency_s,
+            "concurrency": self.pod.concurrency,
+            "cpu": self.pod.cpu,
+            "memory_gib": self.pod.memory,
+            "devices": self.pod.devices,
+            "per_pod_per_s": self.per_pod or None,
+            "efficiency_low": low,
+            "efficiency_high": high,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Size(Written):
+    """One alternative."""
+
+    method: Annotated[str, "how it was determined."]
+    pods: int
+    nodes: Annotated[int | None, "None when such a pod fits on no such node."]
+    holds: Annotated[
+        float,
+        called("holds_per_s"),
+        "requests a second of so many pods, by the same method; at 70 %: operate.",
+    ]
+    used: Annotated[float, called("cpu_used"), "part of the nodes' CPU that pods ask for."]
+    note: str = ""
+
+
+def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
+    """Values of the chart for a queue of so many pods."""
+    asked = {"cpu": f"{round(1000 * pod.cpu)}m"}
+    if pod.memory:
+        asked["memory"] = f"{round(1024 * pod.memory)}Mi"
+    return {
+        "replicas": pods,
+        "resources": {"requests": asked},
+        "autoscaling": {
+            "minReplicas": min(pods, max(1, round(pods * headroom))),
+            "maxReplicas": pods,
+        },
+    }
+
+
+def efficiency(latency_s: float) -> tuple[float, float]:
+    """Lowest and highest part of the formula's rate that services of this latency reached."""
+    return next((low, high) for begin, low, high in reversed(EFFICIENCY) if latency_s >= begin)
+
+
+def per_pod(demand: CapacityDemand, part: float = 1.0) -> float:
+    """Requests a second of one pod: measured, or by the formula times `part`."""
+    return demand.per_pod or demand.pod.concurrency / demand.latency_s * part
+
+
+def formula_pods(demand: CapacityDemand, part: float = 1.0) -> int:
+    """Pods by the formula, rounded up; part: of what the formula promises."""
+    return max(1, math.ceil(demand.rate / per_pod(demand, part) - _ROUNDING))
+
+
+def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
+    """Nodes by the formula, which pools CPU, rounded up."""
+    left = demand.node.cpu - demand.node.overhead_cpu
+    if left <= 0:
+        return None
+    return max(1, math.ceil((pods * demand.pod.cpu + _shared(demand)) / left - _ROUNDING))
+
+
+def fitting(demand: CapacityDemand, nodes: int) -> int:
+    """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do
+    not fit.
+
+    Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
+    """
+    each, more = divmod(demand.shared_pods, nodes)
+    with_more: int | None = _beside(demand, each + 1) if more else 0
+    with_each = _beside(demand, each)
+    if with_each is None or with_more is None:
+        return 0
+    return more * with_more + (nodes - more) * with_each
+
+
+def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
+    """The fewest nodes for shared pods and ours, also after losing `spare`; None when none fit."""
+    if not _fits(demand.pod, demand.node.free):
+        return None
+    enough = 1
+    while fitting(demand, enough) < pods:
+        enough *= 2
+        if enough > MOST_NODES:
+            return None
+    return 1 + bisect_left(range(1, enough), pods, key=partial(fitting, demand)) + spare
+
+
+def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
+    """The alternatives, from the article's bare formula to pods with headroom and lost nodes.
+
+    InvalidValue for a demand that makes no sense.
+    """
+    for part in (demand, demand.pod, demand.node):
+        check(part)
+    if demand.rate / per_pod(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
+        raise InvalidValue(
+            "more than a million pods would be needed", hint="look at the units of rate and latency"
+        )
+    if not 0 < headroom <= 1:
+        raise InvalidValue(
+            f"the headroom's share is {headroom}", hint="give a part of 1, as in 0.7"
+        )
+    if not 0 <= spare <= 1000:
+        raise InvalidValue(
+            f"{spare} nodes may be lost", hint="give <spare> a number from 0 to 1000"
+        )
+    return list(_sizes(demand, headroom, spare))
+
+
+def _sizes(demand: CapacityDemand, headroom: float, spare: int) -> Iterator[Size]:
+    part = efficiency(demand.latency_s)[0]
+    plain, real = formula_pods(demand), formula_pods(demand, part)
+    safe = max(1, math.ceil(demand.rate / (per_pod(demand, part) * headroom) - _ROUNDING))
+    if not demand.per_pod:
+        nodes = formula_nodes(demand, plain)
+        yield _size(demand, "formula", plain, nodes, 1.0, _overcount(demand, plain, nodes))
+        if real != plain:
+            nodes = formula_nodes(demand, real)
+            note = f"short requests reach {part:.0%} of the formula"
+            yield _size(demand, "formula, efficiency", real, nodes, part, note)
+    yield _size(demand, "placed", real, packed_nodes(demand, real), part)
+    method = f"placed, at {headroom:.0%}"
+    yield _size(
+        demand, method, safe, packed_nodes(demand, safe), part, "runs below its saturation point"
+    )
+    if spare:
+        note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
+        yield _size(
+            demand, f"{method}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, note
+        )
+
+
+def _size(
+    demand: CapacityDemand, method: str, pods: int, nodes: int | None, part: float, note: str = ""
+) -> Size:
+    holds = pods * per_pod(demand, part)
+    used = 0.0
+    if nodes:
+        used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu)
+    return Size(
+        method,
+        pods,
+        nodes,
+        holds,
+        used,
+        note if nodes else "a pod of this size fits on no such node",
+    )
+
+
+def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
+    if not nodes:
+        return ""
+    room = fitting(demand, nodes)
+    return f"only {room} of these pods fit on {nodes} nodes" if room < pods else ""
+
+
+def alternatives(
+    demand: CapacityDemand, nodes: Sequence[NodeSize], headroom: float = HEADROOM, spare: int = 1
+) -> list[list[Size]]:
+    """The sizes for each kind of node."""
+    return [sizes(replace(demand, node=node), headroom, spare) for node in nodes]
+
+
+def _shared(demand: CapacityDemand) -> float:
+    return demand.shared_pods * demand.shared_cpu
+
+
+def _beside(demand: CapacityDemand, shared: int) -> int | None:
+    """Pods of ours on a node that holds so many shared ones; None when it cannot."""
+    cpu, memory, devices, pods = demand.node.free
+    cpu, pods = cpu - shared * demand.shared_cpu, pods - shared
+    if shared and (cpu < -_ROUNDING or pods < 0):
+        return None
+    return _fits(demand.pod, (cpu, memory, devices, pods))
+
+
+def _fits(pod: PodSize, free: Sequence[float]) -> int:
+    """How many such pods fit into the free resources of one node."""
+    wants = (pod.cpu, pod.memory, pod.devices, 1.0)
+    rooms = [have / want for have, want in zip(free, wants, strict=True) if want > 0]
+    return max(0, math.floor(min(rooms) + _ROUNDING))

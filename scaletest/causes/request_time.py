@@ -1,0 +1,383 @@
+"""Where workers spend the time of a request, and members whose requests got slower alone.
+
+That is in the states of its run, and in the gap before it. A cycle is the time from the
+end of a worker's request to the end of its next one, so it is gap and run time. The mean cycle of N
+workers is N x time / completions: what it grows by is exactly what throughput lacks, and nothing
+else.
+
+One worker, device or node whose requests got slower alone: it looks like contention, and is not.
+
+With N workers of which one takes longer, throughput falls as if all shared something. A shared
+resource slows all of them down, though, so a member is slow by itself when it brings most of the
+added run time and the others hardly any.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
+from scaletest.model import Activity, Record, Reply, State
+from scaletest.model.declared import Written, choice
+from scaletest.stats.completions import ends_of
+from scaletest.stats.estimate import Chance, Estimate
+
+# The time between two requests, in which a worker has nothing to do.
+GAP = "gap"
+# Every place where a worker's time can be spent; together they are its whole time.
+PLACES: tuple[str, ...] = (*State, GAP)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceText:
+    """How texts name a place.
+
+    label: for tables and charts. phrase: what requests do there, for sentences. remedy: what to try
+    when the time there grew.
+    """
+
+    label: str
+    phrase: str
+    remedy: str
+
+
+PLACE_TEXTS: dict[str, PlaceText] = {
+    State.ON_CPU: PlaceText(
+        "on a CPU",
+        "computing: each request needs more CPU time",
+        "caches, memory bandwidth, hyper-threads or clocks slow each worker down: spread them over"
+        " more cores or nodes",
+    ),
+    State.CPU_WAIT: PlaceText(
+        "waiting for a CPU", "waiting for a CPU", "more cores, or a lower <limit>"
+    ),
+    State.THROTTLED: PlaceText(
+        "CPU limit",
+        "throttled by the container's CPU limit",
+        "a higher CPU limit of the container, or a lower <limit>",
+    ),
+    State.DISK: PlaceText(
+        "disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"
+    ),
+    State.MEMORY: PlaceText(
+        "memory", "waiting for memory", "more memory, or a higher memory limit of the container"
+    ),
+    State.DEVICE: PlaceText(
+        "device", "waiting for a device", "more devices, or fewer workers on each of them"
+    ),
+    State.FILE_LOCK: PlaceText(
+        "file lock",
+        "waiting for a file lock",
+        "a lock file for each worker, or a lock that is held for a shorter time",
+    ),
+    State.NETWORK: PlaceText(
+        "network",
+        "waiting for a peer",
+        "more capacity of the service that answers, or fewer calls in each request",
+    ),
+    State.LOCK: PlaceText(
+        "lock",
+        "waiting for a lock in memory",
+        "look for the semaphore or mutex that the workers share, and hold it for a shorter time",
+    ),
+    State.PIPE: PlaceText(
+        "pipe", "waiting for a pipe", "look at the process at the other end of the pipe"
+    ),
+    State.SLEEP: PlaceText("sleep", "sleeping", "look for pauses between attempts in the workload"),
+    State.CHILD: PlaceText(
+        "child process", "waiting for a child process", "look at what the workload starts"
+    ),
+    State.IDLE: PlaceText("idle", "waiting for an event", "look at what the workload waits for"),
+    State.NOT_OBSERVED: PlaceText("not observed", "not observed", ""),
+    GAP: PlaceText(
+        "no request",
+        "workers were idle: the queue, the client or the tester",
+        "run the client and Redis on machines of their own, or use longer requests",
+    ),
+}
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration in words with two significant digits."""
+    if abs(seconds) >= 10.0:
+        return f"{seconds:.0f} s"
+    if abs(seconds) >= 0.01:
+        return f"{seconds:.2g} s"
+    return f"{1000.0 * seconds:.2g} ms"
+
+
+def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
+    """The sentence of a cause. named: its object, "" for none. added_s: growth of a cycle in s."""
+    on = f" ({named})" if named else ""
+    return (
+        f"{PLACE_TEXTS[place].phrase}{on}, {share.value:.0%} [{100.0 * share.low:.0f},"
+        f" {100.0 * share.high:.0f}] of the added {seconds_text(added_s)}"
+    )
+
+
+# Times of a request beside those of the places where it is spent.
+CPU_S, THROTTLED_S = "cpu_s", "throttled_s"
+COLUMNS: tuple[str, ...] = (*PLACES, CPU_S, THROTTLED_S)
+# Neighbouring requests of a step are joined to this many units at most, so that the bootstrap of
+# 50,000 requests takes no longer.
+MOST_UNITS = 250
+# repeat and worker
+Stratum = tuple[int, str]
+# Rows of COLUMNS, each the sums over some requests, and their number
+_Units = Mapping[Stratum, Sequence[tuple[float, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One successful request, and the gap before it in which its worker had nothing to do."""
+
+    reply: Reply
+    activity: Activity
+    repeat: int
+    gap_s: float
+
+    def columns(self) -> list[float]:
+        """Its seconds in the order of COLUMNS; run time without a state was not observed."""
+        seconds = [self.activity.seconds.get(state, 0.0) for state in State]
+        seconds[-1] += max(0.0, self.reply.run_s - sum(seconds))
+        return [*seconds, self.gap_s, self.activity.cpu_s, self.activity.throttled_s]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTime:
+    """The time of one step's requests.
+
+    cycles: of the requests that carry their activity. Workers leave it out by chance where requests
+    are short, so those of one worker in one repeat stand for all its requests then. requests: the
+    number of all requests, by repeat and worker.
+    """
+
+    workers: int
+    per_device: int
+    cycles: Sequence[Cycle]
+    requests: Mapping[Stratum, int]
+
+    @property
+    def covered(self) -> float:
+        """The part of the requests whose worker reports where time went."""
+        whole = sum(self.requests.values())
+        telling = {cycle.reply.worker for cycle in self.cycles}
+        counts = [count for (_, worker), count in self.requests.items() if worker in telling]
+        return sum(counts) / (whole or 1)
+
+    def of(self, repeats: Collection[int]) -> RequestTime:
+        """The time of some measurements alone."""
+        cycles = [cycle for cycle in self.cycles if cycle.repeat in repeats]
+        return RequestTime(
+            self.workers,
+            self.per_device,
+            cycles,
+            {stratum: count for stratum, count in self.requests.items() if stratum[0] in repeats},
+        )
+
+    def means(self) -> dict[str, float]:
+        """Mean seconds a request, by column; it needs a request."""
+        units = itertools.chain.from_iterable(self._units().values())
+        *sums, requests = map(math.fsum, zip(*units, strict=True))
+        return {name: seconds / requests for name, seconds in zip(COLUMNS, sums, strict=True)}
+
+    def resampled(self, chance: Chance, draws: int) -> list[dict[str, float]]:
+        """The means of `draws` samples.
+
+        Each has as many requests of every worker, drawn with replacement.
+        """
+        strata = [list(zip(*units, strict=True)) for units in self._units().values()]
+        used = [index for index in range(len(COLUMNS)) if _used(strata, index)]
+        return [_drawn(strata, used, chance) for _ in range(draws)]
+
+    def _units(self) -> _Units:
+        """The requests of each worker in units; many are joined in blocks.
+
+        Blocks also keep what neighbours have in common. Units have a weight that makes up for the
+        requests of that worker that do not report where their time went.
+        """
+        by_worker: dict[Stratum, list[list[float]]] = defaultdict(list)
+        for cycle in self.cycles:
+            by_worker[cycle.repeat, cycle.reply.worker].append(cycle.columns())
+        size = math.ceil(len(self.cycles) / MOST_UNITS)
+        units = {}
+        for stratum, rows in by_worker.items():
+            weight = self.requests[stratum] / len(rows)
+            units[stratum] = [
+                _joined(rows[begin : begin + size], weight) for begin in range(0, len(rows), size)
+            ]
+        return units
+
+
+def request_time(step: MeasuredStep, records: Rows) -> RequestTime:
+    """The time of the requests behind a step's throughput."""
+    repeats = step.used_repeats
+    cycles: list[Cycle] = []
+    requests: dict[Stratum, int] = defaultdict(int)
+    for sample in step.samples:
+        if sample.measurement.repeat not in repeats:
+            continue
+        for record, gap_s in _gaps(sample, records.get(sample.measurement.key, ())):
+            requests[record.repeat, record.reply.worker] += 1
+            if record.reply.activity is not None:
+                cycles.append(Cycle(record.reply, record.reply.activity, record.repeat, gap_s))
+    return RequestTime(step.workers, step.per_device, cycles, requests)
+
+
+def _gaps(sample: MeasuredOnce, rows: Sequence[Record]) -> Iterator[tuple[Record, float]]:
+    """The requests that count, each with the seconds since the last one of its worker ended.
+
+    Whatever became of that last one. At the end of a step workers run out of requests one by one:
+    what ends after the first did is left out.
+    """
+    if not sample.counted:
+        return
+    ends = ends_of(sample.counted).values()
+    first, last = min(times[0] for times in ends), min(times[-1] for times in ends)
+    before: dict[str, float] = {}
+    for record in sorted(rows, key=lambda record: record.reply.ended_s):
+        reply = record.reply
+        if record.ok and reply.worker in before and first < reply.ended_s <= last:
+            yield record, max(0.0, reply.ended_s - before[reply.worker] - reply.run_s)
+        if reply.ended_s:
+            before[reply.worker] = reply.ended_s
+
+
+def _joined(rows: Sequence[list[float]], weight: float) -> tuple[float, ...]:
+    """The sums of some requests by column, then their number, all times `weight`."""
+    sums = (weight * sum(column) for column in zip(*rows, strict=True))
+    return (*sums, weight * len(rows))
+
+
+def _used(strata: Sequence[Sequence[Sequence[float]]], index: int) -> bool:
+    """Whether any request has a time in this column."""
+    return any(any(columns[index]) for columns in strata)
+
+
+def _drawn(
+    strata: Sequence[Sequence[Sequence[float]]], used: Sequence[int], chance: Chance
+) -> dict[str, float]:
+    """The means of one sample with as many requests of every worker, drawn with replacement."""
+    sums = dict.fromkeys(used, 0.0)
+    requests = 0.0
+    for columns in strata:
+        units = range(len(columns[0]))
+        picks = [chance.choice(units) for _ in units]
+        requests += sum(map(columns[-1].__getitem__, picks))
+        for index in used:
+            sums[index] += sum(map(columns[index].__getitem__, picks))
+    return dict.fromkeys(COLUMNS, 0.0) | {
+        COLUMNS[index]: total / requests for index, total in sums.items()
+    }
+
+
+# At least this part of the run time that all requests added is its own, and the run time of the
+# others grew by at most that part of what its own grew by.
+LEAST_PART = 0.75
+MOST_OF_OTHERS = 0.25
+# It takes at least this many times as long as the others, by so many standard errors.
+LEAST_LONGER = 1.1
+CERTAIN = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class SlowMember(Written):
+    """A member whose requests alone are slow. Mean run times in seconds."""
+
+    description = "the only worker, device or node whose requests became slower"
+
+    kind: Annotated[str, choice(("worker", "device", "node")), "worker, device or node."]
+    name: str
+    place: Annotated[str, "node or device of a slow worker, when no other worker is on it"]
+    run_s: Annotated[float, "mean run time there"]
+    others_run_s: Annotated[float, "mean run time elsewhere"]
+    evidence: Annotated[tuple[str, ...], "resources there whose use differs from elsewhere"] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The sentence about it that follows a cause."""
+        where = f" ({self.place})" if self.place else ""
+        summary = (
+            f"only one {self.kind} is slow, {self.name}{where}: "
+            f"{seconds_text(self.run_s)} a request, {seconds_text(self.others_run_s)} elsewhere"
+        )
+        return "; ".join([summary, *self.evidence])
+
+    @property
+    def remedy(self) -> str:
+        """What to try."""
+        return f"look at what is different about this {self.kind}, and measure without it"
+
+
+def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
+    """The worker, else device, else node, that got slower alone; None without one."""
+    base_s = _mean([cycle.reply.run_s for cycle in before.cycles])
+    for kind in ("worker", "device", "node"):
+        members = _members(kind, after)
+        name = _slow(members, base_s) if len(members) > 1 else ""
+        if name:
+            others = _others(members, name)
+            place = _place(name, after.cycles) if kind == "worker" else ""
+            return SlowMember(kind, name, place, _mean(members[name]), _mean(others))
+    return None
+
+
+def _members(kind: str, time: RequestTime) -> dict[str, list[float]]:
+    """Run times by member; repeats have workers of their own, so the first one stands for all."""
+    first = min((cycle.repeat for cycle in time.cycles), default=0)
+    members: dict[str, list[float]] = defaultdict(list)
+    for cycle in time.cycles:
+        name = getattr(cycle.reply, kind)
+        if name and (kind != "worker" or cycle.repeat == first):
+            members[name].append(cycle.reply.run_s)
+    return members
+
+
+def _slow(members: Mapping[str, Sequence[float]], base_s: float) -> str:
+    """The member that added most of the run time while the others added hardly any; "" for none."""
+    added = {name: sum(times) - len(times) * base_s for name, times in members.items()}
+    name = max(added, key=lambda member: added[member])
+    own, others = members[name], _others(members, name)
+    grown_s, others_grown_s = _mean(own) - base_s, _mean(others) - base_s
+    alone = (
+        added[name] >= LEAST_PART * sum(added.values())
+        and others_grown_s <= MOST_OF_OTHERS * grown_s
+    )
+    if grown_s <= 0 or not alone or min(len(own), len(others)) < 2:
+        return ""
+    error = math.hypot(
+        *(statistics.stdev(times) / math.sqrt(len(times)) for times in (own, others))
+    )
+    longer = _mean(own) > LEAST_LONGER * _mean(others)
+    return name if longer and _mean(own) - _mean(others) > CERTAIN * error else ""
+
+
+def _others(members: Mapping[str, Sequence[float]], name: str) -> list[float]:
+    """The run times of all members but one."""
+    return list(
+        itertools.chain.from_iterable(times for other, times in members.items() if other != name)
+    )
+
+
+def _place(worker: str, cycles: Sequence[Cycle]) -> str:
+    """The node and the device of a worker, where no other worker is on it."""
+    own = next(cycle.reply for cycle in cycles if cycle.reply.worker == worker)
+    places = []
+    for kind in ("node", "device"):
+        name = getattr(own, kind)
+        shared = any(
+            getattr(cycle.reply, kind) == name and cycle.reply.worker != worker for cycle in cycles
+        )
+        if name and not shared:
+            places.append(f"{kind} {name}")
+    return ", ".join(places)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else 0.0

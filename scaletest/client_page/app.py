@@ -1,0 +1,46 @@
+"""The web application: its paths and the functions that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import chain
+from threading import BoundedSemaphore
+
+from flask import Flask
+
+from scaletest.client_page import api, legacy_api, page
+from scaletest.load import Steering
+from scaletest.pages import security
+from scaletest.pages.site import make_site
+
+# Endpoints that change something, and the parameter without which they only read; "": always.
+CHANGING = {"reset": "", "parallel": "value", "parallelism": "value", "rate": "value"}
+
+
+def make_app(
+    steering: Steering,
+    counts: security.HttpCounts,
+    *,
+    token: str = "",
+    prefix: str = "",
+    hosts: Collection[str] = (),
+    samples: api.SamplesAfter | None = None,
+) -> Flask:
+    """The application for one load; the options are those of `make_site`.
+
+    samples: returns samples of the queue's nodes.
+    """
+    routes = chain(legacy_api.ROUTES, api.ROUTES, page.ROUTES)
+    app = make_site(
+        "scaletest.client_page",
+        routes,
+        "client",
+        token=token,
+        prefix=prefix,
+        hosts=hosts,
+        counts=counts,
+        changing=CHANGING,
+    )
+    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples)
+    app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
+    return app

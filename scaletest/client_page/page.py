@@ -1,0 +1,126 @@
+"""The page for people: rendered on the server, useful without script; a script updates it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from flask import Response, make_response, render_template
+
+from scaletest.client_page.legacy_api import counts, steering
+from scaletest.load import LoadSnapshot
+from scaletest.load.pace import MAX_RATE
+from scaletest.load.steering import Steered
+from scaletest.pages.site import READ
+from scaletest.render import numbers
+from scaletest.report import load
+from scaletest.report.formats import html
+
+
+class Button(NamedTuple):
+    """A button that sets a value. key: its name for the script; shown: its text, which is also its
+    name for a screen reader, and effect its description; is_step: the value depends on the current
+    one.
+    """
+
+    key: str
+    value: str
+    shown: str
+    effect: str
+    is_step: bool = True
+
+
+class Control(NamedTuple):
+    """The form that changes a load. path: what it asks; pattern: of the texts that it takes."""
+
+    path: str
+    label: str
+    value: str
+    help: str
+    pattern: str
+    buttons: Sequence[Button]
+
+
+def control(snapshot: LoadSnapshot, steered: Steered) -> Control:
+    """How the load can be changed."""
+    if steered is Steered.PARALLEL:
+        now, most = snapshot.parallel, snapshot.maximum
+        return Control(
+            steered,
+            "Requests in parallel",
+            str(now),
+            f"0 pauses the load; at most {numbers.grouped(most)}",
+            "[0-9]+",
+            [
+                _pause(now, f"{snapshot.resume_with:g}"),
+                Button("half", str(now // 2), "÷ 2", "Half as many"),
+                Button("less", str(max(0, now - 1)), "\N{MINUS SIGN} 1", "One less"),
+                Button("more", str(min(most, now + 1)), "+ 1", "One more"),
+                Button("twice", str(min(most, now * 2)), "× 2", "Twice as many"),  # noqa: RUF001
+            ],
+        )
+    rate = snapshot.rate or 0.0
+
+    def part(factor: float) -> str:
+        return f"{min(MAX_RATE, rate * factor):.6g}"
+
+    return Control(
+        steered,
+        "Requests per second",
+        f"{rate:.6g}",
+        "0 pauses the load; also as in 600/min",
+        r"[0-9.]+(e[+\-]?[0-9]+)? *(/s|/min)?",
+        [
+            _pause(rate, f"{snapshot.resume_with:.6g}/s"),
+            Button("half", part(0.5), "÷ 2", "Half the rate"),
+            Button("less", part(0.9), "\N{MINUS SIGN} 10 %", "A tenth less"),
+            Button("more", part(1.1), "+ 10 %", "A tenth more"),
+            Button("twice", part(2.0), "× 2", "Twice the rate"),  # noqa: RUF001
+        ],
+    )
+
+
+def _pause(now: float, before: str) -> Button:
+    """The button that pauses a load, or resumes one that is paused with what it had before."""
+    if now:
+        return Button("pause", "0", "Pause", "Start no request until resumed", is_step=False)
+    return Button("pause", before, f"Resume {before}", "Start requests as before", is_step=False)
+
+
+def index() -> Response:
+    """The whole page."""
+    return _render("page.html")
+
+
+def live() -> Response:
+    """The parts of the page that change."""
+    return _render("changing.html")
+
+
+def report() -> Response:
+    """The load so far as one HTML file."""
+    response = make_response(load.page(steering().snapshot()))
+    response.headers["Content-Security-Policy"] = html.SERVED_POLICY
+    return response
+
+
+def _render(template: str) -> Response:
+    snapshot = steering().snapshot()
+    context = {
+        "snapshot": snapshot,
+        "control": control(snapshot, steering().steered),
+        "http": counts(),
+        "load": load.described(snapshot),
+        "per_s": load.per_s,
+        "figures": load.figures(snapshot),
+        "clock_steps": load.CLOCK_STEPS,
+        "sparse": load.SPARSE,
+        "times": load.times(snapshot),
+        "places": load.places(snapshot),
+        "itself": load.itself(snapshot),
+        "most_rows": load.MOST_ROWS,
+    }
+    return make_response(render_template(template, **context))
+
+
+ROUTES = (("/", READ, index), ("/live", READ, live), ("/report", READ, report))

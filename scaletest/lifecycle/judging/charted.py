@@ -1,0 +1,189 @@
+"""What charts of a lifecycle show, bounded whatever the run's size: pods over time, the phases of
+single workloads, and nodes.
+
+Pure. Times are seconds since the first submission, or durations in seconds.
+"""
+
+from __future__ import annotations
+
+import statistics
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from scaletest.lifecycle.judging.phases import WorkloadTimeline, at, began, between
+from scaletest.lifecycle.stamps import LifecyclePod
+
+# So many moments a line has at most.
+MOST_MOMENTS = 240
+MOST_ROWS = 11
+# The way of a workload until it is ready. What it runs afterwards is its own.
+WAY = (
+    "created",
+    "last_pod_created",
+    "claim_allocated",
+    "scheduled",
+    "ready_to_start",
+    "started",
+    "ready",
+)
+ENDS = ("finished", "deleted", "evicted")
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOverTime:
+    """How many pods were so far at each moment.
+
+    counts: pods whose object was submitted, that were scheduled, became ready, and are ready now.
+    """
+
+    moments_s: tuple[float, ...]
+    counts: Mapping[str, tuple[int, ...]]
+
+
+def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None:
+    """The pods of all workloads; None when no pod has a time."""
+    zero_s = first_s(timelines)
+    pods = list(chain.from_iterable(each.workload.pods.values() for each in timelines))
+    events = {
+        "submitted": _submitted(timelines),
+        "scheduled": _times(pods, "scheduled"),
+        "ready": _times(pods, "ready"),
+    }
+    ended = sorted(filter(None, map(_ended, pods)))
+    known = list(chain.from_iterable(events.values()))
+    if not events["scheduled"] or not known:
+        return None
+    last_s = max([*known, *ended])
+    step_s = (last_s - zero_s) / (MOST_MOMENTS - 1)
+    # the last one is exactly the last event
+    moments = [*(zero_s + index * step_s for index in range(MOST_MOMENTS - 1)), last_s]
+    counts = {name: _counted(times, moments) for name, times in events.items()}
+    if ended:
+        gone = _counted(ended, moments)
+        pairs = zip(counts["ready"], gone, strict=True)
+        counts["ready now"] = tuple(max(0, ready - ended) for ready, ended in pairs)
+    return PodsOverTime(tuple(moment - zero_s for moment in moments), counts)
+
+
+def first_s(timelines: Iterable[WorkloadTimeline]) -> float:
+    """When the first workload was submitted, else the first pod scheduled: seconds since 1970."""
+    starts = [start for start in map(began, timelines) if start is not None]
+    return min(starts, default=0.0)
+
+
+def _submitted(timelines: Iterable[WorkloadTimeline]) -> list[float]:
+    """When the object of each pod was submitted, in order."""
+    times: list[float] = []
+    for each in timelines:
+        start = began(each)
+        if start is not None:
+            times += [start] * (each.workload.expected or len(each.workload.pods))
+    return sorted(times)
+
+
+def _times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
+    """When pods passed this milestone, in order."""
+    times = [at(pod.stamps.get(name)) for pod in pods]
+    return sorted(time for time in times if time is not None)
+
+
+def _ended(pod: LifecyclePod) -> float | None:
+    """When a pod that had been ready was so no more; None where it still is, or never was."""
+    if at(pod.stamps.get("ready")) is None:
+        return None
+    ends = [at(pod.stamps.get(name)) for name in ENDS]
+    return min((end for end in ends if end is not None), default=None)
+
+
+def _counted(times: Sequence[float], moments: Sequence[float]) -> tuple[int, ...]:
+    return tuple(bisect_right(times, moment) for moment in moments)
+
+
+@dataclass(frozen=True, slots=True)
+class WaterfallRow:
+    """One workload on its way to ready.
+
+    share: of the workloads that were as fast or faster. ends: milestones that it passed, in the
+    order of WAY, each with the seconds since the submission.
+    """
+
+    name: str
+    share: float
+    ends: tuple[tuple[str, float], ...]
+
+
+def waterfall(timelines: Sequence[WorkloadTimeline]) -> list[WaterfallRow]:
+    """Workloads at evenly spaced ranks of their time until they were ready, the fastest first.
+
+    Where none became ready, the last milestone counts that any of them passed.
+    """
+    passed = set(chain.from_iterable(each.milestones for each in timelines))
+    way = [name for name in WAY if name in passed]
+    if not way:
+        return []
+    complete = [(each, _ends(each, way)) for each in timelines if way[-1] in each.milestones]
+    ordered = sorted((ends[-1][1], each.workload.name, ends) for each, ends in complete if ends)
+    rows = []
+    for rank in ranks(len(ordered), MOST_ROWS):
+        _, name, ends = ordered[rank]
+        share = rank / (len(ordered) - 1) if len(ordered) > 1 else 0.5
+        rows.append(WaterfallRow(name, share, ends))
+    return rows
+
+
+def ranks(count: int, most: int) -> list[int]:
+    """At most `most` evenly spaced numbers below `count`, the first and the last among them."""
+    if count <= most:
+        return list(range(count))
+    return [round(index * (count - 1) / (most - 1)) for index in range(most)]
+
+
+def _ends(timeline: WorkloadTimeline, way: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    """Its milestones with seconds since the submission, none before the one before."""
+    start = began(timeline)
+    if start is None:
+        return ()
+    ends: list[tuple[str, float]] = []
+    latest = 0.0
+    for name in way:
+        passed = at(timeline.stamp(name))
+        if passed is not None:
+            latest = max(latest, passed - start)
+            ends.append((name, latest))
+    return tuple(ends)
+
+
+@dataclass(frozen=True, slots=True)
+class NodePods:
+    """The pods of a node. median_s, slowest_s: from scheduling to ready; None when none was."""
+
+    node: str
+    pods: int
+    failed: int
+    median_s: float | None
+    slowest_s: float | None
+
+
+def by_node(timelines: Iterable[WorkloadTimeline]) -> list[NodePods]:
+    """All nodes with pods, the slowest first; those without a pod that became ready last."""
+    pods: dict[str, list[LifecyclePod]] = defaultdict(list)
+    for pod in chain.from_iterable(each.workload.pods.values() for each in timelines):
+        if pod.node:
+            pods[pod.node].append(pod)
+    nodes = [_node(name, own) for name, own in pods.items()]
+    return sorted(nodes, key=lambda node: (-(node.median_s or 0.0), node.node))
+
+
+def _node(name: str, pods: Sequence[LifecyclePod]) -> NodePods:
+    taken = [between(pod.stamps.get("scheduled"), pod.stamps.get("ready")) for pod in pods]
+    values = [each.value_s for each in taken if each is not None]
+    return NodePods(
+        name,
+        len(pods),
+        sum(pod.failed for pod in pods),
+        statistics.median(values) if values else None,
+        max(values, default=None),
+    )

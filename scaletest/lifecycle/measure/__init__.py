@@ -1,0 +1,1 @@
+"""Submits workloads to a cluster and follows what becomes of them."""

@@ -1,0 +1,322 @@
+"""Follows the workloads of a run: lists, watches, and notes what was seen, as often as is worth it.
+
+A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now
+does not vanish from the result. Submissions are read from the file in which the submitter notes
+them, so it may be another process.
+
+The times at which a control plane's database noted the jobs come from a file that a query there
+made; no database is spoken to. The original asks PostgreSQL itself (table jobs, column time_created
+in ms), which works inside Run:ai alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import resource
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from scaletest.cluster.connection import Missing, Raw
+from scaletest.cluster.objects import Objects
+from scaletest.cluster.watch import Collection, Feeds
+from scaletest.lifecycle import kinds
+from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.judging.phases import Fate, LifecycleProgress, fate, runs, timeline
+from scaletest.lifecycle.judging.result import ENDLESS
+from scaletest.lifecycle.measure.tracker import Tracker
+from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePlan, Stamp, Submission
+from scaletest.model.errors import UsageError
+from scaletest.model.run_progress import WORKLOAD
+from scaletest.runs.folder import SAMPLING, SUBMISSIONS
+from scaletest.runs.progress import Progress
+
+NAME, TIME = "jobName", "time_created"
+
+
+def read(path: Path) -> dict[str, float]:
+    """Epoch seconds by job name. UsageError unless the file is CSV or JSON with both columns."""
+    try:
+        text = path.read_text("utf-8")
+        rows: list[dict[str, Any]] = (
+            json.loads(text)
+            if text.lstrip().startswith("[")
+            else list(csv.DictReader(text.splitlines()))
+        )
+        times = {str(row[NAME]): float(row[TIME]) / 1000.0 for row in rows}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"the backend times cannot be read: {error!r}",
+            hint=f"give CSV or JSON with {NAME} and {TIME} in ms",
+        ) from error
+    if not all(map(math.isfinite, times.values())):
+        raise UsageError(
+            "the backend times hold what is no time", hint=f"{TIME} is milliseconds since 1970"
+        )
+    return times
+
+
+PODGROUPS = (
+    ("scheduling.run.ai/v1", "PodGroup"),
+    ("scheduling.run.ai/v2alpha2", "PodGroup"),
+    ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+    ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+)
+# Of these versions the first that the cluster has.
+CLAIMS = tuple(
+    (f"resource.k8s.io/{each}", "ResourceClaim") for each in ("v1", "v1beta2", "v1beta1")
+)
+LOOK_S = 0.2
+# When nothing changes for so long and all that is pending runs, it is said what that may mean.
+ENDLESS_S = 120.0
+KEEP_EVERY_S = 10.0
+# Writing may take this part of the time at most.
+KEEP_SHARE = 0.05
+# After the last workload was done, so long for what belongs to it and is still on its way.
+SETTLE_S = 2.0
+
+
+def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
+    """What to watch. Raises Missing when the cluster lacks the kind of workload."""
+
+    def path(api_version: str, name: str) -> str:
+        return objects.resource(api_version, name).path(plan.namespace)
+
+    def present(role: str, candidates: Iterable[tuple[str, str]]) -> list[Collection]:
+        """What the cluster has of these kinds, which carry no labels of ours."""
+        watched = []
+        for candidate in candidates:
+            with suppress(Missing):
+                watched.append(Collection(role, path(*candidate)))
+        return watched
+
+    kind = kinds.KINDS.get(plan.workload_type)
+    # the Run:ai command line takes no labels of ours
+    own = plan.label if plan.tool != "runai" else ""
+    label = own if kind is None or kind.labelled else ""
+    watched = [Collection("pod", path("v1", "Pod"), label)]
+    if plan.object_kind != "Pod":
+        watched.append(Collection("workload", path(plan.api_version, plan.object_kind), own))
+    if kind and kind.child:
+        watched += present("job", [kind.child])
+    watched += present("podgroup", PODGROUPS)
+    if plan.pvc or "volumeClaimTemplate" in plan.template:
+        watched.append(Collection("pvc", path("v1", "PersistentVolumeClaim"), label))
+    if "resourceClaimTemplateName" in plan.template:
+        watched += present("claim", CLAIMS)[:1]
+    if plan.event_times:
+        watched.append(Collection("event", path("v1", "Event")))
+    return watched
+
+
+class Sampler:
+    """Follows one run. clock: seconds since the epoch, steady.
+
+    watching: set when what happens is seen when it happens.
+    """
+
+    def __init__(
+        self,
+        plan: LifecyclePlan,
+        store: LifecycleFolder,
+        raw: Raw,
+        clock: Callable[[], float],
+        stopping: Callable[[], bool] = bool,
+        backend: dict[str, float] | None = None,
+    ) -> None:
+        self._plan, self._store, self._raw, self._clock = plan, store, raw, clock
+        self._stopping = stopping
+        self._backend = backend or {}
+        names = set(plan.names())
+        self.tracker = Tracker(names, store.workloads(), bare=plan.object_kind == "Pod")
+        self._submissions = _NewSubmissions(store)
+        # whether the workload of that name was accepted
+        self._answered: dict[str, bool] = {}
+        self._fates: dict[str, Fate] = {}
+        self._running: set[str] = set()
+        self._before = store.read(SAMPLING)
+        self._course: list[tuple[float, int]] = []
+        self._began_s = clock()
+        self._written_s = 0.0
+        self.watching = threading.Event()
+
+    def follow(
+        self,
+        timeout_s: float,
+        tell: Callable[[LifecycleProgress], None] = lambda progress: None,
+        *,
+        once: bool = False,
+        submitting: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Until every workload is done (once: until the lists are complete); whether that was so
+        within the time.
+
+        submitting: whether somebody may still submit; when nobody does, the run ends with what
+        there is.
+        """
+        watched = collections(self._plan, Objects(self._raw))
+        feeds = Feeds(self._raw, watched, self._clock)
+        missing = {collection.role for collection in watched}
+        until, done_since = time.monotonic() + timeout_s, 0.0
+        self._written_s, every_s = time.monotonic(), KEEP_EVERY_S
+        try:
+            while not self._stopping() and time.monotonic() < until:
+                missing -= self._take(feeds, self._written_s + every_s)
+                tell(self._look())
+                if not missing:
+                    if once:
+                        return True
+                    if feeds.watching:
+                        self.watching.set()
+                    is_submitting = submitting() and len(self._answered) < self._plan.count
+                    done = not is_submitting and all(
+                        self._fates.get(name, Fate.PENDING) is not Fate.PENDING
+                        for name in filter(self._counts, self._answered)
+                    )
+                    done_since = (done_since or time.monotonic()) if done else 0.0
+                    if done and time.monotonic() - done_since > SETTLE_S:
+                        return True
+                if time.monotonic() - self._written_s > every_s:
+                    began = time.monotonic()
+                    self.keep(feeds)
+                    self._written_s = time.monotonic()
+                    every_s = max(KEEP_EVERY_S, (self._written_s - began) / KEEP_SHARE)
+            return False
+        finally:
+            feeds.close()
+            self._look()
+            self.keep(feeds)
+
+    def _take(self, feeds: Feeds, until: float) -> set[str]:
+        """Take in what has come, for as long as that; the roles whose lists are complete now."""
+        synced = set()
+        for event in feeds.events(LOOK_S):
+            self.tracker.see(event)
+            if event.kind == "SYNCED":
+                synced.add(event.role)
+            if time.monotonic() > until:
+                break
+        return synced
+
+    def _look(self) -> LifecycleProgress:
+        """Take new submissions in, and judge again what changed."""
+        for row in self._submissions.rows():
+            self._answered[row.name] = row.accepted
+            if row.accepted:
+                self.tracker.submitted(row.name, row.namespace, row.submitted_s, row.accepted_s)
+        for name in self.tracker.touched:
+            workload = self.tracker.workloads.get(name)
+            if workload and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
+                self._judge(workload)
+        self.tracker.touched.clear()
+        counted = list(filter(self._counts, self.tracker.workloads))
+        fates = Counter(self._fates.get(name, Fate.PENDING) for name in counted)
+        pods = sum(len(workload.pods) for workload in self.tracker.workloads.values())
+        return LifecycleProgress(
+            self._plan.count,
+            len(counted),
+            list(self._answered.values()).count(False),
+            dict(fates),
+            pods,
+            len(self._running),
+        )
+
+    def _judge(self, workload: LifecycleObject) -> None:
+        """Note what became of a workload so far, and whether its pods run."""
+        name, until = workload.name, self._plan.until
+        if name in self._backend:
+            workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
+        far = timeline(workload)
+        self._fates[name] = fate(far, until)
+        self._running.discard(name)
+        if self._fates[name] is Fate.PENDING and self._counts(name) and runs(far, until):
+            self._running.add(name)
+
+    def _counts(self, name: str) -> bool:
+        """Whether a workload was accepted."""
+        return self._answered.get(name, False)
+
+    def keep(self, feeds: Feeds) -> None:
+        """Write everything down."""
+        self._course.append((round(self._clock() - self._began_s, 1), feeds.raw.sent))
+        mine = {
+            "began_s": self._began_s,
+            "ended_s": self._clock(),
+            "requests": feeds.raw.sent,
+            "sightings": self.tracker.events,
+            "foreign": dict(self.tracker.foreign),
+            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "course": self._course,
+        }
+        earlier: Sequence[Any] = self._before.get("samples", [])
+        self._store.keep(
+            self.tracker.workloads,
+            {"schema_version": 1, "samples": [*earlier[-99:], mine]},
+            project=self._plan.project,
+        )
+
+
+class ProgressReport:
+    """Tells how far a run is.
+
+    When nothing changes for long and all that is pending runs, it says once what that may mean.
+    """
+
+    def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        self._progress, self._clock = progress, clock
+        self._last: LifecycleProgress | None = None
+        self._changed_s = clock()
+        self._is_hinted = False
+
+    def tell(self, far: LifecycleProgress) -> None:
+        """Take in where the run is."""
+        if far != self._last:
+            self._last, self._changed_s = far, self._clock()
+        over = sum(count for state, count in far.fates.items() if state is not Fate.PENDING)
+        self._progress.at(over + far.rejected, far.planned, unit=WORKLOAD)
+        self._progress.note(str(far))
+        idle_s = self._clock() - self._changed_s
+        endless = 0 < far.running == far.fates.get(Fate.PENDING)
+        if endless and idle_s >= ENDLESS_S and not self._is_hinted:
+            self._is_hinted = True
+            self._progress.message(
+                f"for {idle_s:.0f} s nothing changed, and the pods of all {far.running} pending"
+                f" workloads run: if they do not end by themselves, {ENDLESS}"
+            )
+
+
+class _NewSubmissions:
+    """New lines of submissions.jsonl, each once."""
+
+    def __init__(self, store: LifecycleFolder) -> None:
+        self._store = store
+        self._path = store.path / SUBMISSIONS
+        self._offset = 0
+        self._first = True
+
+    def rows(self) -> Iterator[Submission]:
+        """Those that were written since the last call."""
+        if not self._path.exists():
+            if self._first:
+                yield from self._store.submissions()
+                self._first = False
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._offset += len(line)
+                yield Submission.from_json(line.decode("utf-8", "replace"))
+
+
+def steady() -> Callable[[], float]:
+    """A clock of epoch seconds that corrections of the system's clock do not change."""
+    offset = time.time() - time.monotonic()
+    return lambda: time.monotonic() + offset

@@ -1,0 +1,200 @@
+"""Workloads from templates: YAML that is read first and filled in then, value by value, never as
+text.
+
+Placeholders are those of `documents.templates`, as in `"{{ workers }}"`, or `${workers}`, which
+means the same but for one thing: alone it needs no quotes to be a number, and with quotes it is
+text. Any field may stand in a template: what is not filled in passes through. Without placeholders
+a user's YAML works as well: it gets its name, and our labels, and what options ask for. Templates
+of the Run:ai scale test tool keep its placeholders, as in JOB_NAME_PLACEHOLDER.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_CEILING, Decimal
+from functools import partial
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from scaletest.cluster.capacity import quantity
+from scaletest.documents import reader
+from scaletest.documents.templates import changed, fill
+from scaletest.lifecycle.kinds import DEFAULT_RESOURCE, RUNAI_GROUP, WORKLOAD_LABEL
+from scaletest.lifecycle.stamps import RUN_LABEL, LifecyclePlan
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue
+
+FOLDER = Path(__file__).parent / "templates"
+MOUNT_PATH, VOLUME = "/path-new", "scaletest-pvc"
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,8}")
+_ALONE = re.compile(r"\$\{([a-z_]+)\}")
+_BRACES = re.compile(r"\{[{%#]")
+# The placeholders of the Run:ai scale test tool.
+RUNAI_NAMES = {
+    "JOB_NAME_PLACEHOLDER": "name",
+    "PROJECT_PLACEHOLDER": "project",
+    "NUM_WORKERS_PLACEHOLDER": "workers",
+    "NUM_GPUS": "gpus",
+}
+_RUNAI = re.compile(r"[A-Z][A-Z0-9_]*_PLACEHOLDER|\bNUM_GPUS\b")
+
+
+def text_of(name: str, file: Path | None) -> str:
+    """The template's text: of a file, else of the kind of that name. UsageError when the file
+    cannot be read.
+    """
+    return reader.text_of(
+        file or FOLDER / f"{name}.yaml", f"the template {file or name}", "give <template> FILE"
+    )
+
+
+class Workloads:
+    """Makes the object of each workload of a plan."""
+
+    def __init__(self, plan: LifecyclePlan) -> None:
+        self._plan = plan
+        self._values = {name: _number_or_text(value) for name, value in plan.values().items()}
+        parsed = _parse(plan.template)
+        # elsewhere NUM_GPUS is a usual name of a variable
+        if "_PLACEHOLDER" in plan.template:
+            parsed = changed(parsed, _renamed, _renamed)
+        self._parsed = changed(parsed, _translated, _jinja)
+        self.of_runai = str(self._parsed["apiVersion"]).startswith(RUNAI_GROUP)
+        sample = self.make("j-000000")
+        self.api_version = str(sample["apiVersion"])
+        self.kind = str(sample["kind"])
+
+    def make(self, name: str) -> dict[str, Any]:
+        """The object of that name. Raises InvalidValue for a placeholder that nothing fills."""
+        body: dict[str, Any] = fill(self._parsed, {**self._values, "name": name})
+        labels = {RUN_LABEL: self._plan.run, WORKLOAD_LABEL: name}
+        _label(body, labels)
+        body["metadata"]["name"] = name
+        body["metadata"].pop("generateName", None)
+        if body["kind"] == "Pod":
+            self._extend(body["spec"])
+        for table in _tables(body.get("spec")):
+            template = table.get("template")
+            if isinstance(template, dict) and (template.get("spec") or {}).get("containers"):
+                _label(template, labels)
+                self._extend(template["spec"])
+        if self._plan.pvc and self.of_runai:
+            claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
+            body["spec"]["pvcs"] = {"items": {"pvc": {"value": claim}}}
+        for table in _tables(body):
+            if isinstance(claims := table.get("volumeClaimTemplate"), dict):
+                _label(claims, labels)  # by which the sampler finds the claims
+            if isinstance(limits := table.get("limits"), dict):
+                # a resource of 0 would ask for a kind that may not exist
+                zeros = [name for name in limits if "/" in name and str(limits[name]) == "0"]
+                table["limits"] = {name: limits[name] for name in limits if name not in zeros}
+        return body
+
+    def devices(self) -> dict[str, Decimal]:
+        """The most that a container asks for of each resource with a slash in its name.
+
+        A part of a device, which only Run:ai knows, needs a whole one.
+        """
+        most: dict[str, Decimal] = {}
+        for table in _tables(self.make("j-000000")):
+            limits = table.get("limits")
+            asked = dict(limits) if isinstance(limits, dict) else {}
+            if self.of_runai and isinstance(table.get("gpu"), dict):
+                asked[DEFAULT_RESOURCE] = table["gpu"].get("value", 0)
+            for name, text in asked.items():
+                amount = quantity(text).to_integral_value(ROUND_CEILING)
+                if "/" in name and amount.is_finite() and amount > most.get(name, 0):
+                    most[name] = amount
+        return most
+
+    def _extend(self, spec: dict[str, Any]) -> None:
+        main = spec["containers"][0]
+        if self._plan.pvc:
+            claim = {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Mi"}},
+            }
+            volume = {"volumeClaimTemplate": {"spec": claim}}
+            spec.setdefault("volumes", []).append({"name": VOLUME, "ephemeral": volume})
+            main.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": MOUNT_PATH})
+
+
+def _number_or_text(value: str) -> int | str:
+    return int(value) if _NUMBER.fullmatch(value) else value
+
+
+def _tables(value: Any) -> Iterator[dict[str, Any]]:
+    """Every table within a value, and the value if it is one."""
+    if isinstance(value, dict):
+        yield value
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _tables(inner)
+
+
+def _parse(text: str) -> dict[str, Any]:
+    bodies = reader.read_all(text, "the template", "give one Kubernetes object", quoted=True)
+    if len(bodies) != 1:
+        raise InvalidValue(
+            f"the template holds {len(bodies)} objects",
+            hint="give the workload alone; create what it needs before",
+        )
+    body = bodies[0]
+    if not isinstance(body, dict) or not body.get("apiVersion") or not body.get("kind"):
+        raise InvalidValue(
+            "the template is no Kubernetes object", hint="it needs apiVersion, kind and metadata"
+        )
+    return body
+
+
+def _renamed(text: str) -> str:
+    """A text with our placeholders in place of those of the Run:ai scale test tool.
+
+    InvalidValue for an unknown one.
+    """
+    whole = "${" in text or _RUNAI.fullmatch(text)
+    return type(text)(_RUNAI.sub(partial(_renamed_name, "${%s}" if whole else "{{ %s }}"), text))
+
+
+def _renamed_name(form: str, match: re.Match[str]) -> str:
+    if match[0] not in RUNAI_NAMES:
+        raise InvalidValue(
+            f"nothing fills the template's placeholder {cut(match[0], 80)}",
+            hint=f"the known ones are {', '.join(RUNAI_NAMES)}; write the value in its place",
+        )
+    return form % RUNAI_NAMES[match[0]]
+
+
+def _translated(text: str) -> str:
+    """A text with `${NAME}` as Jinja writes it.
+
+    Alone and without quotes it becomes a number where it holds one, in quotes it stays text.
+    """
+    alone = _ALONE.fullmatch(text)
+    if alone is None:
+        return _jinja(text)
+    quoted = "string | " if isinstance(text, reader.Quoted) else ""
+    return f"{{{{ {alone[1]} | {quoted}toyaml }}}}"
+
+
+def _jinja(text: str) -> str:
+    if "${" not in text:
+        return str(text)  # only its quotes were of interest
+    return Template.pattern.sub(_placeholder, _BRACES.sub(r"{{ '\g<0>' }}", text))
+
+
+def _placeholder(match: re.Match[str]) -> str:
+    name = match["named"] or match["braced"]
+    if not name and not match["escaped"]:
+        raise InvalidValue(
+            f"the template has a dollar sign that begins no ${{NAME}}: {cut(match.string, 80)}",
+            hint="write $$ for a dollar sign",
+        )
+    return f"{{{{ {name} }}}}" if name else "$"
+
+
+def _label(body: dict[str, Any], labels: Mapping[str, str]) -> None:
+    metadata = body.setdefault("metadata", {})
+    metadata["labels"] = {**(metadata.get("labels") or {}), **labels}

@@ -1,0 +1,306 @@
+"""A lifecycle run as a report. `lifecycle_figures` draws its charts.
+
+Its sheet, times.csv, has a row for each workload: the columns of the original come first, in its
+order; ours follow. Times are ISO 8601 in UTC, durations seconds. What is missing is empty. Every
+column has one function, so that a heading cannot stand over another's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from scaletest.lifecycle import runai
+from scaletest.lifecycle.judging.charted import by_node
+from scaletest.lifecycle.judging.phases import (
+    BY_NAME,
+    PHASES,
+    WorkloadTimeline,
+    at,
+    duration,
+    fate,
+    reference,
+)
+from scaletest.lifecycle.judging.result import LifecycleResult, PhaseDurations
+from scaletest.lifecycle.report.figures import (
+    phase_charts,
+    pods_figure,
+    waterfall_figure,
+)
+from scaletest.lifecycle.run_type import LifecycleRun
+from scaletest.model import VerdictKind
+from scaletest.model.texts import iso
+from scaletest.render import contents
+from scaletest.render.contents import (
+    Block,
+    Case,
+    Cell,
+    Charts,
+    Head,
+    Report,
+    Section,
+    Share,
+    Sheet,
+    Table,
+    Text,
+)
+from scaletest.render.numbers import NOTHING, plural, seconds, significant
+from scaletest.render.svg import Chart
+from scaletest.render.text import clean
+from scaletest.report.words import percentile
+
+MOST_REJECTIONS = 3
+HEADINGS = ("phase", "values", "missing", "mean", "p50", "p95", "p99", "max", "source", "measure")
+# The original's rows from top to bottom, and ours between them where something was measured.
+GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
+DETAILED = (
+    "accepted",
+    "created",
+    "job_created",
+    "first_pod_created",
+    "last_pod_created",
+    "pod_group_created",
+    "decided",
+    "scheduled",
+    "evicted",
+    "pvc_requested",
+    "pvc_bound",
+    "claim_created",
+    "claim_allocated",
+    "ready_to_start",
+    "initialized",
+    "started",
+    "containers_ready",
+    "ready",
+    "finished",
+    "backend_job_created",
+)
+MOST_NODES = 20
+
+
+def lifecycle_report(run: LifecycleRun) -> Report:
+    """What every format shows of a lifecycle run."""
+    result = run.result
+    balanced = VerdictKind.PASS if result.books.balanced else VerdictKind.INVALID
+    return Report(
+        head=_head(run),
+        summary=lambda: summary(result),
+        comment=lambda: summary(result),
+        sections=lambda: sections(result),
+        sheet=lambda: sheet(run),
+        cases=lambda: [Case("books", balanced, booked(result))],
+        data=lambda: {**result.to_dict(), "folder": run.folder},
+        picture=lambda: main_charts(result),
+    )
+
+
+def _head(run: LifecycleRun) -> Head:
+    books, rate = run.result.books, run.result.throughput
+    return Head(
+        title=run.title,
+        verdict=run.result.verdict,
+        folder=run.folder,
+        name=run.name,
+        facts=[
+            ("measured", str(books.measured)),
+            ("pending", str(books.pending)),
+            ("failed", str(books.failed)),
+            ("lost", str(books.lost)),
+            ("rejected", str(books.rejected)),
+            ("pods seen", str(rate.seen)),
+            ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
+            *_median_fact(run.result),
+        ],
+        thresholds=run.result.thresholds,
+        environment=run.environment,
+        plan={key: setting for key, setting in run.plan.items() if setting},
+    )
+
+
+def _median_fact(result: LifecycleResult) -> list[tuple[str, str]]:
+    """The median time until ready, where it is known."""
+    total = result.step("total_ready")
+    return [("median time until ready", percentile(total.spread, "p50"))] if total else []
+
+
+def main_charts(result: LifecycleResult) -> list[Chart]:
+    """The charts of a picture: pods over time, and phases of workloads."""
+    figures = [
+        pods_figure(result),
+        waterfall_figure(result),
+    ]
+    return [figure.wide for figure in figures if figure is not None]
+
+
+def summary(result: LifecycleResult) -> list[Block]:
+    """The phases, what became of the workloads, and the throughput of scheduling."""
+    rejections = [
+        f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()
+    ]
+    return [
+        phase_table(result),
+        Text([booked(result), placed(result)]),
+        Text(rejections, "warning", most=MOST_REJECTIONS, rest="reason"),
+        Text(_skipped(result), "warning"),
+    ]
+
+
+def _skipped(result: LifecycleResult) -> list[str]:
+    return [
+        f"left out {plural(count, 'workload')}: {reason}"
+        for reason, count in result.skipped.items()
+    ]
+
+
+def phase_table(result: LifecycleResult, note: str = "") -> Table:
+    """A row for each phase."""
+    texts = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
+    return Table(HEADINGS, list(map(_phase, result.steps)), texts, spare=("source",), note=note)
+
+
+def _phase(phase: PhaseDurations) -> tuple[str, ...]:
+    spread, sources = phase.spread, sorted(phase.sources.items())
+    texts = [f"{name} {count}" for name, count in sources]
+    if len(sources) == 1:
+        texts = [name for name, _ in sources]
+    return (
+        phase.text,
+        str(spread.count),
+        str(phase.missing),
+        seconds(spread.mean),
+        *(percentile(spread, name) for name in ("p50", "p95", "p99")),
+        seconds(spread.max),
+        ", ".join(texts),
+        phase.step.name,
+    )
+
+
+def booked(result: LifecycleResult) -> str:
+    """The books in one line."""
+    books = result.books
+    sign = "=" if books.balanced else "≠"
+    rejected = f", {books.rejected} rejected" if books.rejected else ""
+    return (
+        f"submitted {books.submitted} {sign} {books.measured} measured ({result.until}) +"
+        f" {books.pending} pending + {books.failed} failed + {books.lost} lost{rejected}"
+    )
+
+
+def placed(result: LifecycleResult) -> str:
+    """The throughput of scheduling in one line."""
+    rate = result.throughput
+    if not rate.seen:
+        had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut)
+        return "how many pods there were is not known" if had_pods else "no pod was seen"
+    pods = plural(rate.seen, "pod")
+    if not rate.pods:
+        return f"{pods} seen, of none of which the time of scheduling is known"
+    scheduled = pods if rate.pods == rate.seen else f"{rate.pods} of {rate.seen} pods"
+    if rate.per_s is None:
+        return f"{scheduled} scheduled"
+    return (
+        f"{scheduled} scheduled, {significant(rate.per_s)} pods/s on average, "
+        f"{significant(rate.peak_per_s or 0.0)} pods/s in the busiest {rate.bin_s:g} s"
+    )
+
+
+def sections(result: LifecycleResult) -> list[Section]:
+    """All sections that have anything to show."""
+    meaning = (
+        "Sources: watch is the arrival of the event here; api is whole seconds of the API's fields;"
+        " event is microseconds of an Event; mixed has one end of each. Missing values are counted"
+        " and are no zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
+    )
+    return contents.page(
+        {
+            "Workloads": [Text([booked(result), placed(result), *_skipped(result)])],
+            "Pods over time": [pods_figure(result)],
+            "On the way to ready": [waterfall_figure(result)],
+            "Phases": [phase_table(result, meaning)],
+            "Nodes": [_nodes(result)],
+            "From submission on": _charts(result, GENERAL),
+            "Phase by phase": _charts(result, DETAILED),
+            "Rejected": [_reasons(result.books.rejections)],
+            "Failed": [_reasons(result.books.failures)],
+        }
+    )
+
+
+def _nodes(result: LifecycleResult) -> Table:
+    """How long pods took from scheduling to ready on each node, the slowest nodes first."""
+    nodes = by_node(result.courses)
+    longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
+    rows: list[dict[str, Cell]] = [
+        {
+            "node": clean(node.node, 60),
+            "median time from scheduling to ready": Share(
+                (node.median_s or 0.0) / longest_s, seconds(node.median_s)
+            ),
+            "slowest": seconds(node.slowest_s),
+            "pods": str(node.pods),
+            "failed": str(node.failed or ""),
+        }
+        for node in nodes[:MOST_NODES]
+    ]
+    left_out = len(nodes) - MOST_NODES
+    note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if left_out > 0 else ""
+    texts = {"node", "median time from scheduling to ready"}
+    return Table.of_rows(rows, texts, {"node"}, note=note)
+
+
+def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
+    """The phases that have values, each with its course over time and how its values spread."""
+    charts = phase_charts(result, names)
+    if not charts:
+        return []
+    meaning = (
+        "Left: a dot is a workload, and how long its phase took, by when it was submitted. Right:"
+        " how these times spread."
+    )
+    return [Text([meaning], "soft"), Charts(charts, "two")]
+
+
+def _reasons(counts: Mapping[str, int]) -> Table:
+    rows = [{"count": str(count), "reason": reason} for reason, count in counts.items()]
+    return Table.of_rows(rows, {"reason"}, layout="wrapped")
+
+
+def sheet(run: LifecycleRun) -> Sheet:
+    """The table of all workloads in the order of submission, also of those that --head and --tail
+    hide.
+    """
+    result = run.result
+    columns: dict[str, Callable[[WorkloadTimeline], str]] = {
+        "Job Name": lambda timeline: timeline.workload.name,
+        "Namespace": lambda timeline: timeline.workload.namespace,
+        "projectName": lambda timeline: (
+            run.project or runai.project_of(timeline.workload.namespace)
+        ),
+    }
+    for heading, name in runai.TIME_COLUMNS.items():
+        columns[heading] = partial(_time, name)
+    own = [step.name for step in PHASES if not step.of_pods]
+    for name in dict.fromkeys((*runai.DURATION_COLUMNS, *own)):
+        since = reference(BY_NAME[name], result.uncut)
+        columns[BY_NAME[name].title] = partial(_duration, name, since)
+    columns |= {
+        "Fate": lambda timeline: str(fate(timeline, result.until)),
+        "Pods": _pods,
+        "Reason": lambda timeline: timeline.workload.reason,
+    }
+    return Sheet.of_columns(columns, result.uncut, line_end="\n")
+
+
+def _pods(timeline: WorkloadTimeline) -> str:
+    """The number of pods; "" for files of Run:ai's tool, which have times of pods but no number."""
+    pods = timeline.workload.pods
+    return "" if not pods and timeline.stamp("first_pod_created") else str(len(pods))
+
+
+def _time(name: str, timeline: WorkloadTimeline) -> str:
+    return iso(at(timeline.stamp(name))) or ""
+
+
+def _duration(name: str, since: str, timeline: WorkloadTimeline) -> str:
+    taken = duration(BY_NAME[name], timeline, since)
+    return f"{taken.value_s:.6f}" if taken else ""

@@ -1,0 +1,168 @@
+"""submitted.json and sampled.json as the Run:ai scale test tool has them: read, and written for its
+other programs.
+
+Their times are ISO 8601 in UTC. Where that tool copies a time because it has none (eviction, PVC,
+backend), we copy it as well, since its plotter reads every field; our own files tell what was
+missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from scaletest.lifecycle.stamps import LifecycleObject, Stamp, Submission
+from scaletest.model.errors import InvalidValue
+from scaletest.model.texts import epoch, iso
+
+PREFIX = "runai-"
+# field of sampled.json -> our milestone
+FIELDS = {
+    "workloadCreatedTimestamp": "created",
+    "jobCreatedTimestamp": "job_created",
+    "firstPodCreatedTimestamp": "first_pod_created",
+    "lastPodCreatedTimestamp": "last_pod_created",
+    "podGroupCreatedTimestamp": "pod_group_created",
+    "podSchedulingDecisionTimestamp": "decided",
+    "firstEvictionTimestamp": "evicted",
+    "firstPVCBindRequestTimestamp": "pvc_requested",
+    "firstPVCBindTimestamp": "pvc_bound",
+    "backendJobCreatedTimestamp": "backend_job_created",
+}
+# Milestone -> the one whose time is written where it has none of its own.
+SUBSTITUTES = {
+    "job_created": "created",
+    "pod_group_created": "first_pod_created",
+    "evicted": "decided",
+    "pvc_requested": "decided",
+    "pvc_bound": "decided",
+    "backend_job_created": "created",
+}
+NEEDED = ("created", "first_pod_created", "last_pod_created", "decided")
+# Milestones whose time, when it equals that of the substitute, is taken for a copy.
+COPIED = ("evicted", "pvc_requested", "pvc_bound", "backend_job_created")
+
+# times.csv: heading -> milestone, and the twelve durations in the order of that tool's table.
+TIME_COLUMNS = {
+    "Workload Created": "created",
+    "Job Created": "job_created",
+    "First Pod Created": "first_pod_created",
+    "Last Pod Created": "last_pod_created",
+    "Pod Group Created": "pod_group_created",
+    "Pod Scheduling Decision Time": "decided",
+    "Workload Submitted": "submitted",
+    "Backend Job Created": "backend_job_created",
+}
+DURATION_COLUMNS = (
+    "created",
+    "job_created",
+    "first_pod_created",
+    "last_pod_created",
+    "pod_group_created",
+    "decided",
+    "evicted",
+    "pvc_requested",
+    "pvc_bound",
+    "backend_job_created",
+    "total_decided",
+    "total_backend_job_created",
+)
+
+
+class Timeline(Protocol):
+    """A workload with the times of its milestones."""
+
+    @property
+    def workload(self) -> LifecycleObject:
+        """The workload."""
+
+    def stamp(self, name: str) -> Stamp | None:
+        """The times of a milestone; None when nobody observed it."""
+
+
+def project_of(namespace: str) -> str:
+    """The project to which a namespace belongs."""
+    return namespace.removeprefix(PREFIX)
+
+
+def submitted(submissions: Iterable[Submission]) -> str:
+    """submitted.json: the submissions that were accepted and have a time."""
+    rows = [
+        {
+            "jobName": submission.name,
+            "projectName": submission.project or project_of(submission.namespace),
+            "jobNamespace": submission.namespace,
+            "submitTimestamp": iso(submission.submitted_s),
+        }
+        for submission in submissions
+        if submission.accepted and submission.submitted_s is not None
+    ]
+    return json.dumps(rows, indent=4)
+
+
+def sampled(timelines: Iterable[Timeline], project: str) -> str:
+    """sampled.json: the workloads of which all needed fields are known, by the API's whole seconds
+    where there are.
+    """
+    rows = [
+        {
+            "jobName": timeline.workload.name,
+            "jobNamespace": timeline.workload.namespace,
+            "projectName": project or project_of(timeline.workload.namespace),
+            **dict(zip(FIELDS, _times(timeline), strict=True)),
+        }
+        for timeline in timelines
+        if all(map(timeline.stamp, NEEDED))
+    ]
+    return json.dumps(rows, indent=4)
+
+
+def _times(timeline: Timeline) -> Iterator[str | None]:
+    """The times of all fields in their order."""
+    for name in FIELDS.values():
+        stamp = timeline.stamp(name) or timeline.stamp(SUBSTITUTES.get(name, "")) or Stamp()
+        yield iso(stamp.api_s if stamp.api_s is not None else stamp.watch_s)
+
+
+def read_submitted(text: str) -> list[Submission]:
+    """A submitted.json of either tool. Raises InvalidValue."""
+    submissions = []
+    for row in _rows(text, "submitted.json"):
+        name, at_s = row.get("jobName"), epoch(row.get("submitTimestamp"))
+        if not isinstance(name, str) or at_s is None:
+            raise InvalidValue("submitted.json has a row without jobName or submitTimestamp")
+        namespace, project = str(row.get("jobNamespace", "")), str(row.get("projectName", ""))
+        submissions.append(Submission(name, namespace, project, True, at_s))
+    return submissions
+
+
+def read_sampled(text: str) -> list[LifecycleObject]:
+    """A sampled.json of either tool. A time that only repeats another one is none of its own.
+    Raises InvalidValue.
+    """
+    workloads = []
+    for row in _rows(text, "sampled.json"):
+        if not isinstance(row.get("jobName"), str):
+            raise InvalidValue("sampled.json has a row without jobName")
+        workload = LifecycleObject(
+            row["jobName"], str(row.get("jobNamespace", "")), seen=True, expected=None
+        )
+        times = {name: epoch(row.get(field)) for field, name in FIELDS.items()}
+        repeated = {name for name in COPIED if times[name] == times[SUBSTITUTES[name]]}
+        for name, time_s in times.items():
+            # also those of its pods, of which the file tells no more
+            if time_s is not None and name not in repeated:
+                workload.mark(name, Stamp(api_s=time_s))
+        workloads.append(workload)
+    return workloads
+
+
+def _rows(text: str, file: str) -> list[dict[str, Any]]:
+    try:
+        rows = json.loads(text)
+    except ValueError as error:
+        raise InvalidValue(f"{file} is not valid JSON: {error}") from error
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InvalidValue(f"{file} is no list of objects")
+    return rows

@@ -1,0 +1,60 @@
+"""JSON Schemas of a lifecycle run's documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from scaletest.lifecycle.judging.result import LifecycleResult
+from scaletest.lifecycle.stamps import (
+    LifecycleObject,
+    LifecyclePlan,
+    LifecyclePod,
+    Submission,
+)
+from scaletest.model.json_schema import VERSION, Form, Schema, closed, described, headed
+
+
+def _result() -> Schema:
+    """Describe result.json of a lifecycle, and what its commands print."""
+    schema = described(
+        "lifecycle-result",
+        "What a lifecycle found. Seconds; what is not known is null.",
+        LifecycleResult,
+    )
+    schema["properties"]["folder"] = _text("where the run is kept")
+    schema["required"].append("folder")
+    return schema
+
+
+def _record() -> Schema:
+    """Describe a line of a lifecycle's records.jsonl: a workload, or a pod of the one before."""
+    workload = {
+        "schema_version": VERSION,
+        "record": {"const": "workload"},
+        **Form().properties(LifecycleObject),
+    }
+    pod = {
+        "record": {"const": "pod"},
+        "workload": _text("its name"),
+        **Form().properties(LifecyclePod),
+    }
+    rows = [
+        {**closed(workload), "description": "what is known of a workload"},
+        {**closed(pod), "description": "of the workload before it"},
+    ]
+    return headed("lifecycle-record", {"oneOf": rows})
+
+
+def _text(description: str) -> Schema:
+    return {"type": "string", "description": description}
+
+
+DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
+    "lifecycle": partial(described, "lifecycle", "What a lifecycle was to do.", LifecyclePlan),
+    "lifecycle-submission": partial(
+        described, "lifecycle-submission", "One workload that was submitted.", Submission
+    ),
+    "lifecycle-result": _result,
+    "lifecycle-record": _record,
+}

@@ -1,0 +1,114 @@
+"""Attempts to send a request, as the load generator saw them: everything in a saturation's report
+is derived from them.
+
+Their times are seconds since the step began, on the tester's monotonic clock; all agents begin a
+step together, so their times are comparable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, structs
+
+from scaletest.model import checks, wire
+from scaletest.model.declared import Document, read
+
+# Times that dates can tell, and numbers of 64 bits.
+_MOST_S, _MOST = 1e11, 2**63 - 1
+_StepSeconds = Annotated[float, Meta(ge=-_MOST_S, le=_MOST_S)]
+_StoredCount = Annotated[int, Meta(ge=-_MOST, le=_MOST)]
+
+
+@dataclass(frozen=True, slots=True)
+class PodTroubles(Document):
+    """How the pods of the Deployment behind the service fared during a step."""
+
+    document_name = "the troubles of pods"
+
+    unready: Annotated[
+        tuple[str, ...],
+        "names of pods that were ready before the step and did not stay so: a readiness probe "
+        "failed too often, or the pod ended.",
+    ] = ()
+    restarts: Annotated[int, Meta(ge=0), "of their containers."] = 0
+    events: Annotated[
+        tuple[str, ...], "warnings about them, each with its reason, message and number."
+    ] = ()
+
+
+OK = "ok"
+REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
+    "refused",
+    "reset",
+    "timed out",
+    "name unknown",
+    "TLS",
+    "no HTTP",
+)
+UNSENT = "not sent"
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One request. Nothing is sent twice: a failure is what the run looks for.
+
+    request: its number in the step. due_s: when it should have started. noticed_s: when the
+    tester saw that it was due. sent_s: when it was sent; it waits while the maximum is in
+    flight. ended_s: when the answer was read. outcome: ok, an HTTP status that is not a success, or
+    a constant of this module. size: bytes of the answer. server_s: the service's own measurement,
+    None without one. pod: the pod or worker that served a queue's request. agent: which agent
+    sent it. payload: bytes of the body that was sent; for a queue, bytes of the request's
+    arguments.
+    """
+
+    request: _StoredCount
+    due_s: _StepSeconds
+    noticed_s: _StepSeconds
+    sent_s: _StepSeconds
+    ended_s: _StepSeconds
+    outcome: str
+    size: _StoredCount = 0
+    server_s: Annotated[float, Meta(ge=0, le=_MOST_S, extra={"unit": "s"})] | None = None
+    pod: str = ""
+    agent: str = ""
+    payload: _StoredCount = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it succeeded."""
+        return self.outcome == OK
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds from the intended start of the request to the end of this attempt."""
+        return self.ended_s - self.due_s
+
+    @property
+    def lag_s(self) -> float:
+        """Seconds from the intended start until the tester noticed it."""
+        return self.noticed_s - self.due_s
+
+
+def rounded(attempt: Attempt) -> Attempt:
+    """The attempt with times rounded to microseconds, as it is stored."""
+    return structs.replace(attempt, **{name: round(getattr(attempt, name), 6) for name in _TIMES})
+
+
+def to_json(attempt: Attempt, step: int) -> str:
+    """One line of JSON, schema version 1."""
+    fields: dict[str, Any] = {"step": step, **structs.asdict(rounded(attempt))}
+    if attempt.server_s is None:
+        del fields["server_s"]
+    return wire.dump({**fields, "schema_version": wire.SCHEMA_VERSION})
+
+
+def from_json(text: str | bytes) -> tuple[int, Attempt]:
+    """Step and attempt that `to_json` wrote; InvalidValue on anything else."""
+    fields = wire.load(text, "the record")
+    step = checks.count(fields.get("step", ""), "the step of the record", maximum=_MOST)
+    return step, read(Attempt, fields, "the record")
+
+
+_TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")

@@ -1,0 +1,152 @@
+"""The control groups around this process, and how long their limits held it back.
+
+Both versions of control groups are understood; parsers are pure. Groups that this process cannot
+see are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from pathlib import Path, PurePosixPath
+
+from scaletest.processes import proc
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN = Path("/proc/self/cgroup")
+CPU, MEMORY, CPU_TIME = "cpu", "memory", "cpuacct"
+# Where a controller of version 1 may be mounted.
+MOUNTS = {
+    CPU: ("cpu", "cpu,cpuacct", "cpuacct,cpu"),
+    CPU_TIME: ("cpuacct", "cpu,cpuacct", "cpuacct,cpu"),
+    MEMORY: ("memory",),
+}
+# Version 1 writes this without a limit of memory: the largest number of bytes, in whole pages.
+_NO_MEMORY_LIMIT = 2**60
+# The kernel's own choice where nobody made another.
+_PERIOD_US = 100_000
+
+
+def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path]:
+    """This process's control group of a controller and its parents, innermost first.
+
+    root: where control groups are mounted. own: the file that names this process's groups.
+    """
+    paths = []
+    for line in proc.OpenFile(own).text().splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and controller not in controllers.split(","):
+            continue
+        mounts = [root, root / "unified"]
+        if controllers:
+            mounts = [root / name for name in MOUNTS[controller]]
+        base = next((mount for mount in mounts if _is_visible(mount / "cgroup.procs")), None)
+        if base is not None:
+            paths += _up(base, path)
+    return paths
+
+
+def _is_visible(path: Path) -> bool:
+    """Whether it exists, as far as this process may look."""
+    return os.access(path, os.F_OK)
+
+
+def _up(base: Path, path: str) -> list[Path]:
+    """The folder and its parents; a container sees itself as the root, whatever its name."""
+    below = PurePosixPath(path.strip("/"))
+    # what lies outside of a container's own view begins with ".." and cannot be seen
+    parents = () if ".." in below.parts else (below, *below.parents)
+    inside = [base / parent for parent in parents if str(parent) != "."]
+    return list(filter(_is_visible, (*inside, base)))
+
+
+def cpu_limit(folder: Path) -> float | None:
+    """Cores that a control group's processes may use; None without a readable limit."""
+    texts = [
+        proc.text_of(folder / name) for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+    ]
+    return parse_cpu_limit(texts[0] or f"{texts[1]} {texts[2] or _PERIOD_US}")
+
+
+def parse_cpu_limit(text: str) -> float | None:
+    """Cores, of "QUOTA PERIOD" as in cpu.max; None without a limit."""
+    fields = text.split()
+    try:
+        quota, period = int(fields[0]), int(fields[1])
+    except (IndexError, ValueError):
+        return None
+    return quota / period if quota > 0 and period > 0 else None
+
+
+def memory_limit(folder: Path) -> float | None:
+    """Bytes that a control group's processes may use; None without a readable limit."""
+    return parse_memory_limit(
+        proc.text_of(folder / "memory.max") or proc.text_of(folder / "memory.limit_in_bytes")
+    )
+
+
+def parse_memory_limit(text: str) -> float | None:
+    """Bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
+    size = proc.parse_number(text)
+    return None if size is None or size >= _NO_MEMORY_LIMIT else size
+
+
+class Throttling:
+    """Counts from its creation, for the limits at that time; reads nothing without a limit."""
+
+    def __init__(self, root: Path = CGROUPS, own: Path = OWN) -> None:
+        self._files = limited(root, own)
+        self._began_s = self._sum_s()
+        self._periods = [_periods(path) for path in self._files]
+
+    def seconds(self) -> float:
+        """Throttled seconds since creation, summed over CPUs; nested limits add up."""
+        return max(0.0, self._sum_s() - self._began_s)
+
+    def part(self) -> float:
+        """Share of throttled periods since creation, of the limit with the highest share."""
+        return max(map(_part, self._periods, map(_periods, self._files)), default=0.0)
+
+    def _sum_s(self) -> float:
+        return sum(proc.parse_throttled_s(proc.text_of(path)) or 0.0 for path in self._files)
+
+
+def limited(root: Path, own: Path) -> list[Path]:
+    """The cpu.stat of every control group around us that has a CPU limit."""
+    return [
+        folder / "cpu.stat" for folder in folders(CPU, root, own) if cpu_limit(folder) is not None
+    ]
+
+
+def _periods(path: Path) -> tuple[int, int]:
+    """In how many it was held back, and how many there were."""
+    rows = proc.parse_table(proc.text_of(path))
+    return rows.get("nr_throttled", 0), rows.get("nr_periods", 0)
+
+
+def _part(before: tuple[int, int], after: tuple[int, int]) -> float:
+    throttled, periods = after[0] - before[0], after[1] - before[1]
+    return min(1.0, throttled / periods) if throttled > 0 and periods > 0 else 0.0
+
+
+class Effort:
+    """Counts from when it is made. throttling: by the CPU limit of this container."""
+
+    def __init__(self) -> None:
+        self._began, self._cpu_s = time.monotonic(), time.process_time()
+        self.throttling = Throttling()
+
+    def cores(self) -> float:
+        """CPU time of this process over time passed."""
+        passed = time.monotonic() - self._began
+        return (time.process_time() - self._cpu_s) / passed if passed > 0 else 0.0
+
+
+def raise_open_files(wanted: int) -> int:
+    """Allow this process so many open files, as far as the machine lets it; how many it are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft

@@ -1,0 +1,196 @@
+"""The resources of the node and the container that this process runs on, read again and again.
+
+No privilege is needed. Files that are absent or may not be read leave their figures out, never a 0
+in their place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from scaletest.model.measurement import CONTAINER, CPU, DISK, FIGURES, MEMORY, NETWORK, PRESSURE
+from scaletest.observe import control_groups
+from scaletest.observe.node_resources import (
+    CpuReader,
+    DiskReader,
+    MemoryReader,
+    NetworkReader,
+    PressureReader,
+    ResourceReading,
+    figures,
+)
+from scaletest.processes import proc
+
+# Of both versions; those of the other one are absent.
+_MEMORY_FILES = (
+    *("memory.current", "memory.events"),
+    *("memory.usage_in_bytes", "memory.failcnt", "memory.oom_control"),
+)
+
+
+def parse_cpu(text: str) -> ResourceReading:
+    """CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
+    rows = proc.parse_table(text)
+    used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
+    quotients = {}
+    if {"nr_periods", "nr_throttled"} <= rows.keys():
+        quotients["throttled_periods"] = (rows["nr_throttled"], rows["nr_periods"])
+    return ResourceReading(counters=used, quotients=quotients)
+
+
+def parse_memory_events(text: str) -> dict[str, float]:
+    """How often the limit reclaimed or killed, of memory.events of version 2."""
+    rows = proc.parse_table(text)
+    # "high" is a limit, too: it slows down those who are above it
+    reclaims = rows["max"] + rows.get("high", 0) if "max" in rows else None
+    return _known({"reclaims": reclaims, "oom_kills": rows.get("oom_kill")})
+
+
+class ContainerReader:
+    """Reads the control groups and knows the limits that there are when it is made."""
+
+    def __init__(self, root: Path, own: Path) -> None:
+        cpu = control_groups.folders(control_groups.CPU, root, own)
+        cpu_time = control_groups.folders(control_groups.CPU_TIME, root, own)
+        memory = control_groups.folders(control_groups.MEMORY, root, own)
+        tight = _tightest(cpu, control_groups.cpu_limit)
+        tight_memory = _tightest(memory, control_groups.memory_limit)
+        self._limits = _known(
+            {
+                "cpu_limit": control_groups.cpu_limit(tight) if tight else None,
+                "memory_limit": control_groups.memory_limit(tight_memory) if tight_memory else None,
+            }
+        )
+        self._cpu = _opened(tight, "cpu.stat")
+        self._cpu_time = _opened(_same_group(tight, cpu_time, root), "cpuacct.usage")
+        self._limited = [proc.OpenFile(path) for path in control_groups.limited(root, own)]
+        self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
+
+    def read(self) -> ResourceReading:
+        """What can be read of it."""
+        cpu = parse_cpu(self._cpu.text())
+        memory = {name: file.text() for name, file in self._memory.items()}
+        used = proc.parse_number(memory["memory.current"] or memory["memory.usage_in_bytes"])
+        levels = {**self._limits, **_known({"memory_used": used})}
+        nanoseconds = proc.parse_number(self._cpu_time.text())  # of version 1
+        counters = {
+            **_known({"cpu_used": None if nanoseconds is None else nanoseconds / 1e9}),
+            **cpu.counters,
+            **self._throttled(),
+            **_memory_counters(memory),
+        }
+        return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
+
+    def _throttled(self) -> dict[str, float]:
+        """A sum without one part would look like a reset now and a limit when it is back."""
+        throttled = [proc.parse_throttled_s(file.text()) for file in self._limited]
+        seconds = [throttled_s for throttled_s in throttled if throttled_s is not None]
+        return {"throttled": sum(seconds)} if seconds and len(seconds) == len(throttled) else {}
+
+
+def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
+    if texts["memory.events"]:
+        return parse_memory_events(texts["memory.events"])
+    kills = proc.parse_table(texts["memory.oom_control"]).get("oom_kill")
+    return _known({"reclaims": proc.parse_number(texts["memory.failcnt"]), "oom_kills": kills})
+
+
+def _opened(folder: Path | None, name: str) -> proc.OpenFile:
+    return proc.OpenFile((folder or Path("/nonexistent")) / name)
+
+
+def _known(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def _same_group(group: Path | None, folders: Sequence[Path], root: Path) -> Path | None:
+    """The group in another hierarchy of version 1; None where this process is in another group
+    there.
+
+    What that used would be told beside the limit of this one.
+    """
+    if group is None or group in folders:
+        return group
+    below = group.relative_to(root).parts[1:]
+    return next((folder for folder in folders if folder.relative_to(root).parts[1:] == below), None)
+
+
+def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
+    """The control group with the lowest limit, the innermost of equals; else the innermost."""
+    limits = {folder: limit(folder) for folder in folders}
+    limited = {folder: value for folder, value in limits.items() if value is not None}
+    return min(limited, key=limited.__getitem__, default=next(iter(folders), None))
+
+
+# The busiest: a node may have hundreds, of which a sample has no room for all.
+MOST_DISKS, MOST_NETWORKS = 8, 4
+
+Figures = dict[str, float]
+
+
+class NodeReader:
+    """Reads all `FIGURES` but devices. interval_s: between the last two readings, 0 at first."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        procfs: Path = Path("/proc"),
+        sysfs: Path = Path("/sys"),
+        cgroups: Path = control_groups.CGROUPS,
+        own_cgroup: Path = control_groups.OWN,
+    ) -> None:
+        """clock: seconds. The rest: where the node's files lie."""
+        self._clock = clock
+        # how the only resource of each kind is read
+        self._single: dict[str, Callable[[], ResourceReading]] = {
+            CPU: CpuReader(procfs, sysfs).read,
+            MEMORY: MemoryReader(procfs).read,
+            PRESSURE: PressureReader(procfs).read,
+            CONTAINER: ContainerReader(cgroups, own_cgroup).read,
+        }
+        self._disks, self._networks = DiskReader(procfs, sysfs), NetworkReader(procfs, sysfs)
+        self._before: Mapping[str, ResourceReading] = {}
+        self._read_at: float | None = None
+        self.interval_s = 0.0
+
+    def read(self) -> dict[str, Figures]:
+        """The figures of every resource since the last call; the first call gives levels only."""
+        now = self._clock()
+        self.interval_s = 0.0 if self._read_at is None else max(0.0, now - self._read_at)
+        readings = {kind: read() for kind, read in self._single.items()}
+        for kind, named in ((DISK, self._disks.read()), (NETWORK, self._networks.read())):
+            readings.update({f"{kind}:{name}": reading for name, reading in named.items()})
+        resources = {name: self._figures(name, reading) for name, reading in readings.items()}
+        self._before, self._read_at = readings, now
+        return self._bounded(resources)
+
+    def _figures(self, name: str, reading: ResourceReading) -> Figures:
+        row = figures(self._before.get(name), reading, self.interval_s)
+        units = FIGURES[name.partition(":")[0]]
+        # an interval is known less exactly than what happened in it
+        shares = {figure: min(1.0, row[figure]) for figure in row if units[figure] == "1"}
+        return {**row, **shares}
+
+    def _bounded(self, resources: dict[str, Figures]) -> dict[str, Figures]:
+        disks = _busiest(resources, DISK, MOST_DISKS, ("busy",))
+        networks = _busiest(resources, NETWORK, MOST_NETWORKS, ("received", "sent"))
+        for name in networks:
+            resources[name].update(self._networks.speed(name.partition(":")[2]))
+        return {
+            name: resource_figures
+            for name, resource_figures in resources.items()
+            if resource_figures and name in {*self._single, *disks, *networks}
+        }
+
+
+def _busiest(rows: Mapping[str, Figures], kind: str, most: int, by: tuple[str, ...]) -> list[str]:
+    """The names of those that did most; of those that did alike the first by name."""
+    names = [name for name in rows if name.startswith(f"{kind}:")]
+
+    def least_busy_last(name: str) -> tuple[float, str]:
+        return -sum(rows[name].get(figure, 0.0) for figure in by), name
+
+    return sorted(names, key=least_busy_last)[:most]

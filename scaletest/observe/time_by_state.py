@@ -1,0 +1,345 @@
+"""From looks at a request's processes to seconds by state, which sum to the time that passed.
+
+Time on a CPU, and waiting for one, is counted by the kernel between two looks. What is left of the
+interval was spent
+blocked: part of it is given to what was blocked at its begin, the rest to what is blocked at its
+end, so that a state is neither too long nor too short on average, wherever in a request the looks
+fall. Where something ran at one end and was blocked once, all is the other end's; after many short
+waits its part goes to the states that got less than the looks at what was blocked say, since these
+are a sample of the blocked time. A process that did not live through the interval gets no more of
+it than it lived. Nothing else is guessed: the rest was not observed.
+
+Looks fall into short requests by chance. Over many of them each look stands for as much time as
+passes between two, so `Balance` keeps what that is more than the blocked time of the requests that
+looks met, and gives it to those that none
+met: the sums of a worker's requests are right, those of a short request alone are not.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from scaletest.model.activity import MAX_WAITS, State, Wait
+from scaletest.observe.blocking import Doing
+from scaletest.observe.tree import FEW_SLICES, NOTHING_RAN, ThreadShare, TreeLook
+
+# The kernel counts these.
+_COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
+# With no more CPU time beside that of a request's first process no other one was there.
+_ALONE_S = 0.002
+# Seconds of one state that are kept for later requests, or given to them in advance, at most.
+MOST_KEPT_S = 1.0
+# States with an object for which seconds are kept: requests may each wait for a file or an address
+# of its own.
+MOST_KEPT = 64
+
+
+class TimeByState:
+    """Seconds by state of one request."""
+
+    def __init__(self, begin_part: float = 0.5) -> None:
+        """begin_part: of the blocked time of an interval, for what was blocked at its begin."""
+        self._begin_part = begin_part
+        self._seconds: dict[Doing, float] = defaultdict(float)
+        # how much of the request the looks at each blocked state stand for
+        self._weights: dict[Doing, float] = defaultdict(float)
+        # blocked, near a look at which something ran
+        self._unknown_s = 0.0
+        # the same, where somebody may have waited for a CPU whom nobody counted
+        self._uncounted_s = 0.0
+        # the same behind the last look
+        self._unseen_s = 0.0
+        self._seen_run_s = 0.0
+        self._last: TreeLook | None = None
+
+    def add(self, state: State, seconds: float, name: str = "") -> None:
+        """Time whose state is known."""
+        self._seconds[Doing(state, name)] += max(0.0, seconds)
+
+    def interval(self, seconds: float, look: TreeLook | None, unchanged_s: float = 0.0) -> None:
+        """The time up to a look at all processes, which saw nobody when it is None.
+
+        unchanged_s: how long at the begin of the interval nobody ran.
+        """
+        shares = look.shares if look else []
+        self._seen_run_s += sum(share.run_s for share in shares)
+        run_s, wait_s = union(seconds, shares)
+        self._divide(
+            seconds,
+            run_s,
+            wait_s,
+            unchanged_s,
+            look,
+            counted=_is_counted(self._last, look),
+        )
+        self._last = look
+
+    def close(
+        self,
+        seconds: float,
+        cpu_s: float,
+        unchanged_s: float = 0.0,
+        first: ThreadShare = NOTHING_RAN,
+    ) -> None:
+        """The time from the last look to the end.
+
+        cpu_s: of all processes since the begin. first: how long the first process ran and waited
+        for a CPU since that look.
+        """
+        unseen_s = max(0.0, cpu_s - self._seen_run_s)
+        hidden_s = self._seconds[Doing(State.NOT_OBSERVED)]
+        run_s = min(seconds, unseen_s * seconds / (seconds + hidden_s)) if seconds > 0 else 0.0
+        wait_s = min(seconds - run_s, max(0.0, first.wait_s))
+        is_alone = self._last is not None and len(self._last.threads) == 1
+        counted = is_alone and unseen_s <= first.run_s + _ALONE_S
+        self._divide(seconds, run_s, wait_s, unchanged_s, None, counted=counted)
+        # what was blocked near a look at which something ran, by the looks at which nothing did
+        lacking = self._lacking()
+        if sum(lacking.values()) > 0:
+            self._spread(self._unknown_s + self._uncounted_s, lacking)
+            self._unknown_s = self._uncounted_s = 0.0
+        self._spread_or_hide(self._unknown_s, _COUNTED)
+        self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
+        # CPU time that no look saw, of processes that lived between two looks
+        moved_s = min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)])
+        self._move(State.NOT_OBSERVED, State.ON_CPU, moved_s)
+
+    @property
+    def ends_blocked(self) -> bool:
+        """Whether the last look met something blocked."""
+        return self._last is not None and self._last.doing.state is not None
+
+    def blocked(self) -> dict[Doing, float]:
+        """The seconds that only looks tell of, with those that were not observed."""
+        return {
+            doing: s for doing, s in self._seconds.items() if doing.state not in _COUNTED and s > 0
+        }
+
+    def observe(self, seconds: dict[Doing, float]) -> None:
+        """Give time that was not observed to the states that it was spent in."""
+        for doing, s in seconds.items():
+            self._seconds[doing] += s
+        self._seconds[Doing(State.NOT_OBSERVED)] -= sum(seconds.values())
+
+    def throttle(self, seconds: float) -> None:
+        """Seconds in which a limit held all processes back: that part of the waiting for a CPU was
+        for the limit.
+        """
+        self._move(
+            State.CPU_WAIT, State.THROTTLED, min(seconds, self._seconds[Doing(State.CPU_WAIT)])
+        )
+
+    def seconds(self, total_s: float) -> dict[State, float]:
+        """By state; they sum to the total."""
+        sums: dict[State, float] = defaultdict(float)
+        for doing, seconds in self._seconds.items():
+            sums[doing.state or State.NOT_OBSERVED] += seconds
+        rest_s = total_s - sum(sums.values())
+        if rest_s > 0:
+            sums[State.NOT_OBSERVED] += rest_s
+        # less than a nanosecond is what sums of floats are off by
+        return {state: sums[state] for state in State if sums[state] > 1e-9}
+
+    def waits(self) -> tuple[Wait, ...]:
+        """The longest waits for something that has a name."""
+        named = [
+            Wait(doing.state, doing.object, s)
+            for doing, s in self._seconds.items()
+            if doing.state and doing.object
+        ]
+        return tuple(heapq.nlargest(MAX_WAITS, named, key=lambda wait: wait.seconds))
+
+    def _divide(
+        self,
+        seconds: float,
+        run_s: float,
+        wait_s: float,
+        unchanged_s: float,
+        end: TreeLook | None,
+        *,
+        counted: bool,
+    ) -> None:
+        """Divide an interval since the last look, in which so much was run and waited for a CPU."""
+        self.add(State.ON_CPU, run_s)
+        self.add(State.CPU_WAIT, wait_s)
+        blocked_s = max(0.0, seconds - run_s - wait_s)
+        still_s = 0.0
+        if self._last:  # at the begin of the interval nobody ran
+            still_s = min(blocked_s, unchanged_s)
+            self._grant(self._last, still_s, counted=True)
+            self._weigh(still_s, self._last, None)
+        self._blocked(blocked_s - still_s, self._last, end, counted=counted)
+        self._weigh(seconds - still_s, self._last, end)
+
+    def _blocked(
+        self, seconds: float, begin: TreeLook | None, end: TreeLook | None, *, counted: bool
+    ) -> None:
+        """Time in which nothing ran, between two looks; at the begin and the end of the request one
+        is missing.
+
+        counted: whether all waits for a CPU in this time are known.
+        """
+        left_s = seconds
+        for look, other, part in self._parts(begin, end):
+            lived = other is not None and look.thread in other.threads
+            granted_s = seconds * part if lived else min(seconds * part, look.age_s)
+            left_s -= granted_s
+            self._grant(look, granted_s, counted=counted, at_end=end is None)
+        self.add(State.NOT_OBSERVED, left_s)
+
+    def _weigh(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
+        """Remember how much of the request each look at a blocked state stands for."""
+        for look, _, part in self._parts(begin, end):
+            if look.doing.state is not None:
+                self._weights[look.doing] += seconds * part
+
+    def _parts(
+        self, begin: TreeLook | None, end: TreeLook | None
+    ) -> list[tuple[TreeLook, TreeLook | None, float]]:
+        """The looks at the ends of an interval, each with the other one and its part of the
+        interval.
+        """
+        if begin is None or end is None:
+            return [(look, None, 1.0) for look in (begin, end) if look is not None]
+        begin_part = self._begin_part
+        is_one_wait = sum(share.slices for share in end.shares) <= FEW_SLICES
+        if is_one_wait and (begin.doing.state is None) != (end.doing.state is None):
+            begin_part = 1.0 if end.doing.state is None else 0.0
+        return [(begin, end, begin_part), (end, begin, 1.0 - begin_part)]
+
+    def _grant(
+        self, look: TreeLook, seconds: float, *, counted: bool, at_end: bool = False
+    ) -> None:
+        if look.doing.state is not None:
+            self._seconds[look.doing] += seconds
+        elif look.short_waits is not None:
+            self._seconds[look.short_waits] += seconds
+        elif counted:
+            self._unknown_s += seconds
+        elif at_end:
+            self._unseen_s += seconds
+        else:
+            self._uncounted_s += seconds
+
+    def _spread_or_hide(self, seconds: float, impossible: Collection[State]) -> None:
+        """Give seconds to the known states but the impossible ones, by their length; where there is
+        none, they were not observed.
+        """
+        known = {
+            doing: known_s
+            for doing, known_s in self._seconds.items()
+            if doing.state not in (*impossible, State.NOT_OBSERVED) and known_s > 0
+        }
+        if sum(known.values()) > 0:
+            self._spread(seconds, known)
+        else:
+            self.add(State.NOT_OBSERVED, seconds)
+
+    def _lacking(self) -> dict[Doing, float]:
+        """By how much each blocked state lacks its part of all blocked time; when none lacks any,
+        these parts.
+        """
+        whole = sum(self._weights.values())
+        if whole <= 0:
+            return {}
+        blocked_s = self._unknown_s + self._uncounted_s
+        blocked_s += sum(self._seconds[doing] for doing in self._weights)
+        parts = {doing: blocked_s * weight / whole for doing, weight in self._weights.items()}
+        lacking = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
+        return lacking if sum(lacking.values()) > 0 else parts
+
+    def _spread(self, seconds: float, weights: dict[Doing, float]) -> None:
+        whole = sum(weights.values())
+        for doing, weight in weights.items():
+            self._seconds[doing] += seconds * weight / whole
+
+    def _move(self, source: State, target: State, seconds: float) -> None:
+        if seconds > 0:
+            self._seconds[Doing(source)] -= seconds
+            self._seconds[Doing(target)] += seconds
+
+
+def _is_counted(begin: TreeLook | None, end: TreeLook | None) -> bool:
+    """Whether the kernel's counts tell of all waits for a CPU between two looks.
+
+    They do where no thread came or went, and one of them ran at most: of several, how long they
+    waited at once is only estimated. begin: None at the begin of the request.
+    """
+    if end is None or len(end.shares) > 1:
+        return False
+    is_alone_at_first = begin is None and len(end.threads) == 1
+    return is_alone_at_first or (begin is not None and begin.threads == end.threads)
+
+
+def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
+    """Seconds in which any thread ran, and in which none did and any waited for a CPU, as if they
+    were independent.
+    """
+    none_runs = none_runs_or_waits = 1.0
+    for share in shares:
+        part = min(1.0, share.run_s / seconds) if seconds > 0 else 0.0
+        none_runs *= 1 - part
+        none_runs_or_waits *= 1 - min(1.0, part + share.wait_s / seconds) if seconds > 0 else 1.0
+    return seconds * (1 - none_runs), seconds * (none_runs - none_runs_or_waits)
+
+
+class Balance:
+    """What the looks at a worker's requests stand for beyond the blocked time of the requests that
+    they met.
+
+    As much again may be given in advance, as the last look has it, so that what is kept need not
+    come first.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Doing, float] = defaultdict(float)
+        self._last: dict[Doing, float] = {}
+
+    def settle(self, spent: TimeByState, stands_for_s: float) -> None:
+        """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0
+        when none did.
+        """
+        blocked = spent.blocked()
+        whole_s = sum(blocked.values())
+        if whole_s <= 0:
+            return
+        if stands_for_s <= 0:
+            spent.observe(self._taken(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
+            return
+        self._last = {doing: seconds / whole_s for doing, seconds in blocked.items()}
+        for doing, part in self._last.items():
+            self._keep(doing, part * (stands_for_s - whole_s))
+        self._merge()
+
+    def _keep(self, doing: Doing, seconds: float) -> None:
+        self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))
+
+    def _merge(self) -> None:
+        """Where too many objects have something kept, those with the least of it become one without
+        a name.
+        """
+        objects = [doing for doing in self._kept if doing.object]
+        if len(objects) <= MOST_KEPT:
+            return
+        for doing in heapq.nsmallest(
+            len(objects) - MOST_KEPT // 2, objects, key=lambda doing: abs(self._kept[doing])
+        ):
+            self._keep(Doing(doing.state), self._kept.pop(doing))
+
+    def _taken(self, seconds: float) -> dict[Doing, float]:
+        """So much of what is kept; what is missing in advance, if not too much is given already."""
+        positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
+        whole_s = sum(positive.values())
+        part = min(1.0, seconds / whole_s) if whole_s > 0 else 0.0
+        taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in positive.items()})
+        advance_s = min(
+            seconds - sum(taken.values()),
+            MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()),
+        )
+        for doing, share in self._last.items():
+            taken[doing] += share * max(0.0, advance_s)
+        for doing, taken_s in taken.items():
+            self._kept[doing] -= taken_s
+        return taken

@@ -1,0 +1,302 @@
+"""The processes of one request: what each did since the last look at them, and what it does now."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from scaletest.model.activity import State
+from scaletest.observe.blocking import RUNNABLE, Blocking, Doing, ThreadLook
+from scaletest.processes import proc
+
+# Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each
+# takes two files.
+MOST_THREADS = 256
+_NEVER_RAN = proc.Schedule(0.0, 0.0, 0)
+# A thread that was put on a CPU no more often between two looks was blocked once or twice, and not
+# in many short waits.
+FEW_SLICES = 4
+# Where so many of a thread's short waits can be page faults that read from a disk, these are what
+# it waited for.
+FAULTING_PART = 0.5
+
+Key = tuple[int, int]
+
+
+def most_threads(open_files: int) -> int:
+    """Threads to look at when a process may open this many files: they need half of them at
+    most.
+    """
+    return (
+        MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
+    )
+
+
+class ThreadShare(NamedTuple):
+    """Seconds that one thread ran and waited for a CPU since the last look; slices: how often it
+    ran.
+    """
+
+    run_s: float
+    wait_s: float
+    slices: int = 1
+
+
+NOTHING_RAN = ThreadShare(0.0, 0.0, 0)
+
+
+class TreeLook(NamedTuple):
+    """The processes at one moment. thread: the most active one; doing: what it does; age_s: of its
+    process, infinite for the first process.
+
+    shares: of the threads that ran or waited since the last look. threads: all that live.
+    short_waits: what the most active thread waited for many times since the last look, where that
+    is known.
+    """
+
+    doing: Doing
+    thread: Key
+    age_s: float
+    shares: list[ThreadShare]
+    threads: frozenset[Key]
+    short_waits: Doing | None = None
+
+
+@dataclass(slots=True)
+class _Thread:
+    handle: int
+    call_handle: int
+    schedule: proc.Schedule
+    line: bytes = b""
+    last: ThreadLook | None = None
+    children: list[int] = field(default_factory=list)
+    # seconds of waiting that are counted already: the kernel counts a wait when it is over
+    counted_s: float = 0.0
+    # page faults that read from a disk, and slices, when they were compared last
+    faults: int = 0
+    compared_slices: int = 0
+    is_faulting: bool = False
+
+
+@dataclass(slots=True)
+class _Process:
+    began_s: float
+    threads: dict[int, _Thread] = field(default_factory=dict)
+
+
+class Tree:
+    """A process and its descendants."""
+
+    def __init__(self, root: int, blocking: Blocking) -> None:
+        self._root = root
+        self._blocking = blocking
+        self._processes: dict[int, _Process] = {}
+        self._threads = 0
+        self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        self._looked = time.monotonic()
+
+    def is_unchanged(self) -> bool:
+        """Whether no thread ran since the last look, so that nothing can be new; cheaper than a
+        look.
+        """
+        has_threads = False
+        try:
+            for process in self._processes.values():
+                for thread in process.threads.values():
+                    if os.pread(thread.handle, 128, 0) != thread.line:
+                        return False
+                    has_threads = True
+        except OSError:
+            return False
+        return has_threads
+
+    def look(self) -> TreeLook | None:
+        """What the processes did since the last look, and do now; None when none is left."""
+        now = time.monotonic()
+        passed, self._looked = now - self._looked, now
+        shares: list[ThreadShare] = []
+        visited: set[int] = set()
+        waiting = [self._root]
+        while waiting:
+            pid = waiting.pop()
+            may_visit = pid in self._processes or self._threads < self._most_threads
+            if pid in visited or not may_visit:
+                continue
+            visited.add(pid)
+            try:
+                waiting += self._visit(pid, passed, shares)
+            except OSError as error:  # it is gone, or hidden
+                if isinstance(error, PermissionError):
+                    self._blocking.denied("stat")
+                self._forget(pid)
+        for pid in self._processes.keys() - visited:
+            self._forget(pid)
+        return self._summary(shares)
+
+    @property
+    def processes(self) -> Collection[int]:
+        """Processes of the last look."""
+        return self._processes.keys()
+
+    def ended(self) -> ThreadShare:
+        """How long the first process ran and waited for a CPU since the last look; it is not reaped
+        yet.
+        """
+        process = self._processes.get(self._root)
+        thread = process.threads.get(self._root) if process else None
+        try:
+            if thread:
+                line = os.pread(thread.handle, 128, 0)
+            else:
+                line = proc.read(f"/proc/{self._root}/schedstat", 128)
+        except OSError:
+            return NOTHING_RAN
+        last = proc.parse_schedule(line)
+        if last is None:
+            return NOTHING_RAN
+        before, counted_s = (thread.schedule, thread.counted_s) if thread else (_NEVER_RAN, 0.0)
+        waited_s = last.wait_s - before.wait_s - counted_s
+        return ThreadShare(max(0.0, last.run_s - before.run_s), max(0.0, waited_s))
+
+    def close(self) -> None:
+        """Close all files."""
+        for pid in list(self._processes):
+            self._forget(pid)
+
+    def _visit(self, pid: int, passed: float, shares: list[ThreadShare]) -> Iterator[int]:
+        """Look at a process's threads; returns the ids of its children. Raises OSError."""
+        process = self._processes.get(pid)
+        is_new = process is None
+        if process is None:
+            process = self._processes[pid] = _Process(self._began_s(pid))
+        if is_new or self._look_at_known(pid, process, passed, shares):
+            self._look_for_new(pid, process, shares)
+        return chain.from_iterable(thread.children for thread in process.threads.values())
+
+    def _look_at_known(
+        self, pid: int, process: _Process, passed: float, shares: list[ThreadShare]
+    ) -> bool:
+        """Look at known threads; whether any of them ran, and so may have started others."""
+        ran = ended = False
+        for tid, thread in list(process.threads.items()):
+            try:
+                ran |= self._look_at(pid, tid, thread, passed, shares)
+            except OSError:
+                self._drop(process, tid)
+                ended = True
+        if ended:  # another thread, which need not have run, is the parent of its children now
+            for tid, thread in process.threads.items():
+                thread.children = self._children(pid, tid)
+        return ran or ended
+
+    def _look_for_new(self, pid: int, process: _Process, shares: list[ThreadShare]) -> None:
+        folder = f"/proc/{pid}/task"
+        # a folder and its parent are links to it, and a folder for each thread; a list costs
+        # several times as much
+        is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
+        for tid in [pid] if is_alone else proc.numbers(folder):
+            if tid in process.threads or self._threads >= self._most_threads:
+                continue
+            try:
+                handle = os.open(f"/proc/{pid}/task/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue
+            process.threads[tid] = _Thread(handle, self._blocking.open(pid, tid), _NEVER_RAN)
+            self._threads += 1
+            try:
+                self._look_at(pid, tid, process.threads[tid], 0.0, shares)
+            except OSError:
+                self._drop(process, tid)
+
+    def _look_at(
+        self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[ThreadShare]
+    ) -> bool:
+        """Look at one thread; whether it ran. Raises OSError when it is gone or hidden."""
+        thread.line = os.pread(thread.handle, 128, 0)
+        schedule = proc.parse_schedule(thread.line) or thread.schedule
+        ran = schedule != thread.schedule
+        before, waited_s = thread.last, schedule.wait_s - thread.schedule.wait_s
+        if ran:
+            # less than before: another thread, which called exec, has this one's id now
+            run_s = max(0.0, schedule.run_s - thread.schedule.run_s)
+            slices = max(1, schedule.slices - thread.schedule.slices)
+            share = ThreadShare(run_s, max(0.0, waited_s - thread.counted_s), slices)
+            thread.counted_s = 0.0
+            shares.append(share)
+            thread.is_faulting = slices > FEW_SLICES and _is_faulting(
+                pid, tid, thread, schedule.slices
+            )
+        thread.schedule = schedule
+        thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
+        if thread.last is None:
+            raise ProcessLookupError(tid)
+        if before is not None and not ran and before.doing == thread.last.doing == RUNNABLE:
+            thread.counted_s += passed
+            shares.append(ThreadShare(0.0, passed, 0))
+        if ran or before is None:
+            thread.children = self._children(pid, tid)
+        return ran or before is None
+
+    def _children(self, pid: int, tid: int) -> list[int]:
+        try:
+            return proc.children(pid, tid)
+        except OSError:
+            # the thread is gone, or the kernel does not tell
+            return []
+
+    def _summary(self, shares: list[ThreadShare]) -> TreeLook | None:
+        threads: dict[Key, Doing] = {}
+        for pid, process in self._processes.items():
+            for tid, thread in process.threads.items():
+                if thread.last is not None:
+                    threads[pid, tid] = thread.last.doing
+        if not threads:
+            return None
+        most_active = min(threads, key=lambda key: threads[key].rank)
+        process = self._processes[most_active[0]]
+        is_faulting = process.threads[most_active[1]].is_faulting
+        return TreeLook(
+            threads[most_active],
+            most_active,
+            max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.began_s),
+            shares,
+            frozenset(threads),
+            Doing(State.MEMORY) if is_faulting else None,
+        )
+
+    def _began_s(self, pid: int) -> float:
+        """The first process lives as long as the request. Raises OSError."""
+        if pid == self._root:
+            return float("-inf")
+        status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
+        return status.began_s if status else 0.0
+
+    def _drop(self, process: _Process, tid: int) -> None:
+        thread = process.threads.pop(tid)
+        os.close(thread.handle)
+        if thread.call_handle >= 0:
+            os.close(thread.call_handle)
+        self._threads -= 1
+
+    def _forget(self, pid: int) -> None:
+        process = self._processes.pop(pid, _Process(0.0))
+        for tid in list(process.threads):
+            self._drop(process, tid)
+
+
+def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
+    """Whether most of a thread's waits since the last comparison were page faults that read from a
+    disk.
+    """
+    status = proc.status_of(f"/proc/{pid}/task/{tid}")
+    if status is None:
+        return False
+    faults = status.major_faults
+    is_faulting = faults - thread.faults >= FAULTING_PART * (slices - thread.compared_slices)
+    thread.faults, thread.compared_slices = faults, slices
+    return is_faulting

@@ -1,0 +1,84 @@
+"""Find out what this process can read of its children and of its node, with a sleeping child."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from scaletest.model.visibility import Visibility
+from scaletest.observe.control_groups import CGROUPS, CPU, MEMORY, MOUNTS
+from scaletest.processes import proc
+
+PATIENCE_S = 2.0
+LOOK_S = 0.005
+# Of these drivers the kernel tells how busy a process keeps a device ("DRM client usage stats").
+COUNTING_DRIVERS = ("i915", "xe", "amdgpu")
+_DRM = Path("/sys/class/drm")
+_DEVICES = Path("/dev")
+
+
+def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
+    """What this process can read now. It starts a child for the test, and ends it."""
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "read line"],  # sleeps until its input is closed
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as child:
+        times, calls, functions = _of_child(child.pid)
+    # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
+    drivers = {}
+    for path in sorted((devices / "dri").glob("renderD*")):
+        driver = drm / path.name / "device" / "driver"
+        drivers[str(path)] = driver.resolve().name if driver.exists() else ""
+    drivers |= {str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}
+    counting = {*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])}
+    return Visibility(
+        times=times,
+        calls=calls,
+        functions=functions,
+        locks=_is_readable("/proc/locks"),
+        pressure=_is_readable("/proc/pressure/cpu"),
+        cgroup=_cgroup(cgroups),
+        devices=drivers,
+        counters=tuple(sorted(counting.intersection(drivers.values()))),
+    )
+
+
+def _of_child(pid: int) -> tuple[bool, bool, bool]:
+    """Whether its times, system call and kernel function can be read, once it sleeps."""
+    deadline = time.monotonic() + PATIENCE_S
+    call = function = ""
+    while not (call and function) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+        status = proc.status_of(f"/proc/{pid}")
+        if status is None or status.letter != "S":
+            continue
+        call = _text(f"/proc/{pid}/syscall", "running")
+        function = _text(f"/proc/{pid}/wchan", "0")
+        if not (call or function):  # hidden: it sleeps, and will go on to do so
+            break
+    schedule = proc.parse_schedule(proc.text_of(f"/proc/{pid}/schedstat").encode())
+    return bool(schedule and schedule.slices), bool(call), bool(function)
+
+
+def _text(path: str, nothing: str) -> str:
+    text = proc.text_of(path).strip()
+    return "" if text == nothing else text
+
+
+def _is_readable(path: str) -> bool:
+    """Whether it has content; a kernel without pressure has the file but refuses reads."""
+    try:
+        proc.read(path)
+    except OSError:
+        return False
+    return True
+
+
+def _cgroup(root: Path) -> int:
+    if (root / "cgroup.controllers").exists():
+        return 2
+    return int(any((root / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY])))

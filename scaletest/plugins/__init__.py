@@ -1,1 +1,0 @@
-"""What other packages add to scaletest by entry points."""

@@ -1,0 +1,1 @@
+"""Processes that never outlive their parent, and what wakes or repeats work inside one."""

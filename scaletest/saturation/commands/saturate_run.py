@@ -1,0 +1,111 @@
+"""What scaletest saturate prints: a plan, a run, and settings that were tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from scaletest.cli import stored
+from scaletest.cli.options import WatchOptions
+from scaletest.cli.output import Output
+from scaletest.cli.watching import watched
+from scaletest.render.contents import Table, aligned
+from scaletest.render.numbers import NOTHING, percent, seconds, significant
+from scaletest.saturation.judging.pods import TriedSetting, ranked, settings
+from scaletest.saturation.judging.sequence import (
+    LONGEST,
+    MOST_AGAIN,
+    SaturationForecast,
+    forecast,
+)
+from scaletest.saturation.measure.runner import saturate
+from scaletest.saturation.measure.tuning import tune
+from scaletest.saturation.options import SaturationOptions
+from scaletest.saturation.plan import SaturationPlan
+from scaletest.saturation.report.report import saturation_report
+from scaletest.saturation.run_type import RUN_TYPE
+
+TITLES = ("setting", "saturated at", "latency at 70%", "CPU used", "memory used", "per core", "")
+
+
+def run(
+    plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
+) -> int:
+    """Measure, and print the run in that form; its exit code."""
+    with watched(watch, options.agents.redis_url) as progress:
+        folder, code = saturate(plan, options, progress)
+    judged = RUN_TYPE.judge(folder)
+    extra = {"extra": judged.extra} if judged.extra else {}
+    data = {**judged.result.to_dict(), "folder": judged.folder, **extra}
+    stored.deliver_ended(saturation_report(judged), output, data)
+    return code
+
+
+def run_tuning(
+    plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
+) -> int:
+    """Measure settings, and print them, the best first; the exit code."""
+    with watched(watch, options.agents.redis_url) as progress:
+        tried, code = tune(plan, options, progress)
+    tried = ranked(tried)
+    rows = [setting.to_dict() for setting in tried]
+    output.show(
+        {"schema_version": 1, "kind": "tuning", "settings": rows},
+        aligned(Table(TITLES, list(map(_cells, tried)), texts=(6,))),
+    )
+    return code
+
+
+def _cells(tried: TriedSetting) -> tuple[str, ...]:
+    return (
+        " ".join(f"{key}={value}" for key, value in tried.setting.items()),
+        _rate(tried.per_s),
+        seconds(tried.latency_s),
+        _share(tried.used_cpu, tried.cpu),
+        _share(tried.used_memory, tried.memory),
+        _rate(tried.worth),
+        ", ".join([*tried.marks, *filter(None, [tried.trouble])]),
+    )
+
+
+def _rate(per_s: float | None) -> str:
+    return f"{significant(per_s)}/s" if per_s else NOTHING
+
+
+def _share(used: float | None, asked: float) -> str:
+    return percent(used / asked, 0) if used is not None and asked else NOTHING
+
+
+def show_plan(plan: SaturationPlan, tuning: Sequence[str], output: Output) -> None:
+    """Print what will be done, and how long it takes. tuning: settings that are measured."""
+    count = len(settings(tuning))
+    expected = forecast(plan).times(max(1, count))
+    row = expected.to_dict()
+    output.show(
+        {**plan.to_dict(), "longest_s": row["longest_s"], "forecast": row},
+        (f"{label:10}{text}" for label, text in _facts(plan, expected, count)),
+    )
+
+
+def _facts(
+    plan: SaturationPlan, expected: SaturationForecast, count: int
+) -> Iterator[tuple[str, str]]:
+    """Target, load, steps and duration, and their limits, in words. count: of settings."""
+    yield "target", plan.target
+    first = f"{plan.start:g}" if plan.start else "found by the probe"
+    yield "load", f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most"
+    length = f"{plan.count} requests" if plan.count else f"{plan.step_s:g} s"
+    yield "steps", f"{length} each, usually {expected.steps}, {expected.most} at most"
+    if count:
+        yield "settings", f"{count}, all this for each"
+    if expected.usual_s is None or expected.longest_s is None:
+        takes = "as long as so many requests take in each step; nobody knows that before"
+    else:
+        when = "if requests are fast" + (" and pods ready at once" if count else "")
+        takes = f"about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {when}"
+    yield "takes", takes
+    if plan.limit:
+        often = f"up to {LONGEST} times as long"
+        yield "limit", f"{plan.limit}: a step that does not decide it is extended, {often}"
+    yield "again", f"a step in which the tester was late, up to {MOST_AGAIN} times"
+    if plan.wanted:
+        yield "wanted", f"{plan.wanted:g} requests/s"

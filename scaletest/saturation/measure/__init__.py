@@ -1,0 +1,1 @@
+"""Loads a service or a queue, from this process or from agents."""

@@ -1,0 +1,230 @@
+"""The charts of a saturation run: latency against the load that was asked for, and what succeeded.
+
+Latency bends upwards where the service saturates, as a hockey stick, so saturated levels belong to
+the chart. Its axis is logarithmic: both arms can be read. Measurings of one level are one point.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from scaletest.render import svg
+from scaletest.render.contents import Charts
+from scaletest.render.numbers import plural, seconds, significant
+from scaletest.render.svg import Axis, Chart
+from scaletest.saturation.judging.evaluation import SaturationResult
+from scaletest.saturation.judging.step import Assessed
+from scaletest.saturation.plan import Phase
+from scaletest.stats.estimate import Estimate, Percentile
+
+SIZE, NARROW = (460.0, 340.0), (360.0, 320.0)
+HELD, SATURATED, UNDECIDED, TESTER = "held", "saturated", "undecided", "tester"
+# A backlog that grew by more than this part of the offered rate, although that may be chance, shows
+# no level that held.
+GREW = 0.05
+# The highest of these that two levels have is drawn beside the median.
+TAILS = {"p99": "99th percentile", "p95": "95th percentile", "p90": "90th percentile"}
+# Classes of dots of the median, of the tail and of throughput, by the state of their level.
+DOTS = {HELD: "c-dot", SATURATED: "c-dot c-hollow"}
+TAIL_DOTS = {HELD: "c-run-dot c-run-dot-1", SATURATED: "c-hollow-next"}
+FAINT = "c-faint"
+
+
+def state(assessed: Assessed) -> str:
+    """What was decided about a step, in a word."""
+    reasons = {
+        TESTER: assessed.tester,
+        SATURATED: assessed.saturated,
+        UNDECIDED: assessed.undecided,
+    }
+    grew = assessed.growth and assessed.growth.value > GREW * assessed.offered
+    return next((name for name, reason in reasons.items() if reason), UNDECIDED if grew else HELD)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """All measurings of one level. at: requests/s offered, or requests in flight."""
+
+    at: float
+    steps: Sequence[Assessed]
+
+    @property
+    def state(self) -> str:
+        """What was decided most often; of two equally often the worse one."""
+        states = list(map(state, self.steps))
+        return max((SATURATED, UNDECIDED, TESTER, HELD), key=states.count)
+
+    @property
+    def goodput(self) -> Estimate:
+        """The mean of the measurings, and the interval that holds those of all of them."""
+        rates = [step.goodput for step in self.steps]
+        mean = statistics.fmean(rate.value for rate in rates)
+        return Estimate(mean, min(rate.low for rate in rates), max(rate.high for rate in rates))
+
+    def latency_s(self, name: str) -> float | None:
+        """A percentile of the latency, the median of the measurings; None where it is unknown."""
+        known: list[Percentile | None] = [getattr(step.latency, name) for step in self.steps]
+        values = [percentile.value for percentile in known if percentile]
+        return statistics.median(values) if values else None
+
+    def tip(self, text: str) -> str:
+        """What a point shows under the pointer."""
+        often = f", {plural(len(self.steps), 'measuring')}" if len(self.steps) > 1 else ""
+        return f"{self.at:g}: {text}, {self.state}{often}"
+
+
+def levels_of(result: SaturationResult) -> list[Level]:
+    """The levels of the search in order. Steps that the tester spoilt count only where there is no
+    other of their level.
+    """
+    by_level: dict[float, list[Assessed]] = defaultdict(list)
+    for assessed in result.steps:
+        if assessed.step.phase not in (Phase.WARM, Phase.OPERATE):
+            by_level[assessed.step.level].append(assessed)
+    levels = []
+    for at in sorted(by_level):
+        fit = [assessed for assessed in by_level[at] if not assessed.tester]
+        levels.append(Level(at, fit or by_level[at]))
+    return levels
+
+
+def charts(result: SaturationResult, point: str) -> Charts | None:
+    """Latency and throughput beside each other; None with fewer than two levels. point: the
+    saturation point as a sentence.
+    """
+    levels = levels_of(result)
+    if len(levels) < 2:
+        return None
+    counted = "from the intended start" if result.plan.open else "from when it was sent"
+    parts = {
+        f"{point[:1].upper()}{point[1:]}.": True,
+        "The dotted line is that point, and the shaded area its interval.": _has_interval(result),
+        "Hollow points are levels that are too much.": SATURATED in _states(levels),
+        "Measurings of one level are one point, in the state that most of them had.": any(
+            len(level.steps) > 1 for level in levels
+        ),
+        f"Latency is counted {counted}; its axis is logarithmic.": True,
+    }
+    note = " ".join(part for part, holds in parts.items() if holds)
+    drawn = [_latency(result, levels), _throughput(result, levels)]
+    return Charts([chart for chart in drawn if chart], "two", note=note, narrow_size=NARROW)
+
+
+def _has_interval(result: SaturationResult) -> bool:
+    point = result.point
+    return point is not None and point.low < point.high < math.inf
+
+
+def _latency(result: SaturationResult, levels: Sequence[Level]) -> Chart | None:
+    """The hockey stick; None where fewer than two levels have a median."""
+    tail = _tail(levels)
+    courses = {name: _course(levels, name) for name in ("p50", *tail)}
+    every = [value_s for _, value_s in chain.from_iterable(courses.values())]
+    if len(courses["p50"]) < 2:
+        return None
+    low_s, high_s = min(every) * 0.8, max(every) * 1.25
+    marks = svg.decades(low_s, high_s)
+    chart = Chart(
+        "latency",
+        "Latency",
+        "; ".join(level.tip(seconds(value_s)) for level, value_s in courses["p50"]),
+        _across(result, levels),
+        Axis("latency", low_s, high_s, "log10", marks, list(map(seconds, marks))),
+        *SIZE,
+    )
+    _draw_point(chart, result)
+    dots = {"p50": DOTS, **dict.fromkeys(tail, TAIL_DOTS)}
+    names = {"p50": "median", **tail}
+    for number, name in enumerate(courses):
+        css = f"c-run c-run-{number}"
+        chart.legend(names[name], css)
+        chart.line([(level.at, value_s) for level, value_s in courses[name]], css)
+        for level, value_s in courses[name]:
+            tip = level.tip(f"{names[name]} {seconds(value_s)}")
+            chart.dot(level.at, value_s, dots[name].get(level.state, FAINT), tip)
+    _explain(chart, levels)
+    return chart
+
+
+def _tail(levels: Sequence[Level]) -> dict[str, str]:
+    """The highest percentile that two levels have, with its name; none where they have none."""
+    for name, text in TAILS.items():
+        if len(_course(levels, name)) > 1:
+            return {name: text}
+    return {}
+
+
+def _course(levels: Sequence[Level], name: str) -> list[tuple[Level, float]]:
+    """A percentile in s at the levels at which it is known, in the order of the levels."""
+    points = [(level, level.latency_s(name)) for level in levels]
+    return [(level, value_s) for level, value_s in points if value_s]
+
+
+def _throughput(result: SaturationResult, levels: Sequence[Level]) -> Chart:
+    rates = [level.goodput for level in levels]
+    top = max(min(rate.high, 1.5 * rate.value) for rate in rates)
+    chart = Chart(
+        "goodput",
+        "What succeeded",
+        "; ".join(level.tip(f"{significant(level.goodput.value)}/s") for level in levels),
+        _across(result, levels),
+        Axis("requests/s", 0.0, svg.ceiling(top * 1.05)),
+        *SIZE,
+    )
+    _draw_point(chart, result)
+    chart.legend("succeeded, 95 % interval", "c-dot", "dot")
+    if result.plan.open:
+        chart.legend("offered load", "c-ideal")
+        # a line that left the frame would lose its slope
+        end = min(chart.x.high, chart.y.high)
+        chart.line([(0.0, 0.0), (end, end)], "c-ideal")
+    for level, rate in zip(levels, rates, strict=True):
+        if math.isfinite(rate.high):
+            chart.error(level.at, rate.low, rate.high, "c-error")
+        tip = level.tip(f"{significant(rate.value)}/s")
+        chart.dot(level.at, rate.value, DOTS.get(level.state, FAINT), tip)
+    _explain(chart, levels)
+    return chart
+
+
+def _draw_point(chart: Chart, result: SaturationResult) -> None:
+    """The saturation point with its interval: at a rate of the axis across, and of that of
+    throughput; requests in flight that reach it have none.
+    """
+    point = result.point
+    if point is None:
+        return
+    chart.legend("saturation point", "c-wanted")
+    if chart.id == "goodput":
+        if _has_interval(result):
+            chart.bar(chart.x.low, chart.x.high, point.high, "c-band", bottom=point.low)
+        chart.across(point.value, "c-wanted")
+    elif result.plan.open:
+        if _has_interval(result):
+            chart.shade(point.low, point.high, "c-band")
+        chart.upright(point.value, "c-wanted", f"{significant(point.value)} requests/s")
+    elif result.parallel:
+        chart.upright(result.parallel, "c-wanted", f"{result.parallel} in flight")
+
+
+def _explain(chart: Chart, levels: Sequence[Level]) -> None:
+    """The legend of the states other than held, as far as they occur."""
+    states = _states(levels)
+    if SATURATED in states:
+        chart.legend(SATURATED, DOTS[SATURATED], "dot")
+    if states & {UNDECIDED, TESTER}:
+        chart.legend("not decided", FAINT, "dot")
+
+
+def _states(levels: Sequence[Level]) -> set[str]:
+    return {level.state for level in levels}
+
+
+def _across(result: SaturationResult, levels: Sequence[Level]) -> Axis:
+    label = "requests/s offered" if result.plan.open else "requests in flight"
+    return Axis(label, 0.0, 1.05 * max(level.at for level in levels))

@@ -1,0 +1,137 @@
+"""Whether thresholds hold, by one rule for every type of run.
+
+Each is PASS when the whole interval of its measure meets it, FAIL when none of it does, else
+INVALID. Of several places that it is about, the worst counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from scaletest.model import VerdictKind
+from scaletest.model.declared import Positive, Unbounded, Written, choice
+from scaletest.model.texts import short
+from scaletest.model.verdict import JUDGEMENTS, Threshold
+from scaletest.render.numbers import quantity
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.verdict_order import Ground, Rank
+
+# The worst first; among equals the first step counts.
+_ORDER = (VerdictKind.FAIL, VerdictKind.INVALID, VerdictKind.PASS)
+# The rule that ends a step looks at throughput alone, so a larger --max-step would not help.
+_LONGER = "measure longer, with <step_time> or a smaller <precision>, or more often, with <repeats>"
+# Remedy for a bound that is refuted.
+LIMITED = "find what limits it there, or set another threshold"
+# Base units whose values have a prefix of their own, whatever the unit of the bound.
+PREFIXED = ("bit/s", "B/s", "B")
+# A narrow interval is shown with up to so many digits more than usual.
+_MORE_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdResult(Written):
+    """One threshold: the measured value in base units with its interval, and what follows."""
+
+    text: Annotated[str, "as in efficiency(8)>=0.8"]
+    kind: Annotated[VerdictKind, choice(JUDGEMENTS)]
+    reason: Annotated[str, "what was measured, in the threshold's unit"]
+    remedy: Annotated[str, "what to do"] = ""
+    workers: Annotated[Positive | None, "step that decided it, of a validation"] = None
+    value: Annotated[Unbounded | None, "in base units"] = None
+    low: Annotated[Unbounded | None, "of its interval"] = None
+    high: Annotated[Unbounded | None, "None when there are no data."] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured at one place that a threshold is about, or why it was not.
+
+    missing: why there is no estimate. remedy: what to do about that, or about an undecided one.
+    refuted: what to do about one that is refuted. place: in words, "" where nobody needs to be
+    told. workers: the step; None for another place. remark: what must be known of the estimate.
+    """
+
+    estimate: Estimate | None
+    missing: str = ""
+    remedy: str = _LONGER
+    refuted: str = LIMITED
+    place: str = ""
+    workers: int | None = None
+    remark: str = ""
+
+
+def judge(threshold: Threshold, places: Sequence[Measured]) -> ThresholdResult:
+    """Whether a threshold holds at all the places that it is about; the worst of them counts."""
+    sign = 1.0 if threshold.operator.startswith(">") else -1.0
+    return min(
+        (_judge(threshold, measured) for measured in places),
+        key=lambda result: (_ORDER.index(result.kind), sign * (result.value or 0.0)),
+    )
+
+
+def _judge(threshold: Threshold, measured: Measured) -> ThresholdResult:
+    """PASS where all of the interval meets it, FAIL where none of it does, else INVALID."""
+    text, estimate = str(threshold), measured.estimate
+    at = f"{measured.place}: " if measured.place else ""
+    if estimate is None:
+        return ThresholdResult(
+            text, VerdictKind.INVALID, at + measured.missing, measured.remedy, measured.workers
+        )
+    ends = [threshold.holds(end) for end in (estimate.low, estimate.value, estimate.high)]
+    kind, remedy = VerdictKind.INVALID, measured.remedy
+    if all(ends):
+        kind, remedy = VerdictKind.PASS, ""
+    elif not any(ends):
+        kind, remedy = VerdictKind.FAIL, measured.refuted
+    return ThresholdResult(
+        text,
+        kind,
+        at + _shown(threshold, estimate) + measured.remark,
+        remedy,
+        measured.workers,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+    )
+
+
+def _shown(threshold: Threshold, estimate: Estimate) -> str:
+    """The value in the threshold's unit, and its interval when it has one, with so many digits that
+    they can be told apart.
+    """
+    ends = (estimate.value, estimate.low, estimate.high)
+    rows = [_numbers(threshold, ends, more) for more in range(_MORE_DIGITS + 1)]
+    value, low, high = next((row for row in rows if len(set(row)) == len(set(ends))), rows[0])
+    unit = f" {threshold.unit}" if threshold.unit and threshold.base not in PREFIXED else ""
+    if math.isinf(estimate.high):
+        known = f" [{low}, unknown]" if estimate.low > 0 else ", interval unknown"
+        return f"{value}{unit}{known}"
+    return f"{value}{unit}" if low == high else f"{value}{unit} [{low}, {high}]"
+
+
+def _numbers(threshold: Threshold, ends: Sequence[float], more: int) -> list[str]:
+    """Numbers as text. more: digits beyond the usual ones."""
+    if threshold.base in PREFIXED:
+        return [quantity(end, threshold.base, 4 + more) for end in ends]
+    return [short(end / threshold.factor, 3 + more) for end in ends]
+
+
+# The kind of the results that make a ground of a rank, and how texts call them.
+_KINDS = {
+    Rank.REFUTED: (VerdictKind.FAIL, "not met"),
+    Rank.OPEN: (VerdictKind.INVALID, "undecided"),
+}
+
+
+def ground_of(results: Sequence[ThresholdResult], rank: Rank) -> Ground | None:
+    """The ground that refuted, or undecided, thresholds are; None without one."""
+    kind, state = _KINDS[rank]
+    relevant = [result for result in results if result.kind is kind]
+    if not relevant:
+        return None
+    first = relevant[0]
+    count = f"{len(relevant)} of {len(results)} thresholds {state}"
+    return Ground(rank, f"{count}: {first.text}: {first.reason}", first.remedy)

@@ -1,0 +1,28 @@
+"""Checks of a plan on this machine before its run: programs that cannot be started, or devices that
+nobody may open, would otherwise cost a run of requests that fail.
+"""
+
+from __future__ import annotations
+
+from scaletest.validation.plan import Plan
+from scaletest_workers.before_run import check_here
+from scaletest_workers.devices import DeviceChooser, DeviceOptions
+
+
+def check_plan(plan: Plan) -> None:
+    """UsageError when a program or a device of a plan, or of its background loads, cannot be used
+    here.
+    """
+    # who leases slots may get any of the devices
+    most = None if plan.per_device else plan.limit
+    check_here(plan.command, DeviceOptions(plan.device_glob, preset=plan.preset), most)
+    for load in plan.background:
+        check_here(load.command, DeviceOptions(load.device_glob), load.workers)
+
+
+def device_names(plan: Plan) -> list[str]:
+    """The devices that a plan's workers share; none where no slots are leased. Raises NoDevice."""
+    if not plan.per_device or not (plan.device_glob or plan.preset):
+        return []
+    chooser = DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset))
+    return [device.product for device in chooser.devices()]

@@ -1,0 +1,1 @@
+"""The commands `scaletest validate` and `scaletest quick`."""

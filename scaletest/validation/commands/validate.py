@@ -1,0 +1,265 @@
+"""scaletest validate: the main job. Its options, and what they exclude."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import cloup
+
+from scaletest.cli import options as shared
+from scaletest.cli import workloads
+from scaletest.cli.headings import heading
+from scaletest.cli.output import Output
+from scaletest.model.errors import UsageError
+from scaletest.model.labels import Labels
+from scaletest.validation.options import ValidationPlace
+
+
+@cloup.command("validate")
+@heading("Target")
+@click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
+@shared.redis_url(None)
+@heading("Kubernetes")
+@click.option(
+    "--deployment",
+    default="",
+    metavar="NAME",
+    help="Scale this Deployment of workers on Kubernetes.",
+)
+@shared.namespace(
+    "Look for the Deployment and the client in this namespace. [default: the current one]"
+)
+@shared.context
+@click.option(
+    "--client",
+    default="",
+    metavar="svc/NAME[:PORT]|URL",
+    help=(
+        "Steer this scaletest client: a Service, through the proxy of the API server,"
+        " or a URL. [default: submit from here, with --redis-url]"
+    ),
+)
+@click.option(
+    "--ready-timeout",
+    type=shared.DURATION,
+    default="2m",
+    show_default=True,
+    metavar="TIME",
+    help="Wait at most this long until the pods of a step are ready.",
+)
+@click.option(
+    "--pause-autoscalers",
+    is_flag=True,
+    help="Hold HPA or KEDA during the run, instead of refusing to run.",
+)
+@heading("Load")
+@click.option(
+    "--limit",
+    type=int,
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Measure with 1, 2, 4, ... and up to N workers.",
+)
+@heading("Verdict")
+@click.option(
+    "--scale",
+    type=float,
+    default=1.8,
+    show_default=True,
+    metavar="X",
+    help=(
+        "Require that throughput grows by at least this factor with each doubling of the workers."
+    ),
+)
+@heading("Load")
+@click.option(
+    "--seconds",
+    type=shared.DURATION,
+    default="1s",
+    show_default=True,
+    metavar="TIME",
+    help="Expect one request to take this long; without COMMAND it sleeps that long.",
+)
+@heading("Accuracy")
+@click.option(
+    "--precision",
+    type=float,
+    default=0.02,
+    show_default=True,
+    metavar="P",
+    help=("End a step early when its throughput is known to this part of it; 0.02 is 2 %."),
+)
+@click.option(
+    "--max-step",
+    type=shared.DURATION,
+    default=0.0,
+    metavar="TIME",
+    help=(
+        "Measure a step for at most this long. [default: 60 s, or 30 requests if they take longer]"
+    ),
+)
+@click.option(
+    "--step-time",
+    type=shared.DURATION,
+    default=0.0,
+    metavar="TIME",
+    help=("Measure every step for exactly this long, half of it on each way."),
+)
+@click.option(
+    "--warmup",
+    type=shared.DURATION,
+    default=None,
+    metavar="TIME",
+    help=("Leave out this much time at the start of each step. [default: found from the data]"),
+)
+@click.option(
+    "--repeats",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="R",
+    help="Measure every step R times on the way up and R times on the way down.",
+)
+@heading("Load")
+@click.option(
+    "--time-limit",
+    type=shared.DURATION,
+    default=0.0,
+    metavar="TIME",
+    help="Stop a request that runs longer than this; 0 means no limit.",
+)
+@heading("Verdict")
+@click.option(
+    "--tolerate-failures",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Let the run pass with at most N failed requests.",
+)
+@heading("Devices")
+@click.option(
+    "--device-glob",
+    default="",
+    metavar="GLOB",
+    help=(
+        "Let the workers use the devices whose files match this pattern: worker N takes"
+        " the N-th, counting round, unless --per-device is given."
+    ),
+)
+@shared.preset("Let the workers use the devices of this vendor.")
+@click.option(
+    "--per-device",
+    default="",
+    callback=shared.numbers,
+    metavar="K[,K...]",
+    help=(
+        "Let K workers share one device, each with a slot of it. Several numbers are"
+        " compared, with all devices full, and the best is named."
+    ),
+)
+@heading("Accuracy")
+@click.option(
+    "--no-causes",
+    is_flag=True,
+    help="Do not let local workers sample where requests spend their time.",
+)
+@heading("Run")
+@click.option(
+    "--run-dir",
+    default="",
+    metavar="DIR",
+    help="Keep the run in this folder. [default: a new folder below the user's data]",
+)
+@shared.labels
+@shared.watch
+@heading("Run")
+@click.option(
+    "--resume", default="", metavar="RUN", help="Resume this run, which was interrupted or killed."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing."
+)
+@click.option(
+    "-f",
+    "--file",
+    default="",
+    metavar="PLAN",
+    help="Take settings from this YAML file, or from standard input (-).",
+)
+@heading("Verdict")
+@click.option(
+    "--threshold",
+    "thresholds",
+    multiple=True,
+    envvar="SCALETEST_VALIDATE_THRESHOLD",
+    metavar="EXPR",
+    help=(
+        "Require this condition for a PASS too, as in 'efficiency(8)>=0.8' or"
+        " 'wait.p95<200ms'; the option may be repeated."
+    ),
+)
+@shared.report_output()
+@heading("Target")
+@workloads.command_of_workers("[-- COMMAND ARG...]")
+@shared.grouped
+def command(
+    place: ValidationPlace,
+    run_dir: str,
+    labels: Labels,
+    watch: shared.WatchOptions,
+    resume: str,
+    dry_run: bool,
+    output: Output,
+    command: tuple[str, ...],
+) -> int:
+    """Measure how throughput grows while the workers are doubled, and judge it.
+
+    \b
+    scaletest validate --local --limit 8 --scale 1.8 --seconds 0.5
+    scaletest validate --limit 4 --scale 1.5 -- ffmpeg -i input.mp4 -f null -
+    scaletest validate --limit 4 --workload thumbs.py:Thumbs -- --width 640
+    scaletest validate --local --device-glob '/dev/dri/renderD*' -- \\
+      vainfo --display drm --device FILENAME
+    scaletest validate --local -f plan.yaml --limit 16 \\
+      --threshold 'efficiency(8)>=0.8'
+    scaletest validate -n scaletest --deployment scaletest-sleep-worker \\
+      --client svc/scaletest-sleep-client --seconds 2s --limit 16
+
+    Without --redis-url a private Redis is started for the run. Ctrl-C once lets running requests
+    end and prints what was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
+    """
+    # what a run needs takes a while to import, and --help needs none of it
+    from scaletest.validation.commands import validate_options, validate_run
+
+    where = place.deployment.deployment
+    has_place = place.local or place.redis_url or where or dry_run
+    if command and not has_place and not _is_plan_file(command[0]):
+        place = replace(place, local=True)
+    elif not has_place:
+        raise UsageError("validate needs to know where to run", hint=_place_hint(command))
+    if resume:
+        return validate_run.resumed(resume, place, output, watch)
+    plan, is_limited = validate_options.plan(click.get_current_context())
+    plan = validate_run.prepared(plan, place, is_limited=is_limited)
+    if dry_run:
+        validate_run.show_plan(plan, output)
+        return 0
+    return validate_run.started(plan, place, run_dir, labels, output, watch)
+
+
+def _is_plan_file(word: str) -> bool:
+    """Whether the first word is a file that is no program, such as plan.yaml without -f."""
+    is_file = Path(word).is_file() or Path(word).suffix in (".yaml", ".yml")
+    return is_file and shutil.which(word) is None
+
+
+def _place_hint(command: Sequence[str]) -> str:
+    if command:
+        return f"for a plan file: -f {command[0]}; for a program: --local -- ./{command[0]}"
+    return "add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine"

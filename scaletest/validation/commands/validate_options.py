@@ -1,0 +1,68 @@
+"""Where the settings of a plan of scaletest validate come from.
+
+A setting comes from a flag, the environment, a plan file, the settings file, or its default, in
+this order. A plan file is YAML; its keys are the names of the options with underscores, and
+`command`, `thresholds` and `background`. A list given on the command line replaces the file's. The
+plan.json of a run is a plan file too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from scaletest.cli.options import filled
+from scaletest.documents import reader
+from scaletest.model.declared import file_values, read_members
+from scaletest.model.errors import UsageError
+from scaletest.validation.options import new_queue
+from scaletest.validation.plan import FILE_MEMBERS, Plan
+
+_HINT = "give a plan file; see: scaletest schema plan-file"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFileOptions:
+    """Where settings come from beside their own options."""
+
+    file: str
+
+
+def plan(context: click.Context) -> tuple[Plan, bool]:
+    """Return the plan that the command line, the environment and the plan file make together; and
+    whether they say how many workers it has at most.
+
+    InvalidValue for an unknown key, or a value of the wrong type.
+    """
+    file = filled(PlanFileOptions, context.params).file
+    from_file = read(file) if file else {}
+    values, given = {}, set()
+    for key, member in FILE_MEMBERS.items():
+        name = member.attribute
+        source = context.get_parameter_source(key)
+        if source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
+            values[name] = context.params[key]
+        elif name in from_file:
+            values[name] = from_file[name]
+        else:
+            # of the settings file, which counts less than a plan, or of this program
+            values[name] = context.params.get(key, member.default)
+            continue
+        given.add(name)
+    return Plan(queue=new_queue(), **values), "limit" in given
+
+
+def read(name: str) -> dict[str, Any]:
+    """The values of a plan file by the plan's attributes; - is standard input."""
+    label = "the plan on standard input" if name == "-" else name
+    document = reader.read_file(name, label, _HINT)
+    if document is None:
+        raise UsageError(
+            f"{label} is empty", hint="write one KEY: VALUE a line; see: scaletest schema plan-file"
+        )
+    if isinstance(document, dict) and "schema_version" in document:
+        document = file_values(Plan.from_dict(document))
+    return read_members(Plan, document, label)

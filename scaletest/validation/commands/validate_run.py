@@ -1,0 +1,124 @@
+"""What scaletest validate prints: a plan, and a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+from scaletest.cli import options as shared
+from scaletest.cli import stored
+from scaletest.cli.options import WatchOptions
+from scaletest.cli.output import Output
+from scaletest.cli.watching import watched
+from scaletest.model.labels import Labels
+from scaletest.model.wording import as_options
+from scaletest.runs.registry import report_of
+from scaletest.validation import before_run
+from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.judging.evaluation import Evaluation
+from scaletest.validation.judging.stopping import (
+    SCATTERED,
+    STEADY,
+    ValidationForecast,
+    at_most_s,
+    forecast,
+    longest_s,
+)
+from scaletest.validation.measure.launch import resume, start, unlike_devices
+from scaletest.validation.options import DeploymentOptions, ValidationPlace
+from scaletest.validation.plan import Plan
+from scaletest.validation.run_type import RUN_TYPE
+
+# What may stand beside --resume.
+AGAIN = {"output", "form", "resume"} | {
+    field.name
+    for field in (*fields(ValidationPlace), *fields(DeploymentOptions), *fields(WatchOptions))
+}
+
+
+def prepared(plan: Plan, place: ValidationPlace, *, is_limited: bool) -> Plan:
+    """The plan at its place. UsageError where that cannot work."""
+    return place.prepared(plan, before_run.device_names, is_limited=is_limited)
+
+
+def started(
+    plan: Plan,
+    place: ValidationPlace,
+    run_dir: str,
+    labels: Labels,
+    output: Output,
+    watch: WatchOptions,
+) -> int:
+    """Run a new validation, and print it; its exit code."""
+    if not place.deployment.deployment:
+        before_run.check_plan(plan)
+    with watched(watch, place.redis_url or "") as progress:
+        folder, result = start(plan, place, before_run.device_names, run_dir, labels, progress)
+    return _show(folder, result, output)
+
+
+def resumed(run: str, place: ValidationPlace, output: Output, watch: WatchOptions) -> int:
+    """Go on with a run, and print it; its exit code."""
+    shared.refuse_beside("--resume", allowed=AGAIN)
+    with watched(watch, place.redis_url or "") as progress:
+        folder, result = resume(stored.find(run), place, before_run.device_names, progress)
+    return _show(folder, result, output)
+
+
+def _show(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
+    data = {**result.to_dict(), "folder": str(folder.path)}
+    # the result of this process, which has also what found no room on the disk
+    judged = replace(RUN_TYPE.judge(folder), result=result)
+    return stored.deliver_ended(report_of(folder, judged), output, data)
+
+
+def show_plan(plan: Plan, output: Output) -> None:
+    """Print what a plan will do, how long it takes, and what it cannot tell."""
+    expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
+    warnings = unlike_devices(plan, before_run.device_names)
+    rows = [estimate.to_dict() for estimate in expected]
+    facts = [*_facts(plan, expected), *(("warning", line) for line in map(as_options, warnings))]
+    output.show(
+        {
+            **plan.to_dict(),
+            "steps": list(plan.steps),
+            "forecast": rows,
+            "at_most_s": at_most_s(plan),
+            "warnings": warnings,
+        },
+        (f"{label:10}{text}" for label, text in facts),
+    )
+
+
+def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple[str, str]]:
+    """Steps, aim, devices, thresholds and duration, in words."""
+    yield "workload", plan.workload
+    steps = ", ".join(map(str, plan.steps))
+    often = f" {plan.repeats} times" if plan.repeats > 1 else ""
+    yield "steps", f"{steps} workers, up and down{often}, {_longest(plan)}"
+    aim = (
+        "the best number of workers per device"
+        if plan.compares
+        else f"at least {plan.scale:g}x per doubling"
+    )
+    yield "wanted", f"{aim}, {plan.tolerate_failures} failures tolerated"
+    if plan.per_device:
+        numbers = ", ".join(map(str, plan.per_device))
+        shared_by = f"shared by {numbers} workers each"
+        yield "devices", f"{plan.devices}, {shared_by}"
+    yield from (("", text) for text in plan.thresholds)
+    for estimate in expected:
+        widths = ", ".join(f"{width:.1%}" for width in estimate.half_widths)
+        scatter = f"if run times scatter by {estimate.spread:.1%}"
+        takes = f"about {estimate.seconds:.0f} s {scatter}"
+        yield "takes", f"{takes}; intervals of the steps then ± {widths}"
+    if not plan.step_s:
+        often = "if they scatter more, or a doubling stays undecided"
+        yield "takes", f"up to about {at_most_s(plan):.0f} s {often}"
+
+
+def _longest(plan: Plan) -> str:
+    """How long steps take at most, in words."""
+    if plan.step_s:
+        return f"{plan.step_s:g} s each"
+    return f"{longest_s(plan):g} s of measuring at most"

@@ -1,0 +1,189 @@
+"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike.
+
+No verdict depends on the figures of the load beside a validation.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from scaletest.causes.causes import Causes, attribute
+from scaletest.causes.evidence import supported
+from scaletest.causes.interference import Interference, interferences
+from scaletest.causes.resources import StepResources, resources
+from scaletest.causes.steps import Rows
+from scaletest.model import Measurement, NodeSample, Record, Verdict, VerdictKind
+from scaletest.model.declared import VERSIONED, Count, Positive, Written, called, flat
+from scaletest.stats.completions import ends_of
+from scaletest.stats.estimate import Chance, Distribution, summary
+from scaletest.stats.failures import FailureGroup, groups_of
+from scaletest.stats.thresholds import ThresholdResult
+from scaletest.validation.judging.growth import Growth, Sharing, growth, sharing
+from scaletest.validation.judging.judge import changed_evenly, failed_doubling, judge, warnings
+from scaletest.validation.judging.steps import Step, course_of, failed, summarise
+from scaletest.validation.judging.thresholds import evaluate_thresholds
+from scaletest.validation.judging.throughput import Throughput, throughput
+from scaletest.validation.plan import Background, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundStep(Written):
+    """One background queue during one measurement of a step. Times of successful requests in
+    seconds.
+    """
+
+    name: str
+    workers: Annotated[Positive, "of the validated queue"]
+    repeat: Annotated[Count, "as in the steps"]
+    throughput: Annotated[Throughput, flat()]
+    failures: Count
+    wait: Annotated[Distribution, called("wait_s"), "from enqueued to started"]
+    run: Annotated[Distribution, called("run_s"), "run time"]
+
+
+def queue_of(plan: Plan, background: Background) -> str:
+    """The queue of a background load: the queue of the run and its name."""
+    return f"{plan.queue}-{background.name}"
+
+
+def summarise_background(
+    plan: Plan, measurements: Sequence[Measurement], records: Sequence[Record]
+) -> list[BackgroundStep]:
+    """One BackgroundStep for every background queue and measurement, in the order of both."""
+    steps = []
+    for background in plan.background:
+        queue = queue_of(plan, background)
+        for measurement in measurements:
+            own = [
+                record
+                for record in records
+                if record.queue == queue and (record.step, record.repeat) == measurement.key
+            ]
+            good = [record for record in own if record.ok]
+            steps.append(
+                BackgroundStep(
+                    name=background.name,
+                    workers=measurement.workers,
+                    repeat=measurement.repeat,
+                    throughput=throughput(ends_of(own), background.workers),
+                    failures=sum(failed(record) for record in own),
+                    wait=summary(record.reply.wait_s for record in good),
+                    run=summary(record.reply.run_s for record in good),
+                )
+            )
+    return steps
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation(Written):
+    """The result of a validation."""
+
+    constants: ClassVar = {**VERSIONED, "kind": "validation"}
+
+    plan: Annotated[Plan, "the plan of the run"]
+    steps: Annotated[list[Step], "one step for every number of workers that was measured"]
+    growth: Annotated[Growth, flat()]
+    thresholds: Annotated[
+        tuple[ThresholdResult, ...], "further conditions of a PASS, in the plan's order"
+    ]
+    failures: Annotated[
+        list[FailureGroup], "failed requests that are alike, the most frequent first"
+    ]
+    background: Annotated[
+        list[BackgroundStep], "the plan's other queues, in every measurement of a step"
+    ]
+    warnings: Annotated[list[str], "remarks that do not change the verdict"]
+    verdict: Verdict
+    interrupted: Annotated[str, "what ended the run early; empty when nothing did"]
+    elapsed_s: Annotated[float, "wall seconds of the whole run"]
+    sharing: Annotated[
+        Sharing | None, "null unless the run compares numbers of workers per device"
+    ] = None
+    trend_per_s: Annotated[float, "relative change of the machine's speed per second"] = 0.0
+    causes: Annotated[
+        Causes | None, "what keeps throughput from growing; null where no requests were sampled"
+    ] = None
+    resources: Annotated[
+        Sequence[StepResources], "use of the nodes while a step was measured; empty without samples"
+    ] = ()
+    disturbed: Annotated[
+        Sequence[Interference],
+        called("interference"),
+        "disturbances of the run from outside, in the order of time",
+    ] = ()
+    noticed: Annotated[Sequence[str], "the warnings from before the run"] = ()
+
+
+def evaluate(
+    plan: Plan,
+    measurements: Sequence[Measurement],
+    records: Rows,
+    chance: Chance,
+    background: Sequence[Record] = (),
+    *,
+    interrupted: str = "",
+    elapsed_s: float = 0.0,
+    noticed: Sequence[str] = (),
+    samples: Sequence[NodeSample] = (),
+    damaged: str = "",
+) -> Evaluation:
+    """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of
+    other queues.
+
+    noticed: warnings from before the run. samples: of the nodes, while it lasted. damaged: why some
+    are missing.
+    """
+    steps = summarise(plan, measurements, records)
+    grown = growth(steps, chance)
+    thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
+    shared = sharing(plan, steps)
+    missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
+    used, odd = resources(steps, records, samples)
+    throttled = {
+        step.workers: part for step in used if (part := step.throttled_periods) is not None
+    }
+    doubling = failed_doubling(plan, steps)
+    as_wanted = doubling is None and not missed and all_ratios_pass(steps)
+    enough = [step for step in steps if step.throughput.enough]
+    grew = attribute(enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled)
+    causes = supported(grew, used)
+    disturbed = interferences(steps, records, samples)
+    trend_per_s = course_of([step.samples for step in steps]).per_s
+    return Evaluation(
+        plan=plan,
+        steps=steps,
+        growth=grown,
+        thresholds=thresholds,
+        failures=groups_of(itertools.chain.from_iterable(records.values())),
+        background=summarise_background(plan, measurements, background),
+        warnings=[
+            *noticed,
+            *missing_samples(damaged),
+            *warnings(steps, disturbed),
+            *changed_evenly(trend_per_s),
+            *odd,
+        ],
+        verdict=judge(plan, steps, interrupted, thresholds, shared, causes, disturbed),
+        interrupted=interrupted,
+        elapsed_s=elapsed_s,
+        sharing=shared,
+        trend_per_s=trend_per_s,
+        causes=causes,
+        resources=used,
+        disturbed=disturbed,
+        noticed=noticed,
+    )
+
+
+def all_ratios_pass(steps: Sequence[Step]) -> bool:
+    """Whether every doubling reaches the ratio that is wanted."""
+    ratios = [step.ratio for step in steps[1:]]
+    return all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
+
+
+def missing_samples(damaged: str) -> list[str]:
+    """A warning where samples of the nodes could not be read: causes are told without them."""
+    return [f"samples of the nodes are missing: {damaged}"] if damaged else []

@@ -1,0 +1,82 @@
+"""A quick look at how a program scales: which steps fit into half a minute, and up to where more
+workers paid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from scaletest.causes.resources import StepResources
+from scaletest.validation.judging.steps import Step
+
+# Seconds under load of all steps together: usual, and at most where requests take long.
+USUAL_S, LONGEST_S = 8.0, 22.0
+# Requests that each worker shall end in a step, if a request takes as long as one alone.
+CYCLES = 4
+LEAST_STEPS = 2
+# A doubling that brings less than half of what is ideal does not pay.
+PAYS = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class QuickSteps:
+    """The steps of a quick look: 1, 2, 4, ... workers up to `limit`, each for `step_s` seconds."""
+
+    limit: int
+    step_s: float
+
+
+def quick_steps(run_s: float, limit: int) -> QuickSteps | None:
+    """The steps that fit into the time; None when not even two do. run_s: of one request alone.
+    limit: the most workers.
+    """
+    while True:
+        count = math.ceil(math.log2(limit)) + 1
+        step_s = max(CYCLES * run_s, USUAL_S / count)
+        # each of the two ways begins with a request that does not count
+        if count * (step_s + run_s) <= LONGEST_S:
+            return QuickSteps(limit, step_s)
+        if count <= LEAST_STEPS:
+            return None
+        limit = 2 ** (count - 2)
+
+
+@dataclass(frozen=True, slots=True)
+class QuickAnswer:
+    """Up to how many workers each doubling paid, and the most that were tried."""
+
+    reached: int
+    tried: int
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether more workers were tried than paid."""
+        return self.reached < self.tried
+
+
+def quick_answer(steps: Sequence[Step]) -> QuickAnswer | None:
+    """Up to where doublings paid; None when nothing was measured at one worker."""
+    measured = [step for step in steps if step.throughput.per_s > 0]
+    if not measured or measured[0] is not steps[0]:
+        return None
+    reached = measured[0].workers
+    for before, after in pairwise(measured):
+        gain = after.throughput.per_s / before.throughput.per_s
+        if math.log2(gain) < math.log2(PAYS) * math.log2(after.workers / before.workers):
+            break
+        reached = after.workers
+    return QuickAnswer(reached, steps[-1].workers)
+
+
+def cores_needed(resources: Sequence[StepResources], workers: int) -> tuple[float, float] | None:
+    """Cores that each request used with the fewest workers, and cores that there are, where so many
+    workers need no fewer; None where they do, or where it is unknown.
+    """
+    for step in resources:
+        if step.requests_cpu and step.cores:
+            each = step.requests_cpu / step.workers
+            return (each, step.cores) if each * workers >= step.cores else None
+    return None

@@ -1,0 +1,166 @@
+"""The thresholds of a validation: what was measured at each step, and whether they hold.
+
+Their intervals:
+
+    ratio                          of the step's ratio (90 %, one-sided 95 % at the end that counts)
+    efficiency, throughput         95 %, from the two throughputs by the log delta method, or the
+                                   step's own
+    wait.p95 and the like          95 % by order statistics, of all successful requests of the step
+    contention, coherency          bootstrap interval of the fitted law
+    failures                       exact counts
+    drift                          the shift within a step, 0 when it is not significant; no
+                                   interval
+
+Those of ratios are not the ones of its measures, and a step may have no value for several reasons,
+each with a remedy of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
+from scaletest.render.numbers import plural
+from scaletest.stats.completions import ends_of
+from scaletest.stats.estimate import Distribution, Estimate, Percentile, exactly, samples_needed
+from scaletest.stats.scaling import scaled
+from scaletest.stats.thresholds import Measured, ThresholdResult, judge
+from scaletest.validation.judging.doubling import Ratio
+from scaletest.validation.judging.drift import BATCHES
+from scaletest.validation.judging.steps import Step
+from scaletest.validation.judging.stopping import Stop
+from scaletest.validation.plan import Plan
+
+# contention and coherency of the fitted law
+Coefficients = Mapping[str, Estimate]
+
+
+def evaluate_thresholds(
+    plan: Plan, steps: Sequence[Step], coefficients: Coefficients | None = None
+) -> tuple[ThresholdResult, ...]:
+    """One result for each of the plan's thresholds, in their order.
+
+    coefficients: None when no law was fitted.
+    """
+    thresholds = [parse_of_steps(text, plan.steps) for text in plan.thresholds]
+    return tuple(_evaluate(each, plan, steps, coefficients or {}) for each in thresholds)
+
+
+def _evaluate(
+    threshold: Threshold, plan: Plan, steps: Sequence[Step], coefficients: Coefficients
+) -> ThresholdResult:
+    if threshold.measure in ("contention", "coherency"):
+        return judge(threshold, [_coefficient(threshold.measure, coefficients)])
+    if threshold.measure == "failures" and threshold.workers is None:
+        return judge(threshold, [_run_failures(threshold, plan, steps)])
+    wanted = plan.steps
+    if threshold.workers is not None:
+        wanted = (threshold.workers,)
+    elif threshold.measure == "ratio" and len(plan.steps) > 1:
+        wanted = plan.steps[1:]
+    by_workers = {step.workers: step for step in steps}
+    places = []
+    for workers in wanted:
+        step = by_workers.get(workers)
+        measured = Measured(None, "not measured", "run it to the end")
+        if step:
+            measured = _measured(threshold, step, steps)
+        place = plural(workers, "worker") if threshold.workers is None else ""
+        places.append(replace(measured, workers=workers, place=place))
+    return judge(threshold, places)
+
+
+def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measured:
+    measure = threshold.measure
+    if measure == "failures":
+        return _failures(threshold, [step])
+    if any(sample.measurement.stop == Stop.ENDED for sample in step.samples):
+        return Measured(None, "the measurement was cut short", "run it to the end")
+    if measure == "drift":
+        return _drift(step)
+    kind, _, name = measure.partition(".")
+    if name:
+        return _percentile(getattr(step, kind), name)
+    before = {"efficiency": steps[0], "ratio": steps[max(0, steps.index(step) - 1)]}
+    for used in (step, before.get(measure, step)):
+        at = plural(used.workers, "worker")
+        if not used.sound:
+            return Measured(None, f"{at}: not steady, or too few requests to tell")
+        # a change of the machine cancels in a ratio only with the way down
+        if len(used.samples) < 2 and measure != "throughput":
+            return Measured(None, f"{at}: the way down was not measured", "run it to the end")
+    if measure == "throughput":
+        return Measured(step.throughput.estimate)
+    if measure == "ratio":
+        return _ratio(step.ratio)
+    return _efficiency(step, steps[0])
+
+
+def _efficiency(step: Step, base: Step) -> Measured:
+    if min(step.throughput.per_s, base.throughput.per_s) <= 0:
+        return Measured(None, "there is no throughput to compare with")
+    return Measured(scaled(step.rate, base.rate).efficiency)
+
+
+def _ratio(ratio: Ratio | None) -> Measured:
+    if ratio is None:
+        return Measured(
+            None,
+            "there is no step before it with a throughput",
+            "name a later step, or raise <limit>",
+        )
+    return Measured(Estimate(ratio.value, ratio.low, ratio.high))
+
+
+def _percentile(times: Distribution, name: str) -> Measured:
+    percentile: Percentile | None = getattr(times, name.replace(".", "_"))
+    needed = samples_needed(PERCENTILES[name])
+    if percentile is not None:
+        if percentile.low is not None and percentile.high is not None:
+            return Measured(Estimate(percentile.value, percentile.low, percentile.high))
+        # with fewer than twice the requests that the value itself needs there may be no interval
+        needed *= 2
+    return Measured(None, f"{name} needs {needed} requests, there are {times.count}")
+
+
+def _drift(step: Step) -> Measured:
+    least = min(
+        min(map(len, ends_of(measured.counted).values()), default=0) for measured in step.samples
+    )
+    if least < 2 * BATCHES:
+        return Measured(
+            None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
+        )
+    return Measured(exactly(max(abs(measured.drift.shift) for measured in step.samples)))
+
+
+def _failures(threshold: Threshold, steps: Sequence[Step]) -> Measured:
+    failed = sum(step.failures for step in steps)
+    ended = failed + sum(step.run.count for step in steps)
+    if threshold.share and not ended:
+        return Measured(None, "no request ended")
+    failures = failed / ended if threshold.share else float(failed)
+    return Measured(exactly(failures))
+
+
+def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> Measured:
+    """The failures of the whole run; while steps are missing only a refuted bound counts."""
+    failures = _failures(threshold, steps)
+    if (
+        failures.estimate
+        and threshold.holds(failures.estimate.value)
+        and {step.workers for step in steps} != {*plan.steps}
+    ):
+        return Measured(None, "not every step was measured", "run it to the end")
+    return failures
+
+
+def _coefficient(name: str, coefficients: Coefficients) -> Measured:
+    if name not in coefficients:
+        return Measured(
+            None,
+            "no scaling law could be fitted",
+            "measure 4 steps or more: raise <limit> or <repeats>",
+        )
+    return Measured(coefficients[name])

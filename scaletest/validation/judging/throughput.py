@@ -1,0 +1,264 @@
+"""Throughput from completions, with an interval that stays honest.
+
+The rate is the workers' progress (`stats/completions.py`) in the time that all of them share. Its
+variance is built from the cycles of each worker, c(i) = e(i+1) - e(i): a renewal process makes k =
+T / m cycles in T with variance k s^2 / m^2. Three corrections follow, each for an effect that made
+the plain interval too narrow (figures: docs/performance.md):
+
+1. Cycles of one worker follow each other alike. The lag-1 correlation, pooled over workers and
+   freed of its small-sample bias (Marriott and Pope 1954), inflates the variance as for a
+   first-order autoregression.
+2. With few cycles a worker that correlation cannot be estimated; the spread between workers can,
+   and the larger of the two counts.
+3. Workers fluctuate together (heat, a shared disk). When the sum of all scatters more than its
+   parts explain, by twice the standard error of such a ratio, the interval comes from the sum:
+   batch means, corrected for correlation likewise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from scaletest.model.declared import INNER, Count, Unbounded, Written, called
+from scaletest.stats.completions import Ends, cycles, progress, rates, span
+from scaletest.stats.estimate import Estimate, t95
+
+# Of one way through a step; of every worker two, since the first starts a cycle.
+MIN_COMPLETIONS = 4
+MIN_COMPLETIONS_PER_WORKER = 2
+# Above, the autocorrelation of one worker's cycles is known well enough.
+FEW_CYCLES = 20
+MOST_BATCHES = 100
+LEAST_BATCHES = 16
+MOST_CORRELATION = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput(Written):
+    """Requests per second with the half-width of its 95 % interval."""
+
+    per_s: Annotated[Unbounded, called("throughput_per_s"), "requests per second"]
+    half_width: Annotated[
+        Unbounded,
+        called("half_width_per_s"),
+        "half of the 95 % interval; null without enough completions",
+    ]
+    completions: Annotated[Count, "successful requests counted"]
+    freedom: Annotated[int, INNER, "degrees of freedom behind the interval."]
+    enough: Annotated[bool, "whether there are completions enough for the rate to be evidence"]
+
+    @property
+    def estimate(self) -> Estimate:
+        """The rate with its 95 % interval, which ends at 0."""
+        low = max(0.0, self.per_s - self.half_width)
+        return Estimate(self.per_s, low, self.per_s + self.half_width)
+
+    @property
+    def relative(self) -> float:
+        """Half-width over rate; infinity when the rate is 0."""
+        return self.half_width / self.per_s if self.per_s > 0 else math.inf
+
+    @property
+    def error(self) -> float:
+        """The relative standard error."""
+        return self.relative / t95(max(1, self.freedom))
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """Standard error in requests/s, and its degrees of freedom."""
+
+    error: float
+    freedom: float
+
+    @property
+    def half_width(self) -> float:
+        return t95(max(1, int(self.freedom))) * self.error
+
+
+def throughput(ends: Ends, workers: int, *, cautious: bool = False) -> Throughput:
+    """The throughput of one way through a step from the completions of its workers, without the
+    warm-up.
+
+    ends: by worker, in s. cautious: take the correlation two standard errors higher than estimated,
+    for checks while measuring.
+    """
+    counts = [len(times) for times in ends.values()]
+    first, last = span(ends)
+    enough = completed(ends, workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER)
+    if not enough or last <= first:
+        return Throughput(_rough(ends), math.inf, sum(counts), 0, False)
+    rate = sum(progress(ends, (first, last))) / (last - first)
+    estimate = _of_workers(ends, first, last, cautious)
+    estimate = max(
+        estimate,
+        _in_common(ends, first, last, estimate),
+        key=lambda candidate: candidate.half_width,
+    )
+    return Throughput(rate, estimate.half_width, sum(counts), max(1, int(estimate.freedom)), True)
+
+
+def completed(ends: Ends, workers: int, total: int, per_worker: int) -> bool:
+    """Whether there are `total` completions, and `per_worker` of each of `workers` workers."""
+    counts = [len(times) for times in ends.values()]
+    return len(counts) >= workers and min(counts, default=0) >= per_worker and sum(counts) >= total
+
+
+def least_each(workers: int) -> int:
+    """How many completions of each of `workers` workers are enough, where all complete as many."""
+    return max(MIN_COMPLETIONS_PER_WORKER, math.ceil(MIN_COMPLETIONS / workers))
+
+
+def error_of_mean(series: Sequence[Sequence[float]]) -> float:
+    """Standard error of the mean of all cycles; infinite for fewer than two cycles.
+
+    series: the cycles of each worker, in s. Corrected for correlation as correction 1 says. Workers
+    count as alike: where they are not, the error is too large.
+    """
+    all_cycles = list(itertools.chain.from_iterable(series))
+    if len(all_cycles) < 2:
+        return math.inf
+    deviations = [_deviations(own) for own in series if own]
+    inflation = _inflation(_correlation(deviations), statistics.fmean(map(len, deviations)))
+    return math.sqrt(statistics.variance(all_cycles) / len(all_cycles) * inflation)
+
+
+def _deviations(series: Sequence[float]) -> list[float]:
+    mean = statistics.fmean(series)
+    return [number - mean for number in series]
+
+
+def _all_cycles(ends: Ends) -> list[float]:
+    """The cycles of all workers, in s."""
+    return list(itertools.chain.from_iterable(cycles(times) for times in ends.values()))
+
+
+def relative_spread(ends: Ends) -> float | None:
+    """The standard deviation of all cycles over their mean; None for fewer than two."""
+    seconds = _all_cycles(ends)
+    if len(seconds) < 2 or not any(seconds):
+        return None
+    return statistics.stdev(seconds) / statistics.fmean(seconds)
+
+
+def _rough(ends: Ends) -> float:
+    """Requests/s to show while there is too little for an interval: the sum of 1 / mean cycle."""
+    means = [(times[-1] - times[0]) / (len(times) - 1) for times in ends.values() if len(times) > 1]
+    return sum(1.0 / mean for mean in means if mean > 0)
+
+
+def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estimate:
+    """Corrections 1 and 2: from every worker's own cycles.
+
+    From all cycles together where a worker has only one.
+    """
+    if min(map(len, ends.values())) < 3:
+        return _of_all(ends, first, last)
+    variance, freedom, done = 0.0, 0, []
+    deviations: list[list[float]] = []
+    for times in ends.values():
+        own = cycles(times)
+        mean = statistics.fmean(own)
+        share = sum(progress({"": times}, (first, last)))
+        variance += share * statistics.variance(own, mean) / mean**2
+        freedom += len(own) - 1
+        done.append(share)
+        deviations.append([(cycle - mean) / mean for cycle in own])
+    correlation = _correlation(deviations, cautious)
+    each = statistics.fmean(map(len, deviations))
+    long = last - first
+    inner = _Estimate(
+        math.sqrt(variance * _inflation(correlation, each)) / long,
+        _freedom_left(freedom, correlation),
+    )
+    if each >= FEW_CYCLES or len(done) < 4:
+        return inner
+    outer = _Estimate(statistics.stdev(done) * math.sqrt(len(done)) / long, len(done) - 1)
+    return max(inner, outer, key=lambda estimate: estimate.error)
+
+
+def _of_all(ends: Ends, first: float, last: float) -> _Estimate:
+    """The error from the scatter of all cycles; workers that are not alike make it larger."""
+    seconds = _all_cycles(ends)
+    if len(seconds) < 2:
+        return _Estimate(math.inf, 1)
+    rate = sum(progress(ends, (first, last))) / (last - first)
+    return _Estimate(rate * error_of_mean([seconds]) / statistics.fmean(seconds), len(seconds) - 1)
+
+
+def _in_common(ends: Ends, first: float, last: float, own: _Estimate) -> _Estimate:
+    """Correction 3: from the sum of all workers, when it scatters more than they do one by one."""
+    batches = max(4, min(MOST_BATCHES, min(map(len, ends.values())) - 1))
+    if len(ends) < 2 or min(map(len, ends.values())) < 3:
+        return own
+    parts = [rates({"": times}, first, last, batches) for times in ends.values()]
+    whole = [sum(part) for part in zip(*parts, strict=True)]
+    apart = sum(map(statistics.variance, parts))
+    excess = statistics.variance(whole) / apart if apart > 0 else 1.0
+    if excess <= 1.0 + 2.0 * math.sqrt(2.0 / (batches - 1)):
+        return own
+    scaled = _Estimate(own.error * math.sqrt(excess), batches - 1)
+    if batches < LEAST_BATCHES:
+        return scaled
+    correlation = _correlation([_deviations(whole)])
+    spread = statistics.stdev(whole) / math.sqrt(batches)
+    joint = _Estimate(
+        spread * math.sqrt(_inflation(correlation, batches)),
+        _freedom_left(batches - 1, correlation),
+    )
+    return max(scaled, joint, key=lambda candidate: candidate.half_width)
+
+
+def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) -> float:
+    """Lag-1 correlation pooled over series of deviations from their means, from 0 to 0.95.
+
+    Its bias is -(1 + 3 r) / n in a series of n (Marriott and Pope 1954). Its standard error is
+    1 / sqrt(all n): a part of it is added, since too low a correlation makes intervals too narrow
+    while too high a one only costs time.
+
+    A short series of n shows no correlation that lasts longer than itself, (1 + r) / (1 - r) > n:
+    beyond that the corrected bias leaves less than one degree of freedom, and intervals wider than
+    any throughput.
+    """
+    products, squares = 0.0, 0.0
+    for own in deviations:
+        products += sum(before * behind for before, behind in itertools.pairwise(own))
+        squares += sum(deviation**2 for deviation in own) * (len(own) - 1) / len(own)
+    if squares <= 0:
+        return 0.0
+    raw = products / squares
+    counts = [len(own) for own in deviations]
+    length = statistics.fmean(counts)
+    most = MOST_CORRELATION if length >= FEW_CYCLES else (length - 1) / (length + 1)
+    unbiased = raw + (1 + 3 * raw) / length
+    error = 1.0 / math.sqrt(sum(counts))
+    if cautious:
+        return min(most, max(0.0, unbiased) + 2.0 * error)
+    return min(most, max(0.0, unbiased + 0.25 * error))
+
+
+def _inflation(correlation: float, count: float) -> float:
+    """By how much the variance of a mean exceeds s^2 / count under a first-order autoregression.
+
+    v = 1 + 2 sum (1 - i / n) r^i (Law, Simulation Modeling and Analysis, 4.4); s^2 is too small by
+    (n - v) / (n - 1).
+    """
+    if correlation <= 0 or count < 2:
+        return 1.0
+    n = int(count)
+    v = 1 + 2 * sum((1 - i / n) * correlation**i for i in range(1, n))
+    return v / max((n - v) / (n - 1), 0.05)
+
+
+def _freedom_left(freedom: float, correlation: float) -> float:
+    """The degrees of freedom that correlated values have.
+
+    Two at least: with one the interval would be three times as wide for the sake of a correlation
+    that so few values hardly know.
+    """
+    return max(min(freedom, 2.0), freedom * (1 - correlation) / (1 + correlation))

@@ -1,0 +1,1 @@
+"""What a validation does to workers, queues and Deployments while it measures."""

@@ -1,0 +1,180 @@
+"""A validation is begun, or goes on: its folder, its workers and loads, the run, and its result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scaletest.load import busy_check
+from scaletest.model.errors import UsageError
+from scaletest.model.labels import Labels
+from scaletest.runs.environment import environment
+from scaletest.runs.folder import RunFolder
+from scaletest.runs.places import new_path
+from scaletest.runs.progress import Progress
+from scaletest.runs.stopping import stopping
+from scaletest.validation.folder import StoredValidation, ValidationFolder
+from scaletest.validation.judging.evaluation import Evaluation, queue_of
+from scaletest.validation.measure.deployment import DeploymentTarget, find_target
+from scaletest.validation.measure.interfaces import BackgroundLoad
+from scaletest.validation.measure.local import LocalSite
+from scaletest.validation.measure.runner import READY_TIMEOUT_S, ValidationRunner, complete
+from scaletest.validation.options import OWN_QUEUE, Devices, ValidationPlace
+from scaletest.validation.plan import Background, Plan
+
+
+def start(
+    plan: Plan,
+    place: ValidationPlace,
+    devices: Devices,
+    run_dir: str,
+    labels: Labels,
+    progress: Progress,
+    command_line: Sequence[str] = (),
+) -> tuple[ValidationFolder, Evaluation]:
+    """Run a new validation.
+
+    command_line: makes the same run, where Python code begins this one; such code goes on after a
+    signal.
+    """
+    target = _target(place, plan.limit)
+    if target:
+        plan = replace(plan, queue=target.queue)
+    folder = ValidationFolder.create(new_path(os.environ, run_dir))
+    with folder.locked():
+        folder.begin(plan, environment(command_line or sys.argv, plan.device_glob), labels)
+        with progress.of_run(folder, plan.workload):
+            result = _validate(
+                plan, folder, place, target, devices, progress, hand_on=bool(command_line)
+            )
+            return folder, result
+
+
+def resume(
+    files: RunFolder,
+    place: ValidationPlace,
+    devices: Devices,
+    progress: Progress,
+    *,
+    hand_on: bool = False,
+) -> tuple[ValidationFolder, Evaluation]:
+    """Go on with a run. The plan is the stored one: a step measured under another plan would not
+    compare with the others. hand_on: Python code begins this, which goes on after a signal.
+    """
+    folder = ValidationFolder(files.path)
+    with folder.locked():
+        stored = folder.load()
+        stored = replace(stored, measurements=complete(stored.measurements, stored.records))
+        plan = stored.plan
+        # nobody knows before whether another pair of ways is needed
+        _same_machine(stored)
+        same_devices(plan, devices)
+        target = _target(place, plan.limit)
+        place.deployment.refuse_local(plan)
+        is_same = plan.queue == target.queue if target else plan.queue.startswith(OWN_QUEUE)
+        if not is_same:
+            raise UsageError(
+                f"the run was begun with the workers of queue {plan.queue}, and not with these",
+                hint="resume it where it was begun: with its <deployment>, or without one",
+            )
+        folder.forget_unfinished(stored)
+        with progress.of_run(folder, plan.workload):
+            return folder, _validate(
+                plan, folder, place, target, devices, progress, stored, hand_on=hand_on
+            )
+
+
+def unlike_devices(plan: Plan, devices: Devices) -> list[str]:
+    """A warning where devices are compared that are not alike."""
+    models = Counter(devices(plan)) if plan.compares else Counter[str]()
+    if len(models) < 2:
+        return []
+    names = ", ".join(f"{count} {name or 'unknown'}" for name, count in models.most_common())
+    return [
+        f"the devices are not alike ({names}): compare on one kind, with a narrower <device_glob>"
+    ]
+
+
+def same_devices(plan: Plan, devices: Devices) -> None:
+    """UsageError when there are not as many devices as when the run was begun."""
+    if not plan.devices:
+        return
+    now = len(devices(plan))
+    if now != plan.devices:
+        raise UsageError(
+            f"the run was begun with {plan.devices} devices, and there are {now} now",
+            hint="bring them back, or make a run of its own",
+        )
+
+
+def _target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
+    """The Deployment that is validated, checked; None when workers run on this machine."""
+    if not place.deployment.deployment:
+        return None
+    if place.local:
+        raise UsageError("<local> and <deployment> exclude each other", hint="give one of them")
+    return find_target(place.deployment, place.redis_url or "", limit)
+
+
+def _same_machine(stored: StoredValidation) -> None:
+    """UsageError when the steps measured so far are those of another machine: a ratio of the two
+    says nothing.
+    """
+    here = environment([])
+    for name in ("machine", "processor", "cores"):
+        recorded = stored.environment.get(name, here[name])
+        if stored.measurements and recorded != here[name]:
+            raise UsageError(
+                f"the run was begun on another machine: its {name} was {recorded!r:.80}, here it is"
+                f" {here[name]!r:.80}",
+                hint="go on there, or make a run of its own here",
+            )
+
+
+def _validate(
+    plan: Plan,
+    folder: ValidationFolder,
+    place: ValidationPlace,
+    target: DeploymentTarget | None,
+    devices: Devices,
+    progress: Progress,
+    stored: StoredValidation | None = None,
+    *,
+    hand_on: bool = False,
+) -> Evaluation:
+    runner = ValidationRunner(
+        plan,
+        folder,
+        progress,
+        stored=stored,
+        ready_s=target.patience_s if target else READY_TIMEOUT_S,
+        # what else this machine does while it runs the workers
+        look=tuple if target else busy_check.of_this_machine().warnings,
+    )
+    unwind = hand_on or bool(target)
+    with stopping(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
+        if target:
+            progress.warn([*unlike_devices(plan, devices), *target.warnings])
+            backend, load, samples = target.set_up(plan, runner, stack)
+            return runner.run(backend, load, samples=samples)
+        site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
+        progress.warn(unlike_devices(plan, devices))
+        return _run_here(plan, runner, site)
+
+
+def _run_here(plan: Plan, runner: ValidationRunner, site: LocalSite) -> Evaluation:
+    main = Background(
+        "main",
+        seconds=plan.seconds,
+        command=plan.command,
+        device_glob=plan.device_glob,
+        time_limit_s=plan.time_limit_s,
+    )
+    others = [
+        BackgroundLoad(load, *site.set_up(queue_of(plan, load), load)) for load in plan.background
+    ]
+    backend, load = site.set_up(plan.queue, main, plan)
+    return runner.run(backend, load, others, site.samples(plan.queue))

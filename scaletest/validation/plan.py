@@ -1,0 +1,268 @@
+"""The plan of a validation, checked as a whole before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from scaletest.model import verdict
+from scaletest.model.declared import (
+    VERSIONED,
+    Arguments,
+    Count,
+    Document,
+    Fraction,
+    Positive,
+    QueueName,
+    Seconds,
+    check,
+    choice,
+    key,
+    members,
+    read_members,
+)
+from scaletest.model.errors import InvalidValue
+from scaletest.model.presets import PRESETS
+
+MAX_WORKERS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Background(Document):
+    """Constant load on another queue in all steps: `parallel` requests for `workers` workers."""
+
+    document_name = "the background queue"
+
+    name: QueueName
+    workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS, title="background workers")] = 1
+    parallel: Annotated[Positive, Meta(title="background parallel")] = 1
+    seconds: Annotated[
+        Seconds,
+        Meta(title="background seconds"),
+        "expected run time of one request: the sleep length for sleep, an estimate for a command.",
+    ] = 1.0
+    command: Annotated[Arguments, "the workload's program and arguments; empty for sleep."] = ()
+    device_glob: str = ""
+    time_limit_s: Annotated[Seconds, Meta(title="background time limit"), key("time_limit")] = 0.0
+
+    @property
+    def workload(self) -> str:
+        """The command, or sleep with its seconds, as one text."""
+        return _workload(self.command, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Document):
+    """What a validation does."""
+
+    document_name = "the plan"
+    constants = VERSIONED
+
+    limit: Annotated[
+        int,
+        Meta(ge=1, le=MAX_WORKERS),
+        "the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.",
+    ] = 8
+    scale: Annotated[
+        float,
+        Meta(ge=1, le=2, extra={"hint": "give the ratio wanted per doubling, from 1 to 2"}),
+        "the ratio of throughput that every doubling must reach.",
+    ] = 1.8
+    seconds: Annotated[
+        Seconds,
+        "expected run time of one request: the sleep length for sleep, an estimate for a command.",
+    ] = 1.0
+    step_s: Annotated[
+        Seconds,
+        Meta(title="step time"),
+        key("step_time"),
+        "seconds of measuring in each step; 0: as long as the verdict needs.",
+    ] = 0.0
+    precision: Annotated[
+        Fraction,
+        "relative half-width of a step's throughput at which it is measured precisely enough.",
+    ] = 0.02
+    max_step_s: Annotated[
+        Seconds,
+        Meta(title="longest step"),
+        key("max_step"),
+        "seconds after which a step ends in any case; 0: 60 s, or the time of 30 requests if "
+        "that is longer.",
+    ] = 0.0
+    warmup_s: Annotated[
+        Seconds | None,
+        Meta(title="warm-up"),
+        key("warmup"),
+        "seconds at the beginning of each step that do not count; None: they are found from "
+        "the data.",
+    ] = None
+    queue: Annotated[QueueName, key(""), "name of the queue, generated for every run."] = "validate"
+    command: Annotated[Arguments, "the workload's program and arguments; empty for sleep."] = ()
+    device_glob: Annotated[
+        str,
+        "device files; worker N uses the N-th and starts again after the last, unless "
+        "per_device is set.",
+    ] = ""
+    preset: Annotated[
+        str,
+        choice(("", *PRESETS), "preset"),
+        "devices of one vendor, and the environment that restricts its libraries to one of them.",
+    ] = ""
+    per_device: Annotated[
+        tuple[Annotated[int, Meta(ge=1, le=MAX_WORKERS)], ...],
+        Meta(title="workers per device"),
+        "workers that share one device, each with a leased slot; several numbers are "
+        "compared, with all devices full, and the steps are then these numbers times the "
+        "devices.",
+    ] = ()
+    devices: Annotated[
+        Count,
+        key(""),
+        "how many there are, counted when the run begins; 0 where they were not counted.",
+    ] = 0
+    time_limit_s: Annotated[
+        Seconds,
+        Meta(title="time limit"),
+        key("time_limit"),
+        "seconds after which a request is ended; 0: never.",
+    ] = 0.0
+    tolerate_failures: Annotated[
+        Count, Meta(title="tolerated failures"), "failed requests that do not fail the run."
+    ] = 0
+    repeats: Annotated[
+        int,
+        Meta(ge=1, le=1000),
+        "how often every step is measured on the way up and on the way down; 1: as often as the "
+        "verdict needs.",
+    ] = 1
+    thresholds: Annotated[
+        tuple[str, ...], "further conditions of a PASS, as in efficiency(8)>=0.8."
+    ] = ()
+    background: Annotated[
+        tuple[Background, ...],
+        "load on other queues, present during every step and reported separately.",
+    ] = ()
+
+    def __post_init__(self) -> None:
+        check(self)
+        self._check_warmup()
+        self._check_sharing()
+        if len({queue.name for queue in self.background}) < len(self.background):
+            raise InvalidValue(
+                "two background queues have the same name", hint="give each a name of its own"
+            )
+        for text in self.thresholds:
+            if verdict.parse_of_steps(text, self.steps).measure == "ratio" and self.compares:
+                raise InvalidValue(
+                    "a run that compares numbers of workers per device has no ratio",
+                    hint="leave the threshold out",
+                )
+
+    def _check_warmup(self) -> None:
+        if self.warmup_s is None:
+            return
+        longest_s = self.step_s + self.seconds if self.step_s else self.longest_s
+        if self.warmup_s >= longest_s:
+            raise InvalidValue(
+                f"the warm-up of {self.warmup_s:g} s leaves nothing of a step of {longest_s:g} s",
+                hint="give a shorter <warmup>, or a longer <max_step> or <step_time>",
+            )
+
+    def _check_sharing(self) -> None:
+        if not self.per_device:
+            return
+        if list(self.per_device) != sorted(set(self.per_device)):
+            raise InvalidValue(
+                f"workers per device are {' '.join(map(str, self.per_device))}",
+                hint="give each number once, the smallest first, as in <per_device> 1,2,4",
+            )
+        if not self.device_glob and not self.preset:
+            raise InvalidValue(
+                "there is no device to share", hint="add <device_glob> GLOB or <preset> NAME"
+            )
+        slots = self.per_device[-1] * self.devices
+        if self.devices and not self.compares and self.limit > slots:
+            devices = "1 device" if self.devices == 1 else f"{self.devices} devices"
+            raise InvalidValue(
+                f"{self.limit} workers do not fit into {slots} slots of {devices}",
+                hint=f"give <limit> {slots}, or more workers with <per_device>",
+            )
+
+    @property
+    def compares(self) -> bool:
+        """Whether the steps compare numbers of workers per device."""
+        return len(self.per_device) > 1
+
+    def share(self, workers: int) -> int:
+        """Workers per device in the step with this many workers; 0 when no slots are leased."""
+        if self.compares:
+            return workers // max(1, self.devices)
+        return self.per_device[0] if self.per_device else 0
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Numbers of workers: 1, 2, 4, ... and the limit, also when it is not a power of two.
+
+        In a run that compares numbers of workers per device: each number times the devices.
+        """
+        if self.compares:
+            return tuple(count * max(1, self.devices) for count in self.per_device)
+        counts = [1]
+        while counts[-1] * 2 <= self.limit:
+            counts.append(counts[-1] * 2)
+        if counts[-1] != self.limit:
+            counts.append(self.limit)
+        return tuple(counts)
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds after which a step without a fixed length ends in any case."""
+        return self.max_step_s or _longest_s(self.seconds)
+
+    @property
+    def longest_part_s(self) -> float:
+        """Seconds after which the first part of a step ends; longer steps have further parts.
+
+        Each part has a warm-up of its own.
+        """
+        warmup_s = self.warmup_s or 0.0
+        return (min(self.longest_s, _longest_s(self.seconds) + warmup_s) + warmup_s) / 2
+
+    @property
+    def fixed_part_s(self) -> float:
+        """Seconds of each of the two parts of a step of fixed length, with the first request, a
+        warm-up.
+
+        Each part has a warm-up of its own.
+        """
+        return (self.step_s + (self.warmup_s or 0.0)) / 2 + self.seconds
+
+    @property
+    def workload(self) -> str:
+        """The command, or sleep with its seconds."""
+        return _workload(self.command, self.seconds)
+
+
+def _workload(command: Sequence[str], seconds: float) -> str:
+    if command:
+        return " ".join(command)
+    return f"sleep {seconds:g}"
+
+
+def _longest_s(seconds: float) -> float:
+    """The longest time of a step with requests of this length, unless the plan sets it."""
+    return max(60.0, 30.0 * seconds)
+
+
+# what a plan file may have, by its keys
+FILE_MEMBERS = {member.key: member for member in members(Plan) if member.key}
+
+
+def of_options(values: Mapping[str, Any], queue: str) -> Plan:
+    """The plan of a file's values, which are not checked yet; the others are as by default.
+    InvalidValue names the one that is wrong.
+    """
+    return Plan(**{**read_members(Plan, values, "the plan"), "queue": queue})

@@ -1,0 +1,28 @@
+"""The speed-up of each step as a bar of text, beside what ideal growth would bring."""
+
+from __future__ import annotations
+
+from scaletest.render.bars import IDEAL, Bar, bar_lines
+from scaletest.render.numbers import plural, significant
+from scaletest.validation.judging.evaluation import Evaluation
+
+
+def speedup_bars(result: Evaluation) -> list[str]:
+    """A line a step; none without a step of 1 worker to compare with, or where numbers of workers
+    per device are compared.
+    """
+    steps = result.steps
+    if len(steps) < 2 or steps[0].workers > 1 or result.plan.compares:
+        return []
+    first = steps[0].throughput.per_s
+    if not first:
+        return []
+    bars = []
+    for step in steps:
+        speedup, rate = step.throughput.per_s / first, significant(step.throughput.per_s)
+        text = f"{significant(speedup)}x  {rate}/s"
+        bars.append(Bar(plural(step.workers, "worker"), speedup, text, ideal=step.workers))
+    lines = list(bar_lines(bars, most=steps[-1].workers))
+    if IDEAL in "".join(lines):
+        lines[-1] += f"   {IDEAL} ideal"
+    return lines

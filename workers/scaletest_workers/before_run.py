@@ -1,0 +1,65 @@
+"""Checks before a run on this machine: a program that cannot be started, or a device that nobody
+may open, would otherwise cost a run of requests that fail.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from scaletest.model.errors import UsageError
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import DeviceChooser, DeviceOptions
+from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.workloads import registry
+from scaletest_workers.workloads.command import PLACEHOLDER, why_not_started
+from scaletest_workers.workloads.making import ProgramOptions
+
+
+def check_here(command: tuple[str, ...], devices: DeviceOptions, most: int | None) -> None:
+    check_program(command)
+    check_devices(devices, most)
+    if registry.is_python(command):
+        alone = replace(devices, device_index=0 if devices.glob else None)
+        with closing(Runtime(Settings(command, devices=alone, no_causes=True), Wake())) as runtime:
+            runtime.prepare()
+
+
+def check_program(command: tuple[str, ...], options: ProgramOptions | None = None) -> None:
+    """UsageError when the first word names no program that can be started. A class or function of
+    Python is left to the worker, which imports it in a process of its own.
+    """
+    options = options or ProgramOptions()
+    program = "".join(command[:1])
+    path = str(Path(options.directory, program).absolute()) if "/" in program else program
+    is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
+    if is_workload or PLACEHOLDER in program or shutil.which(path):
+        return
+    error, hint = OSError(0, "there is no such program"), _instead(command)
+    if Path(path).is_dir():
+        error, hint = OSError(0, "it is a folder"), "give the path of a program"
+    elif Path(path).is_file():
+        error = OSError(0, "it is not executable")
+        hint = f"chmod +x {path}, or name its interpreter"
+    raise UsageError(why_not_started(program, error, options), hint=hint)
+
+
+def _instead(command: tuple[str, ...]) -> str:
+    """What to write instead of a program that is not there."""
+    program = command[0]
+    if len(program.split()) > 1:
+        line = shlex.quote(program)
+        return f"for a line of a shell: sh -c {line}; for a program, leave out these quotes"
+    if "=" in program:
+        return f"to set a variable: env {shlex.join(command)}"
+    return "install it, or give its path"
+
+
+def check_devices(options: DeviceOptions, most: int | None) -> None:
+    """NoDevice when there is none, or one of the first `most` cannot be used; None for all."""
+    chooser = DeviceChooser(options)
+    if chooser.wanted:
+        chooser.check(most)

@@ -1,0 +1,361 @@
+"""From a pattern to one device for this worker, what it is, and what to do when there is none.
+
+The pattern is matched for every request, since devices come and go. With leases a worker holds one
+slot of one device, so that workers of a node spread over its devices, across pods that know
+nothing of each other. Without leases (one run by hand, a stock RQ worker, an index)
+the index decides.
+
+A device is identified by PCI address, vendor and model, as far as the system knows: by sysfs and,
+for NVIDIA's driver, which shows nothing there, by procfs; their roots are parameters. No device is
+opened for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scaletest.model.errors import InvalidValue, NoDevice
+from scaletest.model.presets import Preset, preset
+from scaletest.model.workload import Device
+from scaletest.processes import proc
+
+if TYPE_CHECKING:
+    from scaletest.broker.devices import DeviceLeases, Slot
+
+
+class NoneFree(NoDevice):
+    """All slots are leased."""
+
+    def __init__(self, devices: int, per_device: int) -> None:
+        slots = devices * per_device
+        super().__init__(
+            f"no device is free: {slots} of {slots} slots of {devices}"
+            f" device{'s' if devices > 1 else ''} are leased",
+            hint=(
+                f"share a device among more workers with <per_device> {per_device + 1}, or start"
+                " fewer workers"
+            ),
+        )
+
+
+def check_open(path: str, kind: Preset | None = None) -> None:
+    """Raise NoDevice when a device cannot be opened, as in containers; skips ordinary files."""
+    try:
+        if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
+            return
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EPERM:
+            raise NoDevice(
+                f"this container may not open {path}: its device rules forbid it",
+                hint=(
+                    "let the runtime add it: request the device plugin's resource, or docker run"
+                    " --device"
+                ),
+            ) from error
+        if error.errno == errno.EACCES:
+            raise denied(path, kind) from error
+        if error.errno in (errno.ENXIO, errno.ENODEV):
+            raise NoDevice(
+                f"there is no device behind {path}", hint="check that its driver is loaded"
+            ) from error
+
+
+def denied(path: str, kind: Preset | None = None) -> NoDevice:
+    """The error when a file's mode denies access. kind: preset with usual names of the group."""
+    usual = f"usually {' or '.join(kind.groups)}" if kind else "that of its driver"
+    number = os.stat(path).st_gid  # noqa: PTH116
+    if number == 0:
+        # nobody should join root's group for this; on nodes without udev devices belong to it
+        hint = f"its group is root: let udev on the node give it to a group, {usual}"
+    else:
+        hint = (
+            f"add this user to the group that owns it, {number} ({usual}); in a pod:"
+            f" securityContext.supplementalGroups: [{number}]"
+        )
+    return NoDevice(
+        f"permission denied on {path}",
+        hint=f"{hint}; or let the container runtime set the owner"
+        " (device_ownership_from_security_context)",
+    )
+
+
+SYSFS = Path("/sys")
+PROCFS = Path("/proc")
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_VENDORS = {
+    "0x8086": "Intel",
+    "0x10de": "NVIDIA",
+    "0x1002": "AMD",
+    "0x144d": "Samsung",
+    "0x15b3": "Mellanox",
+}
+_ROW = re.compile(r"^\s*([^:\n]*?)\s*:[^\S\n]*(.*?)\s*$", re.MULTILINE)
+# Where drivers write a name for people, below the device's or the PCI function's folder.
+_MODEL_FILES = ("device/model", "product_name", "label")
+_ATTRIBUTE_CHARACTERS = 200
+
+
+def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
+    """The device behind a node. Raises OSError when there is no such file."""
+    state = os.stat(path)  # noqa: PTH116
+    if not stat.S_ISCHR(state.st_mode) and not stat.S_ISBLK(state.st_mode):
+        return Device(path, os.path.realpath(path))
+    return by_number(
+        path,
+        f"{os.major(state.st_rdev)}:{os.minor(state.st_rdev)}",
+        sysfs,
+        procfs,
+        "block" if stat.S_ISBLK(state.st_mode) else "char",
+    )
+
+
+def by_number(
+    path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char"
+) -> Device:
+    """The device with this number, as major:minor."""
+    folder = (sysfs / "dev" / kind / number).resolve()
+    function = next(
+        (parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None
+    )
+    if function is None:
+        # the minor number in NVIDIA's driver; an unlisted device keeps its number
+        major, minor = number.split(":")
+        if major == "195":
+            for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
+                row = dict(_ROW.findall(proc.text_of(file)))
+                if row.get("Device Minor") == minor:
+                    pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
+                    # a GPU that was never used shows question marks
+                    return Device(
+                        path,
+                        pci,
+                        pci,
+                        _read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
+                        "NVIDIA",
+                        row.get("Model", ""),
+                        "" if "?" in uuid else uuid,
+                    )
+        return Device(path, number)
+    vendor_id = _read(function / "vendor")
+    unique = _read(function / "unique_id")
+    files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
+    numbers = f"{vendor_id}:{_read(function / 'device')}".replace("0x", "")
+    model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
+    return Device(
+        path,
+        function.name,
+        function.name,
+        vendor_id,
+        _VENDORS.get(vendor_id, ""),
+        model,
+        f"GPU-{unique}" if unique else "",
+    )
+
+
+def _read(file: Path) -> str:
+    return proc.text_of(file)[:_ATTRIBUTE_CHARACTERS].strip()
+
+
+# The environment variable that tells a program its device's path.
+DEVICE_VARIABLE = "SCALETEST_DEVICE"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """Which devices, and how they are shared.
+
+    device_glob: empty with a preset means the preset's, empty without one means no device at all.
+    device_index: use the N-th match, counting round, and lease nothing; None to lease one where
+    there is a broker.
+    per_device: workers that may share one device.
+    """
+
+    device_glob: str = ""
+    device_index: int | None = None
+    preset: str = ""
+    per_device: int = 1
+
+    def __post_init__(self) -> None:
+        if self.device_index is not None and self.device_index < 0:
+            raise InvalidValue(f"device index is {self.device_index}", hint="give a number from 0")
+        if self.per_device < 1:
+            raise InvalidValue(
+                f"workers per device are {self.per_device}", hint="give a number from 1"
+            )
+        if self.preset:
+            preset(self.preset)
+
+    @property
+    def kind(self) -> Preset | None:
+        """The preset, if any."""
+        return preset(self.preset) if self.preset else None
+
+    @property
+    def glob(self) -> str:
+        """The pattern in effect; "" for no device."""
+        return self.device_glob or (self.kind.device_glob if self.kind else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A device for one run. index: among all matches; slot: the leased one, None without leases."""
+
+    device: Device
+    index: int = 0
+    slot: int | None = None
+
+    def info(self) -> dict[str, str]:
+        """Fields of a reply that describe the device, besides its path."""
+        device, slot = self.device, "" if self.slot is None else str(self.slot)
+        row = {"id": device.id, "pci": device.pci, "vendor": device.vendor, "model": device.model}
+        return {name: value for name, value in (row | {"slot": slot}).items() if value}
+
+
+class DeviceChooser:
+    """Chooses this worker's device."""
+
+    def __init__(self, options: DeviceOptions, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> None:
+        """sysfs, procfs: where the machine tells of its devices."""
+        self._options = options
+        self._roots = (sysfs, procfs)
+        # whether this worker uses a device at all; read once for every request
+        self.wanted = bool(options.glob)
+        self._known: dict[tuple[str, int, int], Device] = {}
+        self._leases: DeviceLeases | None = None
+        self._leased: tuple[Chosen, Slot] | None = None
+        self._latest: Device | None = None
+
+    @property
+    def leasing(self) -> bool:
+        """Whether it wants a slot of its own."""
+        return self.wanted and self._options.device_index is None
+
+    @property
+    def current(self) -> str:
+        """Path of the device chosen last; "" before that, and while it holds no slot of it."""
+        if self._latest is None or (self._leases is not None and self._leases.slot is None):
+            return ""
+        return self._latest.path
+
+    def attach(self, leases: DeviceLeases, wait: Callable[[], bool] = bool) -> Chosen:
+        """Lease slots from now on, the first one at once. wait: called while none is free; whether
+        to go on waiting.
+
+        Raises NoDevice.
+        """
+        self._leases = leases
+        chosen = self.wait_for_slot(wait)
+        check_open(chosen.device.path, self._options.kind)
+        return chosen
+
+    def wait_for_slot(self, wait: Callable[[], bool]) -> Chosen:
+        """The device of a slot, as soon as one is free. Raises NoDevice."""
+        while True:
+            try:
+                return self.choose()
+            except NoneFree:
+                if not wait():
+                    raise
+
+    def devices(self) -> list[Device]:
+        """All devices that match now, each once, by path. Raises NoDevice when there is none."""
+        devices: dict[str, Device] = {}
+        kind = self._options.kind
+        others: dict[str, str] = {}
+        for path in sorted(glob.glob(self._options.glob), key=_by_number):  # noqa: PTH207 - patterns are absolute
+            device = self._identify(path)
+            if device is None:
+                continue
+            if kind and device.vendor_id and device.vendor_id != kind.vendor:
+                others[device.path] = device.vendor or device.vendor_id
+            else:
+                devices.setdefault(device.id, device)
+        if devices:
+            return list(devices.values())
+        text = f"no device matches {self._options.glob!r} on this machine"
+        if others and kind:
+            found = ", ".join(f"{path} of {vendor}" for path, vendor in others.items())
+            text += f" for the preset {kind.name} (there are: {found})"
+        resource = kind.resources[0] if kind else "the device plugin's resource"
+        raise NoDevice(
+            text,
+            hint="check the driver; a container needs it as --device, and a pod must request"
+            f" {resource}",
+        )
+
+    def check(self, most: int | None = None) -> None:
+        """NoDevice when there is none, or this process may not use one of the first `most`."""
+        for device in self.devices()[:most]:
+            check_open(device.path, self._options.kind)
+            self._usable(Chosen(device))
+
+    def paths(self) -> dict[str, str]:
+        """Paths of the devices that match now, by PCI address."""
+        if not self.wanted:
+            return {}
+        try:
+            return {device.pci: device.path for device in self.devices() if device.pci}
+        except NoDevice:
+            return {}
+
+    def choose(self) -> Chosen:
+        """The device for one run, where one is wanted. Raises NoDevice."""
+        if self._leases is not None and self._leased is not None:
+            chosen, slot = self._leased
+            # the lease is the one that came with this device, and the device still exists
+            if self._leases.slot == slot and Path(chosen.device.path).exists():
+                return self._usable(chosen)
+        devices = self.devices()
+        if self._leases is None:
+            index = (self._options.device_index or 0) % len(devices)
+            return self._usable(Chosen(devices[index], index))
+        identities = [device.id for device in devices]
+        claimed = self._leases.claim(identities, self._options.per_device)
+        if claimed is None:
+            raise NoneFree(len(devices), self._options.per_device)
+        index = next(at for at, device in enumerate(devices) if device.id == claimed.device)
+        chosen = Chosen(devices[index], index, claimed.number)
+        self._leased = (chosen, claimed)
+        return self._usable(chosen)
+
+    def environment(self, chosen: Chosen) -> dict[str, str]:
+        """Environment of the workload: the device, and what restricts the libraries to it."""
+        device = chosen.device
+        kind = self._options.kind
+        variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
+        if chosen.slot is not None:
+            variables["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)
+        if kind is not None:
+            variables |= {**dict(kind.order), kind.visible: device.unique or str(chosen.index)}
+        return variables
+
+    def _usable(self, chosen: Chosen) -> Chosen:
+        if not os.access(chosen.device.path, os.R_OK | os.W_OK):
+            raise denied(chosen.device.path, self._options.kind)
+        self._latest = chosen.device
+        return chosen
+
+    def _identify(self, path: str) -> Device | None:
+        try:
+            state = os.stat(path)  # noqa: PTH116
+            key = (path, state.st_rdev, state.st_ino)
+            if key not in self._known:
+                self._known[key] = identify(path, *self._roots)
+            return self._known[key]
+        except OSError:  # it disappeared between glob and stat
+            return None
+
+
+def _by_number(path: str) -> tuple[str, int, str]:
+    """Sort key that puts renderD9 before renderD10."""
+    digits = path[len(path.rstrip("0123456789")) :]
+    return path[: len(path) - len(digits)], int(digits or 0), path

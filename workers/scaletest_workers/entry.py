@@ -1,0 +1,85 @@
+"""The function of every request's RQ job, when RQ's own code runs it: in a stock worker, or in ours
+(rq_jobs.py).
+
+The fast lane never calls it. Under a stock worker the workload comes from SCALETEST_WORKER_*
+variables, else it is sleep. It never raises for a failed workload: the reply says so, and RQ stores
+the reply as the job's result.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.connection import Retrying
+from scaletest.model import Outcome, Reason, checks, wire
+from scaletest.model.errors import InvalidValue
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import NoneFree
+from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.workloads.base import Result
+
+STOCK_PATIENCE_S = 60.0
+
+
+@dataclass(slots=True)
+class Current:
+    """The job that RQ's own code runs now. ok: RQ counted it as a success. settled: its outcome is
+    counted. put_back: it waits again.
+    """
+
+    runtime: Runtime
+    accounting: Accounting
+    taken_job: TakenJob
+    ok: bool = False
+    settled: bool = False
+    put_back: bool = False
+
+
+current: Current | None = None
+_stock_runtime: Runtime | None = None
+
+
+def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
+    """Run one request, account for it, and return its reply."""
+    job = current or _under_stock_worker()
+    try:
+        values, limit = checks.arguments(arguments), checks.seconds(time_limit, "time limit")
+    except (InvalidValue, TypeError) as error:
+        result, run_s = Result(Outcome.FAILED, Reason.POISON, error=str(error)), 0.0
+    else:
+        try:
+            result, run_s = job.runtime.run(values, limit)
+        except NoneFree as error:
+            result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
+    taken_job = job.taken_job
+    reply, wait_s = job.runtime.reply_json(
+        taken_job.id,
+        taken_job.worker,
+        result,
+        run_s,
+        taken_job.enqueued_us,
+        taken_job.started_us,
+        taken_job.attempt or 1,
+    )
+    ended_s = job.accounting.settle(taken_job, result.outcome.value, wait_s, run_s, reply)
+    job.settled = True
+    return {**wire.load(reply, "the reply"), "ended_s": ended_s}
+
+
+def _under_stock_worker() -> Current:
+    global _stock_runtime
+    from rq import get_current_job
+
+    job: Any = get_current_job()
+    if job is None:
+        raise InvalidValue(
+            "scaletest_workers.entry.run was called outside an RQ worker",
+            hint="use scaletest queue submit",
+        )
+    if _stock_runtime is None:
+        _stock_runtime = Runtime(Settings.from_environment(os.environ), Wake())
+    accounting = Accounting(job.connection, Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S))
+    return Current(_stock_runtime, accounting, accounting.look_up(job.id, job.origin))

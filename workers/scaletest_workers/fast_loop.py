@@ -1,0 +1,359 @@
+"""The worker's hot path: takes requests from the fast lane, runs them, and delivers their replies.
+
+An outcome is delivered with the next call. The loop ends for a job that RQ's own code must run, and
+is entered again after it.
+
+A worker whose requests fail at once attracts load, because it is always free. So a circuit breaker
+slows it down. After FAILURES quick failures in a row the worker waits before it takes the next
+request, twice as long each time, and is suspect until one succeeds. The breaker is pure: no clock,
+no Redis; the worker acts on what it reads there.
+
+A worker's slot of a device is leased before the worker is registered, and claimed again when lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable
+
+from rq import SimpleWorker
+from rq.job import Job
+
+from scaletest.broker import jobs
+from scaletest.broker.connection import Redis, Retrying, transient
+from scaletest.broker.devices import DeviceLeases
+from scaletest.broker.fast_lane import Answer, Done, FastLane, NothingTaken, Taken
+from scaletest.broker.heartbeat import Heartbeat
+from scaletest.model import Outcome, Reason
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue
+from scaletest.model.histogram import bucket
+from scaletest_workers import rq_jobs
+from scaletest_workers.devices import DeviceChooser, NoneFree
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.stopping import StopState
+from scaletest_workers.tally import WorkTally
+from scaletest_workers.workloads.base import Interrupted, Result
+
+FAILURES = 5
+FIRST_DELAY_S = 0.1
+LONGEST_DELAY_S = 5.0
+# A longer failure keeps the worker as busy as work would, so it attracts no requests.
+QUICK_S = 1.0
+# Reasons that a broken worker or device causes; a broken request (its limit, its data) says nothing
+# about the worker.
+_WORKER_REASONS = {Reason.EXIT, Reason.SIGNAL, Reason.NO_BINARY, Reason.NO_DEVICE}
+
+
+class Breaker:
+    """Counts quick failures in a row."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    @property
+    def suspect(self) -> bool:
+        """Whether an operator should check this worker."""
+        return self._failures >= FAILURES
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds to wait before the next request; 0 for a worker that is not suspect."""
+        if not self.suspect:
+            return 0.0
+        return float(min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** min(16, self._failures - FAILURES)))
+
+    def note(self, result: Result, run_s: float) -> bool:
+        """Record how a run ended; whether `suspect` changed."""
+        before = self.suspect
+        if result.outcome is Outcome.SUCCEEDED:
+            self._failures = 0
+        elif result.reason in _WORKER_REASONS and run_s < QUICK_S:
+            self._failures += 1
+        return self.suspect != before
+
+
+logger = logging.getLogger("scaletest.worker")
+
+# How long a worker waits for a free slot: a dead worker's lease ends within two intervals, and the
+# rest is for an outage of Redis, during which it does not run. And how often it looks.
+WAIT_INTERVALS = 4.5
+LOOK_S = 0.5
+
+
+class Leasing:
+    """Keeps one slot for one worker."""
+
+    def __init__(
+        self,
+        redis: Redis,
+        worker: str,
+        node: str,
+        devices: DeviceChooser,
+        *,
+        interval_s: float,
+        retrying: Retrying,
+        pause: Callable[[float], bool],
+    ) -> None:
+        """pause: waits so many seconds; whether to stop waiting for good."""
+        self._worker = worker
+        self._devices = devices
+        self._wait_s = WAIT_INTERVALS * interval_s
+        self._look_s = min(LOOK_S, interval_s / 4)
+        self._pause = pause
+        self._leases = DeviceLeases(
+            redis,
+            node,
+            worker,
+            interval_s=interval_s,
+            nonce=uuid.uuid4().hex[:12],
+            retrying=retrying,
+        )
+
+    def begin(self) -> None:
+        """Lease the first slot. Raises NoDevice when none becomes free in time."""
+        chosen = self._devices.attach(self._leases, self._waiting())
+        logger.info("worker %s: device %s, slot %s", self._worker, chosen.device.path, chosen.slot)
+
+    def again(self) -> None:
+        """Get a slot, where the former one was lost. NoDevice when none becomes free in time."""
+        self._devices.wait_for_slot(self._waiting())
+
+    def renew(self) -> None:
+        """Extend the lease; called with every heartbeat."""
+        if not self._leases.renew():
+            logger.warning("worker %s lost its device's slot and waits for another", self._worker)
+
+    def close(self) -> None:
+        """Give the slot back."""
+        self._leases.close()
+
+    def _waiting(self) -> Callable[[], bool]:
+        began, logged = time.monotonic(), False
+
+        def wait() -> bool:
+            nonlocal logged
+            left = began + self._wait_s - time.monotonic()
+            if left > 0 and not logged:
+                logger.warning(
+                    "worker %s: no device is free, waiting %.0f s for one", self._worker, left
+                )
+                logged = True
+            return left > 0 and not self._pause(min(self._look_s, left))
+
+        return wait
+
+
+# While its queue is paused a worker looks again this often.
+PAUSE_LOOK_S = 0.5
+STOPPED = "it was stopped by RQ's stop command"
+
+
+class FastLoop:
+    """Works in one worker's fast lane. count: how many requests it ran."""
+
+    def __init__(
+        self,
+        worker: SimpleWorker,
+        lane: FastLane,
+        runtime: Runtime,
+        heartbeat: Heartbeat,
+        rq_jobs: rq_jobs.RqJobRunner,
+        stopping: StopState,
+        *,
+        retrying: Retrying,
+        leasing: Leasing | None,
+        put_back: Callable[[Taken], None],
+        burst: bool,
+        max_jobs: int | None,
+        log_messages: bool,
+        tally: WorkTally,
+    ) -> None:
+        """leasing: of the worker's slot of a device. put_back: returns a request to its queue.
+
+        burst: end when the queue is empty. max_jobs: end after so many requests and jobs.
+        """
+        self._worker = worker
+        self._lane = lane
+        self._runtime = runtime
+        self._heartbeat = heartbeat
+        self._rq_jobs = rq_jobs
+        self._stopping = stopping
+        self._retrying = retrying
+        self._leasing = leasing
+        self._put_back = put_back
+        self._burst = burst
+        self._max_jobs = max_jobs
+        self._log_messages = log_messages
+        self._tally = tally
+        self._breaker = Breaker()
+        self._delivers = False
+        self.count = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no outcome is being delivered, so that a stopping worker may leave without
+        Redis. For any thread.
+        """
+        return not self._delivers or self._lane.idle
+
+    @property
+    def begun(self) -> int:
+        """How many requests and jobs this worker began."""
+        return self.count + self._rq_jobs.count
+
+    def work(self, max_idle_time: int | None) -> Job | None:
+        """Run requests until a job comes that RQ's own code must run; None when the loop is over.
+
+        max_idle_time: end after so many seconds without a request.
+        """
+        idle_since = time.monotonic()
+        done: Done | None = None
+        if not self._rq_jobs.count:
+            self._close_idle_connections()
+        while True:
+            taken = self._cycle(
+                done, 0.0 if self._burst else self._block_s(idle_since, max_idle_time)
+            )
+            done = None
+            if isinstance(taken, Taken):
+                if self._stopping.requested:
+                    # told to stop while Redis answered: another worker can begin at once
+                    self._put_back(taken)
+                elif taken.client:
+                    done = self._run(taken)
+                elif (job := self._rq_jobs.fetch(taken)) is not None:
+                    return job
+                idle_since = time.monotonic()
+            elif taken is not NothingTaken.OVERDUE and self._is_over(
+                taken, idle_since, max_idle_time
+            ):
+                return None
+            if self._worker.should_run_maintenance_tasks:
+                self._worker.run_maintenance_tasks()  # type: ignore[no-untyped-call]
+                self._close_idle_connections()
+            elif not isinstance(taken, Taken):
+                self._close_idle_connections()
+
+    def _close_idle_connections(self) -> None:
+        """Close connections of RQ's own code. It opens one for a few commands, and would keep it
+        for life.
+        """
+        self._worker.connection.connection_pool.disconnect(inuse_connections=False)
+
+    def _cycle(self, done: Done | None, block_s: float) -> Answer:
+        """Make one call to Redis: deliver, and take unless the worker is stopping.
+
+        Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may
+        ask again.
+        """
+        self._delivers = done is not None
+        try:
+            if self._breaker.suspect and done is not None:
+                self._lane.cycle(done, take=False)
+                done, self._delivers = None, False
+                self._stopping.begun.wait(self._breaker.delay_s)
+            taken = self._lane.cycle(
+                done,
+                take=not self._stopping.requested and not self._has_enough(),
+                block_s=block_s,
+            )
+            if taken is NothingTaken.OVERDUE:
+                self._retrying.run(self._heartbeat.start)
+            return taken
+        except Exception as error:
+            if transient(error) and self._stopping.requested:
+                return None
+            raise
+
+    def _has_enough(self) -> bool:
+        return self._max_jobs is not None and self.begun >= self._max_jobs
+
+    def _is_over(
+        self, taken: NothingTaken | None, idle_since: float, max_idle_time: int | None
+    ) -> bool:
+        """Whether the loop ends now that nothing was taken. Waits a little while the queue is
+        paused.
+        """
+        if self._stopping.requested or self._burst or self._has_enough():
+            return True
+        if taken is NothingTaken.PAUSED:
+            return self._stopping.begun.wait(PAUSE_LOOK_S)
+        return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
+
+    def _block_s(self, idle_since: float, max_idle_time: int | None) -> float:
+        longest = float(self._worker.dequeue_timeout)
+        if max_idle_time is not None:
+            longest = min(longest, max(0.01, idle_since + max_idle_time - time.monotonic()))
+        return longest
+
+    def _run(self, taken: Taken) -> Done | None:
+        """Run one request; its outcome for the next call, None when it was put back."""
+        self.count += 1
+        runtime, heartbeat, stopping = self._runtime, self._heartbeat, self._stopping
+        try:
+            arguments, limit_s = jobs.decode(taken.data)
+        except InvalidValue as error:
+            result = Result(Outcome.FAILED, Reason.POISON, error=str(error))
+            run_s, registered = 0.0, False
+        else:
+            if self._log_messages:
+                logger.info(
+                    "request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s
+                )
+            heartbeat.hold(taken.id, taken.attempt)
+            began = time.monotonic()
+            try:
+                result, run_s = runtime.run(arguments, limit_s)
+            except Interrupted:
+                if not stopping.was_commanded(taken.id):
+                    heartbeat.let_go()
+                    self._put_back(taken)
+                    return None
+                result = Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED)
+                run_s = time.monotonic() - began
+            except NoneFree:
+                # the slot was lost, which is not this request's fault: another worker may have one
+                heartbeat.let_go()
+                self._put_back(taken)
+                # NoDevice, which ends this worker, when none becomes free in time
+                assert self._leasing is not None
+                self._delivers = False
+                try:
+                    self._leasing.again()
+                except Exception as error:
+                    if not (
+                        self._stopping.requested
+                        and (isinstance(error, NoneFree) or transient(error))
+                    ):
+                        raise
+                return None
+            registered = heartbeat.let_go()
+            if stopping.job is not None:
+                stopping.forget_job()
+        reply, wait_s = runtime.reply_json(
+            taken.id,
+            self._worker.name,
+            result,
+            run_s,
+            taken.enqueued_us,
+            taken.started_us,
+            taken.attempt,
+        )
+        self._note(result, run_s, reply)
+        return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
+
+    def _note(self, result: Result, run_s: float, reply: str) -> None:
+        """Count a request as RQ's worker does, and publish whether this worker became suspect."""
+        rq_jobs.count(self._worker, self._tally, result.outcome, run_s)
+        if self._log_messages:
+            logger.info("reply %s", cut(reply, 1000))
+        if self._breaker.note(result, run_s):
+            self._heartbeat.mark_suspect(self._breaker.suspect)
+            logger.warning(
+                "worker %s %s suspect",
+                self._worker.name,
+                "is" if self._breaker.suspect else "is no longer",
+            )

@@ -1,0 +1,123 @@
+"""The sampler of nodes: a thread that reads the resources and devices of its node while the worker
+holds the lease.
+
+One worker per node and queue samples. The thread sleeps for good in the others, and in this one
+between two readings; it takes samples while the queue has work, a little before, and a little
+afterwards. Its errors never reach the worker.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from scaletest.broker.samples import SamplerLease
+from scaletest.model import NodeSample
+from scaletest.model.checks import cut
+from scaletest.model.measurement import MAX_RESOURCES
+from scaletest.observe.node import NodeReader
+
+logger = logging.getLogger("scaletest.worker")
+
+# How long a stopping worker waits for a reader; one that hangs ends with the process.
+STOP_S = 1.0
+
+# A reader returns figures by resource.
+Resources = dict[str, dict[str, float]]
+Reader = Callable[[], Resources]
+
+
+class NodeSampler:
+    """Samples one node for one worker, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        lease: SamplerLease,
+        *,
+        begun: Callable[[], int] = int,
+        devices: Reader | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """begun: how many requests this worker has begun. devices: reads the devices, as
+        `model.measurement` has them.
+
+        A reader that fails is logged once and not called again.
+        """
+        self._lease = lease
+        self._begun = begun
+        self._clock = clock
+        self._node: NodeReader | None = None
+        self._readers: list[Reader] = [self._read_node, *([devices] if devices else [])]
+        self._closing = threading.Event()
+        # when the last reading was, to whose counters the next one is compared; None after a pause
+        self._read_at: float | None = None
+        self._begun_before = 0
+        self._thread = threading.Thread(
+            target=self._live, name="scaletest-node-sampler", daemon=True
+        )
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it. Does nothing before `start`, and the second time."""
+        self._closing.set()
+        self._lease.end()
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
+
+    def _live(self) -> None:
+        while self._lease.wait() and not self._closing.is_set():
+            began = self._clock()
+            try:
+                self._sample_once()
+            except Exception as error:
+                logger.error(
+                    "this worker stops sampling its node: %s: %s",
+                    type(error).__name__,
+                    cut(str(error), 200),
+                )
+                self._lease.end()
+            self._closing.wait(max(0.0, began + self._lease.interval_s - self._clock()))
+
+    def _sample_once(self) -> None:
+        """Sample when there is work. The first reading after a pause is compared with none, and so
+        it is no sample.
+        """
+        begun = self._begun()
+        if begun != self._begun_before:
+            self._begun_before = begun
+            self._lease.note_work()
+        if not self._lease.has_work:
+            self._read_at = None
+            return
+        before, self._read_at = self._read_at, self._clock()
+        resources = self._read()
+        if before is not None:
+            # the first resources: those of the node, then devices up to the limit
+            included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
+            lease, interval_s = self._lease, self._read_at - before
+            lease.offer(NodeSample(lease.node, lease.worker, 0.0, interval_s, included))
+
+    def _read(self) -> Resources:
+        resources: Resources = {}
+        for reader in list(self._readers):
+            try:
+                resources.update(reader())
+            except Exception as error:
+                self._readers.remove(reader)
+                logger.warning(
+                    "one reader of this node's resources failed and is not used again: %s: %s",
+                    type(error).__name__,
+                    cut(str(error), 200),
+                )
+        return resources
+
+    def _read_node(self) -> Resources:
+        if self._node is None:
+            self._node = NodeReader(self._clock)
+        return self._node.read()

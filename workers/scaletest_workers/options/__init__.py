@@ -1,0 +1,1 @@
+"""What workloads are told in words, and what their tools print. Pure."""

@@ -1,0 +1,169 @@
+"""Options of a transcode, the same for all engines: input, outputs, quality.
+
+The worker's options may set everything. The options of a request are added to them and may only
+change the work, never which program runs or where it writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
+
+from scaletest.documents.typed_arguments import TypedArguments
+from scaletest.model.checks import one_of, refuse, shown
+from scaletest.model.declared import check, choice, key, parsed
+from scaletest.model.errors import InvalidValue
+from scaletest_workers.options.media import CODECS, codec_of_name
+
+NULL = "null"
+_SIZE = re.compile(r"(\d{2,5})x(\d{2,5})")
+# Options that a request may not change.
+_WORKER_ONLY = {"engine", "acceleration", "output", "program", "threads"}
+
+
+class TranscodeEngine(StrEnum):
+    """The program that transcodes."""
+
+    FFMPEG = "ffmpeg"
+    ONEVPL = "onevpl"
+
+    @property
+    def program(self) -> str:
+        """Name of the program on the search path."""
+        return {TranscodeEngine.FFMPEG: "ffmpeg", TranscodeEngine.ONEVPL: "sample_multi_transcode"}[
+            self
+        ]
+
+
+class Acceleration(StrEnum):
+    """The hardware interface for decoding, scaling and encoding."""
+
+    SOFTWARE = "software"
+    VAAPI = "vaapi"
+    QSV = "qsv"
+    NVENC = "nvenc"
+
+
+class Quality(StrEnum):
+    """The trade-off between speed and quality, in three grades that all engines have."""
+
+    SPEED = "speed"
+    BALANCED = "balanced"
+    QUALITY = "quality"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedOutput:
+    """One encoded output.
+
+    codec: "null" to decode only. width, height: in pixels, 0: as the input.
+    """
+
+    codec: str
+    width: int = 0
+    height: int = 0
+
+
+def _size(text: str) -> tuple[int, int]:
+    match = _SIZE.fullmatch(text)
+    if not match:
+        raise InvalidValue(f"{shown(text)} is not a size", hint="write it as in 1920x1080")
+    return int(match[1]), int(match[2])
+
+
+def _outputs(text: str) -> tuple[EncodedOutput, ...]:
+    """Read outputs, separated by commas."""
+    outputs = []
+    for part in text.split(","):
+        codec, _, size = part.partition(":")
+        one_of(codec, CODECS, "codec")
+        outputs.append(EncodedOutput(codec, *(_size(size) if size else (0, 0))))
+    return tuple(outputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcode:
+    """One transcode.
+
+    codec: of the input; "" if unknown. output_codec, size: of the first output. also: more outputs
+    of the same decoding (cascade). output: a file, "" to write nothing. frames: of each output, 0
+    for all. bitrate_kbps: 0 for the engine's default. depth: asynchronous pipeline depth, 0 for the
+    engine's default. threads: of each software codec, 0 for its default. parallel: encoders that
+    share the frames of one output. program: path of the engine, "" to search it.
+    """
+
+    input: str
+    codec: Annotated[str, choice(("", *CODECS))] = ""
+    output_codec: Annotated[str, choice((*CODECS, NULL))] = "h264"
+    size: Annotated[tuple[int, int], parsed(_size)] = (0, 0)
+    also: Annotated[tuple[EncodedOutput, ...], parsed(_outputs)] = ()
+    output: str = ""
+    frames: Annotated[int, Meta(ge=0, le=10**9)] = 0
+    quality: Quality = Quality.BALANCED
+    bitrate_kbps: Annotated[int, Meta(ge=0, le=10**6), key("bitrate")] = 0
+    depth: Annotated[int, Meta(ge=0, le=64)] = 0
+    threads: Annotated[int, Meta(ge=0, le=1024)] = 0
+    parallel: Annotated[int, Meta(ge=1, le=16)] = 1
+    engine: TranscodeEngine = TranscodeEngine.FFMPEG
+    acceleration: Acceleration = Acceleration.SOFTWARE
+    program: str = ""
+
+    def __post_init__(self) -> None:
+        check(self)
+        is_onevpl = self.engine is TranscodeEngine.ONEVPL
+        outputs = len(self.outputs)
+        refuse(
+            (not self.input, "transcode has no input", "set it with --input FILE"),
+            (
+                self.parallel > 1 and not (is_onevpl and outputs == 1),
+                "parallel encoding requires oneVPL and one output",
+                "use --engine onevpl without --also",
+            ),
+            (
+                self.output and outputs > 1,
+                "several outputs cannot be written to one file",
+                "leave --output out",
+            ),
+            (
+                is_onevpl and self.acceleration in (Acceleration.VAAPI, Acceleration.NVENC),
+                f"oneVPL does not support {self.acceleration}",
+                "leave --acceleration out, or use ffmpeg",
+            ),
+        )
+
+    @property
+    def outputs(self) -> tuple[EncodedOutput, ...]:
+        """All outputs, which are encoded from one decoding."""
+        return (EncodedOutput(self.output_codec, *self.size), *self.also)
+
+    @property
+    def command(self) -> str:
+        """Path or name of the program to start."""
+        return self.program or self.engine.program
+
+
+def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
+    """Parse the worker's options and those of a request, which override them.
+
+    Raises InvalidValue.
+    """
+    words = TypedArguments(Transcode, "transcode")
+    options, changes = words.values(own), words.values(requested)
+    forbidden = sorted(_WORKER_ONLY & changes.keys())
+    refuse(
+        (
+            forbidden,
+            f"a request may not set {', '.join(f'--{name}' for name in forbidden)} of a transcode",
+            "set it for the worker: scaletest worker -- transcode ...",
+        )
+    )
+    options = {"input": "", **options, **changes}
+    options["codec"] = options.get("codec") or codec_of_name(options["input"])
+    if options.get("engine") is TranscodeEngine.ONEVPL:
+        options.setdefault("acceleration", Acceleration.QSV)
+    return Transcode(**options)

@@ -1,0 +1,202 @@
+"""The process of a workload in Python: imports and makes it once, and runs it for each request.
+
+    python -m scaletest_workers.python_child MODULE:NAME [WORD...]
+
+A request is [ARGUMENTS, DEVICE]; with null for the arguments it only makes the workload.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import math
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from scaletest.documents.typed_arguments import TypedArguments
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue, NoDevice, ScaletestError, suggestion
+from scaletest.model.wording import as_options
+from scaletest.model.workload import Device
+from scaletest_workers.child_answers import Answer, serve
+
+MOST_FIGURES = 64
+# Larger whole numbers are no longer exact in JSON's readers.
+LARGEST_WHOLE = 2**53
+
+
+class PythonSession:
+    """One workload. It is made with the first request, and again when that failed."""
+
+    def __init__(self, reference: str, options: Sequence[str]) -> None:
+        self._reference = reference
+        self._options = tuple(options)
+        self._run: Callable[[tuple[str, ...], Device | None], object] | None = None
+
+    def answer(self, request: tuple[list[str] | None, dict[str, str] | None]) -> Answer:
+        """Run one request; its figures, or an error with its reason."""
+        texts, fields = request
+        device = Device(**fields) if fields else None
+        try:
+            if self._run is None:
+                self._run = self._make(device)
+            returned = None if texts is None else self._run(tuple(texts), device)
+            return {"figures": figures(returned, self._reference)}
+        except ScaletestError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            text = as_options(f"{error.message}{hint}")
+            return {"error": text, "no_device": isinstance(error, NoDevice)}
+        except MemoryError as error:
+            # what is left of its memory is in pieces: the next request gets another process
+            text = f"out of memory: {error}".removesuffix(": ")
+            return {"error": text, "figures": {"memory_limit_hits": 1}, "last": True}
+        except SystemExit:
+            raise
+        except BaseException as error:  # CancelledError of asyncio, KeyboardInterrupt
+            with suppress(Exception):  # of an error that cannot be written
+                traceback.print_exc()
+            return {"error": described(error), "unavailable": isinstance(error, ImportError)}
+
+    def _make(self, device: Device | None) -> Callable[[tuple[str, ...], Device | None], object]:
+        """What runs requests: the method `run` of the class, or the function."""
+        name = self._reference
+        subject = load(name)
+        if not inspect.isclass(subject):
+            own = self._options
+            arguments = TypedArguments(subject, name)
+            return lambda texts, device: _call(subject, arguments, (*own, *texts), device)
+        # a class without it is not made: that might take long
+        run = getattr(subject, "run", None)
+        if run is not None:
+            instance: Any = _call(subject, TypedArguments(subject, name), self._options, device)
+            run = instance.run  # which may be a property
+        if not callable(run):
+            raise InvalidValue(
+                f"the class {name} has no method run", hint="run(self, ...) runs one request"
+            )
+        _refuse_paused(run, f"{name}.run")
+        method = TypedArguments(run, name)
+        return lambda texts, device: _call(instance.run, method, texts, device)
+
+
+def _call(
+    subject: Callable[..., object],
+    arguments: TypedArguments,
+    texts: tuple[str, ...],
+    device: Device | None,
+) -> object:
+    bound = arguments.read(texts, device)
+    return subject(*bound.args, **bound.kwargs)
+
+
+def load(reference: str) -> Callable[..., object]:
+    """The class or function of MODULE:NAME or FILE.py:NAME. InvalidValue when there is none."""
+    place, _, name = reference.rpartition(":")
+    module = _of_file(Path(place)) if place.endswith(".py") else _of_name(place)
+    subject: Any = module
+    for part in name.split("."):
+        if not hasattr(subject, part):
+            public = [
+                each for each, value in vars(module).items() if callable(value) and each[0] != "_"
+            ]
+            raise InvalidValue(f"{place} has no {name}", hint=suggestion(name, public))
+        subject = getattr(subject, part)
+    if not callable(subject):
+        raise InvalidValue(
+            f"{reference} is neither a class nor a function",
+            hint="name a class with a method run, or a function",
+        )
+    _refuse_paused(subject, reference)
+    return subject  # type: ignore[no-any-return]
+
+
+def _refuse_paused(subject: object, name: str) -> None:
+    """InvalidValue for what would not run when it is called."""
+    if inspect.iscoroutinefunction(subject) or inspect.isasyncgenfunction(subject):
+        raise InvalidValue(f"{name} is async", hint="call asyncio.run in a function that is not")
+    if inspect.isgeneratorfunction(subject):
+        raise InvalidValue(f"{name} is a generator", hint="return the figures, without yield")
+
+
+def _of_name(place: str) -> ModuleType:
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if not f"{place}.".startswith(f"{error.name}."):
+            raise
+        raise InvalidValue(
+            f"there is no module {place}",
+            hint="install its package here, or start in the folder that has it",
+        ) from error
+
+
+def _of_file(path: Path) -> ModuleType:
+    """The module of a file, which may import its neighbours."""
+    if not path.is_file():
+        raise InvalidValue(f"there is no file {path}", hint="write FILE.py:NAME")
+    sys.path.insert(0, str(path.resolve().parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def figures(returned: object, name: str) -> dict[str, float | int | str]:
+    """What a run returned, as figures by name. InvalidValue for anything else."""
+    if returned is None:
+        return {}
+    if not isinstance(returned, Mapping) or len(returned) > MOST_FIGURES:
+        shown = f"{len(returned)} figures" if isinstance(returned, Mapping) else _type_of(returned)
+        raise InvalidValue(
+            f"{name} returned {shown}",
+            hint=f"return None, or at most {MOST_FIGURES} numbers by name",
+        )
+    return {cut(str(key), 60): _figure(value, f"{name}: {key}") for key, value in returned.items()}
+
+
+def _figure(value: object, name: str) -> float | int | str:
+    if isinstance(value, str):
+        return cut(value, 200)
+    if isinstance(value, int) and abs(value) <= LARGEST_WHOLE:
+        return int(value)
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError):
+        raise InvalidValue(
+            f"{cut(name, 200)} is {_type_of(value)}, not a number", hint="return a float or an int"
+        ) from None
+    if not math.isfinite(number):
+        raise InvalidValue(
+            f"{cut(name, 200)} is {number}, not a finite number",
+            hint="leave the figure out where there is none",
+        )
+    return number
+
+
+def _type_of(value: object) -> str:
+    return f"an object of type {type(value).__name__}"
+
+
+def described(error: BaseException) -> str:
+    """An exception in a line: type, text, and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "its text cannot be written"
+    return cut(f"{type(error).__name__}: {text}".removesuffix(": ") + where, 600)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, "")
+    serve(PythonSession(sys.argv[1], sys.argv[2:]).answer)

@@ -1,0 +1,240 @@
+"""Jobs that RQ's own code must run, which of them a worker may execute, and what RQ's tools show.
+
+The fast lane takes these jobs and holds them under the same lease; RQ then leaves in Redis what RQ
+leaves. A job is fetched here, refused when its function is not allowed, and counted when RQ is
+done. Nothing is ever unpickled.
+
+A worker may execute its own functions, and those that the operator allowed by prefix (none by
+default). A queue is an open door: whoever can write to Redis can name any function. So everything
+that RQ would import and call for a job is checked, callbacks and methods included.
+
+RQ's tools show of a worker the fields that its heartbeat writes into RQ's hash of the worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from rq import SimpleWorker
+from rq.job import Job
+
+from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.connection import transient
+from scaletest.broker.fast_lane import Taken
+from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.jobs import FUNCTION
+from scaletest.model import Outcome
+from scaletest.model.checks import cut
+from scaletest_workers import entry
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.tally import WorkTally
+from scaletest_workers.workloads.base import SUCCEEDED, Result
+
+# The error of a job whose function failed, beside its traceback, which RQ keeps.
+RAISED = "its function failed; RQ's failed registry has the traceback"
+
+
+def count(worker: SimpleWorker, tally: WorkTally, outcome: Outcome, run_s: float) -> None:
+    """Count an execution, also in the figures that heartbeats tell, which are the only ones
+    written.
+    """
+    tally.add(outcome, run_s)
+    worker.total_working_time += run_s
+    if outcome is Outcome.SUCCEEDED:
+        worker.successful_job_count += 1
+    else:
+        worker.failed_job_count += 1
+
+
+def details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | float]:
+    """Fields of the hash by name, as RQ writes them; node, pod and device are ours."""
+    return {
+        "successful_job_count": worker.successful_job_count,
+        "failed_job_count": worker.failed_job_count,
+        "total_working_time": round(worker.total_working_time, 6),
+        "hostname": worker.hostname or "",
+        "queues": worker.queues[0].name,
+        "pid": worker.pid or 0,
+        "birth": f"{worker.birth_date:%Y-%m-%dT%H:%M:%S.%fZ}" if worker.birth_date else "",
+        "version": worker.version,
+        "python_version": worker.python_version,
+        "ip_address": worker.ip_address,
+        "node": runtime.node,
+        "pod": runtime.pod,
+        "device": runtime.devices.current,
+    }
+
+
+VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
+_CALLBACKS = ("_success_callback_name", "_failure_callback_name", "_stopped_callback_name")
+
+
+def prefixes(names: Sequence[str]) -> tuple[str, ...]:
+    """The allowed prefixes in the form in which they are compared."""
+    return tuple(name.strip().rstrip(".") for name in names if name.strip())
+
+
+def refusal(job: Job, allowed: Sequence[str]) -> str:
+    """Why this job must not be executed; "" when it may. RQ's errors for unreadable data."""
+    if job.instance is not None:
+        return "it calls a method of an object, which this worker never does"
+    if job.func_name == FUNCTION and job.webhooks:
+        job.webhooks = []  # requests of ours have none: somebody else wrote them
+    callbacks = (getattr(job, name, None) for name in _CALLBACKS)
+    for name in (job.func_name, *filter(None, callbacks)):
+        if name != FUNCTION and not _is_allowed(name, allowed):
+            return (
+                f"function {cut(str(name), 100)!r} is not allowed here (allow it with"
+                f" --allow-function or {VARIABLE})"
+            )
+    values, options = cast(tuple[Any, Any], (job.args, job.kwargs))
+    if not isinstance(values, list | tuple) or not isinstance(options, dict):
+        return "its arguments are not a list, or its keyword arguments not an object"
+    return ""
+
+
+def _is_allowed(name: Any, allowed: Sequence[str]) -> bool:
+    return isinstance(name, str) and any(
+        name == prefix or name.startswith(prefix + ".") for prefix in allowed
+    )
+
+
+logger = logging.getLogger("scaletest.worker")
+
+
+class RqJobRunner:
+    """Runs one worker's RQ jobs, one at a time, under our lease.
+
+    running: the job between `fetch` and the end of `run`. count: how many jobs were fetched.
+    """
+
+    def __init__(
+        self,
+        worker: SimpleWorker,
+        runtime: Runtime,
+        accounting: Accounting,
+        heartbeat: Heartbeat,
+        allowed: Sequence[str],
+        *,
+        put_back: Callable[[Taken], None],
+        forget_stop: Callable[[], None],
+        tally: WorkTally,
+    ) -> None:
+        """allowed: prefixes of functions that may be executed. put_back: returns a request to its
+        queue.
+
+        forget_stop: drops a command to stop a job that has ended by now.
+        """
+        self._worker = worker
+        self._runtime = runtime
+        self._accounting = accounting
+        self._heartbeat = heartbeat
+        self._allowed = allowed
+        self._put_back = put_back
+        self._forget_stop = forget_stop
+        self._tally = tally
+        self.running: entry.Current | None = None
+        self.count = 0
+
+    def fetch(self, taken: Taken) -> Job | None:
+        """Read the job that `run` will run; None when it was put back, or kept aside as poison and
+        never executed.
+        """
+        worker = self._worker
+        taken_job = TakenJob(
+            taken.id,
+            worker.queues[0].name,
+            worker.name,
+            taken.attempt,
+            enqueued_us=taken.enqueued_us,
+            started_us=taken.started_us,
+        )
+        self.count += 1
+        try:
+            job = worker.job_class.fetch(
+                taken.id, connection=worker.connection, serializer=worker.serializer
+            )
+            reason = refusal(job, self._allowed)
+        except Exception as error:
+            if transient(error):
+                logger.warning(
+                    "worker %s: Redis is away, request %s will be taken again",
+                    worker.name,
+                    taken.id,
+                )
+                self._put_back(taken)
+                return None
+            reason = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
+        if reason:
+            logger.error("worker %s refuses job %s: %s", worker.name, taken.id, reason)
+            self._accounting.poison(taken_job, reason)
+            return None
+        self.running = entry.Current(self._runtime, self._accounting, taken_job)
+        job.redis_server_version = worker.get_redis_server_version()  # type: ignore[no-untyped-call]
+        return job
+
+    def run(self, execute: Callable[[], None]) -> None:
+        """Execute the fetched job by RQ's own code, and count its outcome."""
+        current, began = self.running, time.monotonic()
+        assert current is not None
+        self._heartbeat.hold(current.taken_job.id, current.taken_job.attempt or 1, slow=True)
+        try:
+            if self._execute(current, execute) and not current.put_back:
+                run_s = time.monotonic() - began
+                outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
+                count(self._worker, self._tally, outcome, run_s)
+                if not current.settled:
+                    self._settle(current, run_s)
+        finally:
+            self._heartbeat.let_go()
+            self._forget_stop()
+
+    def _execute(self, current: entry.Current, execute: Callable[[], None]) -> bool:
+        """Whether RQ's code came to its end; False when Redis went away, so that the job will be
+        run again.
+        """
+        entry.current = current
+        try:
+            execute()
+        except Exception as error:
+            if not transient(error):
+                raise
+            logger.warning(
+                "worker %s: Redis went away at the end of job %s: it will be run again",
+                self._worker.name,
+                current.taken_job.id,
+            )
+            return False
+        finally:
+            entry.current = self.running = None
+            self._forget_stop()  # before the outcome is counted, since that waits for Redis
+        return True
+
+    def _settle(self, current: entry.Current, run_s: float) -> None:
+        job = current.taken_job
+        result = SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED)
+        reply, wait_s = self._runtime.reply_json(
+            job.id, job.worker, result, run_s, job.enqueued_us, job.started_us, job.attempt or 1
+        )
+        # still under the lease: the call may be lost on its way, and take a while
+        self._heartbeat.settling()
+        self._accounting.settle(job, result.outcome.value, wait_s, run_s, reply)
+
+    def note_success(self) -> None:
+        """RQ counted the job as a success. Its status does not say so when no result is kept."""
+        if self.running is not None:
+            self.running.ok = True
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether a job runs whose outcome is not counted yet."""
+        return self.running is not None and not self.running.settled
+
+    def release(self) -> None:
+        """Put the running job back into its queue."""
+        assert self.running is not None
+        self._accounting.release(self.running.taken_job)
+        self.running.settled = self.running.put_back = True

@@ -1,0 +1,151 @@
+"""The process that computes for the workload torch: a request a line comes in, an answer a line
+goes out.
+
+It stays alive between requests, since starting torch and CUDA takes longer than most requests; its
+parent ends it when a request must end.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from scaletest.model.workload import UNAVAILABLE
+from scaletest_workers.child_answers import Answer, serve
+from scaletest_workers.options.torch import TorchWork, from_words
+
+try:
+    import torch
+
+    from scaletest_workers import torch_models
+except (ImportError, OSError) as error:  # OSError: one of its shared libraries cannot be loaded
+    if __name__ != "__main__":
+        raise
+    sys.stderr.write(f"{error}\n")
+    sys.exit(UNAVAILABLE)
+
+WARM_UP_BATCHES = 2
+_STEP = 0.01
+
+
+class Session:
+    """One model with its input on its device, ready to run."""
+
+    def __init__(self, work: TorchWork) -> None:
+        began = time.monotonic()
+        self.device = work.device
+        if work.device == "auto":
+            self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise LookupError("torch finds no CUDA device here")
+        torch.manual_seed(1)
+        self.model = torch_models.build(work.model).to(self.device).train(work.train)
+        self._input = torch_models.sample(work.model, work.batch).to(self.device)
+        self._turn = self._training(work) if work.train else self._inference
+        for _ in range(WARM_UP_BATCHES):
+            self._turn()
+        self.wait()
+        self.setup_s = time.monotonic() - began
+
+    def _inference(self) -> None:
+        with torch.inference_mode():
+            self.model(self._input)
+
+    def _training(self, work: TorchWork) -> Callable[[], None]:
+        optimiser = torch.optim.SGD(self.model.parameters(), _STEP)
+        wanted = torch.randint(0, torch_models.CLASSES, (work.batch,), device=self.device)
+
+        def turn() -> None:
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(self.model(self._input), wanted).backward()
+            optimiser.step()
+
+        return turn
+
+    def wait(self) -> None:
+        """Wait until the device has finished its work."""
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def run(self, work: TorchWork) -> dict[str, Any]:
+        """All batches of one request: its figures. Times in ms of one batch, memory in MiB."""
+        marks = []
+        if self.device == "cuda":
+            marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+            torch.cuda.reset_peak_memory_stats()
+            marks[0].record()
+        began = time.monotonic()
+        for _ in range(work.batches):
+            self._turn()
+        if marks:
+            marks[1].record()
+        self.wait()
+        seconds = time.monotonic() - began
+        samples = work.batch * work.batches
+        figures = {
+            "samples": samples,
+            "samples_per_s": samples / seconds,
+            "batches": work.batches,
+            "batch_wall_ms": 1000 * seconds / work.batches,
+            "cpu_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "setup_s": self.setup_s,
+        }
+        if marks:
+            figures["batch_gpu_ms"] = marks[0].elapsed_time(marks[1]) / work.batches
+            figures["gpu_peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
+        return {name: _rounded(figure) for name, figure in figures.items()}
+
+
+def _rounded(figure: float | int) -> float | int:
+    return float(f"{figure:.6g}") if isinstance(figure, float) else figure
+
+
+class Child:
+    """Keeps the session of the last request, for the next one that is like it."""
+
+    def __init__(self) -> None:
+        self._like: TorchWork | None = None
+        self._session: Session | None = None
+
+    def answer(self, options: list[str]) -> Answer:
+        """Run one request; its figures, or an error with its reason."""
+        try:
+            work = from_words(options)
+            session = self._ready(work)
+            return {"figures": {**session.run(work), "torch_device": session.device}}
+        except LookupError as error:
+            return {"error": str(error), "no_device": True}
+        except NotImplementedError as error:
+            self._forget()
+            return {"error": str(error).strip().splitlines()[0], "unavailable": True}
+        except (torch.cuda.OutOfMemoryError, MemoryError) as error:
+            self._forget()
+            return {
+                "error": f"out of memory: {error}".splitlines()[0],
+                "figures": {"memory_limit_hits": 1},
+            }
+        except RuntimeError as error:
+            self._forget()
+            # the allocator of the CPU has no class of its own
+            memory = {"memory_limit_hits": 1} if "allocate memory" in str(error) else {}
+            return {"error": str(error).strip().splitlines()[0], "figures": memory}
+
+    def _ready(self, work: TorchWork) -> Session:
+        like = replace(work, batches=1)
+        if self._session is None or like != self._like:
+            self._forget()
+            self._session, self._like = Session(work), like
+        return self._session
+
+    def _forget(self) -> None:
+        self._session = self._like = None
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    serve(Child().answer)

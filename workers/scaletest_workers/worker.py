@@ -1,0 +1,553 @@
+"""The worker: an RQ worker whose hot path is the broker's fast lane.
+
+It can also be started by `rq worker -w scaletest_workers.worker.Worker`.
+
+Requests that want a reply run in the fast lane, one round trip each. Every other job of the queue
+(results to keep, callbacks, retries, dependencies, foreign functions) is taken under the same lease
+and then run by RQ's own code, so that it leaves in Redis what RQ would leave. With several queues
+RQ's loop runs unchanged, without fast lane and lease. A job's function is executed only when it is
+ours or starts with an allowed prefix. Nothing is ever unpickled.
+
+In a Redis outage what RQ does beside its jobs is put off instead of ending the worker. This is
+right only for what RQ repeats anyway. What a job itself tells Redis is never put off: the fast lane
+and the runner of RQ's jobs retry it. A worker that is started from the command line also waits for
+a Redis that loads its data or breaks the first connections, but not for one that refuses them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from types import FrameType
+from typing import Any
+
+from redis.client import PubSub, PubSubWorkerThread
+from rq import SimpleWorker
+from rq.job import Job
+from rq.queue import Queue
+from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
+
+from scaletest.broker import Queues, connect
+from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.connection import Redis, Retrying, outage_excused, transient, twin
+from scaletest.broker.fast_lane import FastLane, Taken
+from scaletest.broker.heartbeat import (
+    DEFAULT_INTERVAL_S,
+    MAX_ATTEMPTS,
+    Heartbeat,
+    RunningRequest,
+    patience_s,
+)
+from scaletest.broker.samples import SamplerLease
+from scaletest.model.errors import InvalidValue
+from scaletest.observe.devices.reader import DeviceReader
+from scaletest.processes.children import adopt_orphans
+from scaletest_workers import rq_jobs
+from scaletest_workers.fast_loop import FastLoop, Leasing
+from scaletest_workers.node_sampler import NodeSampler
+from scaletest_workers.runtime import Runtime, Serving, Settings
+from scaletest_workers.stopping import StopState
+from scaletest_workers.tally import WorkTally
+
+PUBSUB_RETRY_S = 2.0
+# How long a starting worker waits for a Redis that breaks its connections.
+FIRST_CONNECTION_S = 60.0
+# How long a stopping worker waits for the thread that reads RQ's commands.
+CHANNEL_S = 1.0
+# How long RQ's last commands may wait for an answer. What they would remove expires with the
+# worker's deadline too.
+LAST_COMMANDS_S = 5.0
+LAST_COMMANDS_SILENT_S = 2.0
+
+
+@contextmanager
+def last_commands(worker: SimpleWorker, lane: FastLane | None) -> Iterator[None]:
+    """Let a stopping worker's last RQ commands wait only briefly, if it had a lane; end its thread
+    for commands.
+    """
+    usual = worker.connection
+    if lane is not None:
+        # more briefly when Redis has not answered the lane's last call
+        worker.connection = twin(
+            usual, LAST_COMMANDS_SILENT_S if lane.in_doubt else LAST_COMMANDS_S
+        )
+    try:
+        yield
+    finally:
+        thread: Any = worker.pubsub_thread
+        if thread is not None:
+            thread.stop()
+        if lane is not None:
+            worker.connection.connection_pool.disconnect()
+            worker.connection = usual
+
+
+logger = logging.getLogger("scaletest.worker")
+
+
+def rq_serving(environment: Mapping[str, str]) -> Serving:
+    """How a worker serves that RQ's command line starts, which knows queue and server itself."""
+    return Serving(
+        queue="",
+        redis_url="",
+        name=None,
+        burst=False,
+        allow_function=tuple(environment.get(rq_jobs.VARIABLE, "").replace(",", " ").split()),
+        heartbeat_s=DEFAULT_INTERVAL_S,
+        max_attempts=MAX_ATTEMPTS,
+        grace_s=30.0,
+        log_messages=False,
+    )
+
+
+class Worker(SimpleWorker):
+    """Serves one queue. `settings` default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
+
+    # Made by `bootstrap`, for a worker of one queue.
+    _retrying: Retrying
+    _runtime: Runtime
+    _accounting: Accounting
+    _heartbeat: Heartbeat
+    # Only with a lane the worker knows that Redis is away, and survives errors of RQ's own code.
+    _lane: FastLane | None = None
+    _loop: FastLoop | None = None
+    _rq_jobs: rq_jobs.RqJobRunner | None = None
+
+    def __init__(
+        self,
+        *args: Any,
+        settings: Settings | None = None,
+        serving: Serving | None = None,
+        tally: WorkTally | None = None,
+        begun: Callable[[Worker], None] = lambda worker: None,
+        **options: Any,
+    ) -> None:
+        """tally: counts what is done. begun: called when the worker is about to take requests."""
+        # RQ's command line passes its default, pickle, when the user chose nothing; it cannot be
+        # chosen here.
+        if resolve_serializer(options.get("serializer")) not in (JSONSerializer, DefaultSerializer):
+            raise InvalidValue(
+                "this worker reads JSON only", hint="start it with: rq worker -S json"
+            )
+        super().__init__(*args, **{**options, "serializer": JSONSerializer})
+        for queue in self.queues:
+            queue.serializer = JSONSerializer
+        self._serving = serving or rq_serving(os.environ)
+        # set when the worker ends
+        self._leaving = threading.Event()
+        self._settings = settings
+        self._tally = tally or WorkTally()
+        self._begun_serving = begun
+        self._stopping = StopState(self, self._serving.grace_s)
+        self._leasing: Leasing | None = None
+        self._sampler: NodeSampler | None = None
+        self._max_jobs: int | None = None
+        self._burst = False
+        self._crash: Exception | None = None
+        self._booting = False
+
+    # -- life
+    # ----------------------------------------------------------------------------------------------
+
+    def work(self, burst: bool = False, *args: Any, **options: Any) -> bool:
+        """Run RQ's loop; whether any job was processed."""
+        self._burst, self._max_jobs = burst, options.get("max_jobs")
+        worked = super().work(burst, *args, **options)
+        if self._crash is not None:
+            raise self._crash  # RQ logs it and ends the loop as if all were well
+        return worked or (self._loop is not None and self._loop.count > 0)
+
+    def bootstrap(self, *args: Any, **options: Any) -> None:
+        """Start as RQ does, then make our parts: runtime, heartbeat, fast lane."""
+        if len(self.queues) != 1:
+            super().bootstrap(*args, **options)
+            return
+        # From here on a signal must lead through teardown, or a worker that stops at once stays
+        # registered.
+        self._booting = True
+        self._install_signal_handlers()  # type: ignore[no-untyped-call]
+        queue = self.queues[0].name
+        self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
+        self._runtime = Runtime(
+            self._settings or Settings.from_environment(os.environ), self._stopping.interrupt
+        )
+        self._accounting = Accounting(self.connection, self._retrying)
+        # one thread extends the worker's leases and that of its device
+        beating = twin(self.connection, patience_s(self._serving.heartbeat_s))
+        if self._runtime.devices.leasing:
+            self._begin_leasing(beating)
+        self._prepare_workload()
+        self._heartbeat = Heartbeat(
+            beating,
+            self.name,
+            queue,
+            interval_s=self._serving.heartbeat_s,
+            max_attempts=self._serving.max_attempts,
+            details=partial(rq_jobs.details, self, self._runtime),
+            renew=self._leasing.renew if self._leasing else bool,
+            sampling=self._prepare_sampling(queue),
+        )
+
+        def start() -> None:
+            # RQ treats a killed worker as alive until its hash expires, eight minutes later. Our
+            # deadline is over sooner, also when a first try of ours registered and then lost its
+            # connection.
+            self._heartbeat.forget_dead_namesake()
+            super(Worker, self).bootstrap(*args, **options)
+            self._heartbeat.start()
+
+        self._retrying.run(start)
+        self._rq_jobs = rq_jobs.RqJobRunner(
+            self,
+            self._runtime,
+            self._accounting,
+            self._heartbeat,
+            rq_jobs.prefixes(self._serving.allow_function),
+            put_back=self._put_back,
+            forget_stop=self._stopping.forget_job,
+            tally=self._tally,
+        )
+        self._lane = FastLane(
+            self.connection, self.name, queue, self._serving.heartbeat_s, self._retrying
+        )
+        self._loop = FastLoop(
+            self,
+            self._lane,
+            self._runtime,
+            self._heartbeat,
+            self._rq_jobs,
+            self._stopping,
+            retrying=self._retrying,
+            leasing=self._leasing,
+            put_back=self._put_back,
+            burst=self._burst,
+            max_jobs=self._max_jobs,
+            log_messages=self._serving.log_messages,
+            tally=self._tally,
+        )
+        self._heartbeat.lane = self._lane
+        if self._sampler:
+            self._sampler.start()
+        self._booting = False
+        self._begun_serving(self)
+
+    def teardown(self) -> None:
+        """End our parts, then RQ's. An absent Redis raises nothing: leases and deadlines expire by
+        themselves.
+        """
+        self._stopping.end()
+        self._leaving.set()
+        lane = self._lane
+        if lane is not None:
+            lane.close()
+            if self._sampler:
+                self._sampler.stop()
+            self._heartbeat.stop()
+            self._runtime.close()
+            self._lane = None
+        try:
+            with last_commands(self, lane):
+                super().teardown()  # type: ignore[no-untyped-call]
+            if self._leasing is not None:
+                self._leasing.close()
+            if lane is not None:
+                self._heartbeat.forget()
+        except Exception as error:
+            if not transient(error):
+                raise
+            logger.warning(
+                "worker %s stops while Redis is away; other workers will clean up after it",
+                self.name,
+            )
+
+    def _begin_leasing(self, beating: Redis) -> None:
+        """Lease a slot before anybody counts on this worker. Raises NoDevice."""
+        leasing = Leasing(
+            beating,
+            self.name,
+            self._runtime.node,
+            self._runtime.devices,
+            interval_s=self._serving.heartbeat_s,
+            retrying=self._retrying,
+            pause=lambda seconds: self._stopping.begun.wait(seconds) or self._stopping.requested,
+        )
+        try:
+            leasing.begin()
+        except BaseException:
+            self._runtime.close()
+            leasing.close()
+            if self._stopping.requested:  # nothing is registered yet, and nothing runs
+                raise SystemExit(0) from None
+            raise
+        self._leasing = leasing
+
+    def _prepare_workload(self) -> None:
+        """Start the workload's process before anybody counts on this worker. Raises UsageError."""
+        try:
+            self._runtime.prepare()
+        except BaseException:
+            self._runtime.close()
+            if self._leasing is not None:
+                self._leasing.close()
+            if self._stopping.requested:
+                raise SystemExit(0) from None
+            raise
+
+    def _prepare_sampling(self, queue: str) -> SamplerLease | None:
+        """The lease by which this worker may sample its node; None when causes are turned off."""
+        if self._runtime.settings.no_causes:
+            return None
+        sampling = SamplerLease(queue, self._runtime.node, self.name)
+        # under the names that replies use
+        devices = DeviceReader(
+            lambda _, text: logger.warning("worker %s: %s", self.name, text),
+            self._runtime.devices.paths,
+        )
+        self._sampler = NodeSampler(sampling, begun=self._begun, devices=devices.read)
+        return sampling
+
+    def _begun(self) -> int:
+        return self._loop.begun if self._loop is not None else 0
+
+    # -- stopping
+    # ----------------------------------------------------------------------------------------------
+
+    def _shutdown(self) -> None:
+        """Handle the first signal: take no more, let the running request finish within the grace
+        period.
+        """
+        if self._booting or self._leaving.is_set():  # it is about to end anyway
+            self._stopping.request()
+            self._stopping.interrupt.set()  # a workload may take minutes to get ready
+            return
+        if self._lane is None:
+            super()._shutdown()  # type: ignore[no-untyped-call]
+            return
+        self._stopping.begin()
+        lane = self._lane
+        self._heartbeat.unblock(lambda: lane.client_id if lane.idle else 0, lane.hang_up)
+
+    def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
+        """Handle the second signal, or the end of the grace period: end the workload and put the
+        request back.
+        """
+        if self._lane is None:
+            super().request_force_stop(signum, frame)
+            return
+        if not self._stopping.force():
+            return
+        logger.warning(
+            "worker %s: stopping now, the running request goes back to its queue", self.name
+        )
+        if self._rq_jobs is not None and self._rq_jobs.running is not None:
+            # ends a foreign function; perform_job turns it into handle_job_failure below
+            raise SystemExit
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait between tries while Redis is away; whether to give up, which loses nothing since
+        leases expire.
+        """
+        return self._stopping.interrupt.wait(seconds) or (
+            self._stopping.requested and (self._loop is None or self._loop.idle)
+        )
+
+    @property
+    def running(self) -> RunningRequest | None:
+        """The request that runs now, for any thread; None without a fast lane."""
+        return self._heartbeat.running if self._lane is not None else None
+
+    @property
+    def device(self) -> str:
+        """The device that requests run on; "" for none."""
+        return self._runtime.devices.current
+
+    def get_current_job_id(self) -> str | None:
+        """The running job's id, for RQ's stop command; also of a request in the fast lane."""
+        running = self.running
+        return running.id if running is not None else super().get_current_job_id()
+
+    def request_stop_execution(self, execution_id: str) -> None:
+        """Stop an execution, for the thread that reads RQ's commands. In the fast lane its id is
+        the attempt.
+        """
+        running = self.running
+        if running is None or running.slow or str(running.attempt) != execution_id:
+            super().request_stop_execution(execution_id)
+            return
+        self._stopping.stop_job(running.id)
+        self.kill_horse()
+
+    def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
+        """End the running workload (RQ's name for it), unless it has just ended or is none of
+        ours.
+        """
+        running = self.running
+        if running is not None and running.id == self._stopping.job:
+            self._stopping.interrupt.set()
+
+    def _put_back(self, taken: Taken) -> None:
+        """Put a request back at the front of its queue; a worker that ends without Redis leaves it
+        to its lease.
+        """
+        try:
+            self._accounting.release(
+                TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt)
+            )
+        except Exception as error:
+            if not (self._stopping.requested and transient(error)):
+                raise
+
+    # -- RQ's own loop and jobs
+    # ----------------------------------------------------------------------------------------------
+
+    def check_for_suspension(self, burst: bool) -> None:
+        """RQ's check, which the fast lane makes with every request instead."""
+        if self._lane is None:
+            super().check_for_suspension(burst)
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        """RQ's heartbeat; our own goes on beside it."""
+        # with a pipeline it is a part of what RQ does not do again by itself
+        with outage_excused(self._lane is not None and pipeline is None):
+            super().heartbeat(timeout, pipeline=pipeline)
+
+    def run_maintenance_tasks(self) -> None:
+        """RQ's maintenance, put off to the next time when Redis is away."""
+        with outage_excused(self._lane is not None):
+            super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
+
+    def subscribe(self) -> None:
+        """Open RQ's channel for commands to workers."""
+        self._leaving.clear()
+        super().subscribe()  # type: ignore[no-untyped-call]
+
+    def unsubscribe(self) -> None:
+        """End the thread that reads RQ's commands; it closes its channel.
+
+        RQ closes the channel as well. When the thread is late, both close it at once and one of
+        them fails.
+        """
+        thread: Any = self.pubsub_thread
+        if thread is None or self.pubsub is None:
+            return
+        # first the flag: otherwise the answer wakes the thread and it waits for the next command
+        thread.stop()
+        self.pubsub.unsubscribe()  # type: ignore[no-untyped-call]
+        thread.join(timeout=CHANNEL_S)
+
+    def _pubsub_exception_handler(
+        self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread
+    ) -> None:
+        """Handle an error of the channel for RQ's commands.
+
+        The channel reconnects by itself, and the fast lane has logged the outage. This wait is all
+        that separates two tries, also while a stopping worker finishes a request.
+        """
+        is_outage = self._lane is not None and transient(exc)
+        if not (is_outage or self._leaving.is_set()):
+            super()._pubsub_exception_handler(exc, pubsub, pubsub_thread)
+        elif self._leaving.wait(PUBSUB_RETRY_S):
+            pubsub_thread.stop()
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Run a job by RQ's own code; one that the fast lane took is run under its lease and
+        counted.
+        """
+        if self._rq_jobs is None or self._rq_jobs.running is None:
+            super().execute_job(job, queue)
+        else:
+            self._rq_jobs.run(partial(super().execute_job, job, queue))
+
+    def increment_failed_job_count(self, pipeline: Any = None) -> None:
+        """RQ's count in Redis, which our heartbeats write instead."""
+        if self._lane is None:
+            super().increment_failed_job_count(pipeline)
+
+    def increment_successful_job_count(self, pipeline: Any = None) -> None:
+        """RQ's count in Redis, which our heartbeats write instead."""
+        if self._lane is None:
+            super().increment_successful_job_count(pipeline)
+
+    def increment_total_working_time(self, job_execution_time: timedelta, pipeline: Any) -> None:
+        """RQ's sum in Redis, which our heartbeats write instead."""
+        if self._lane is None:
+            super().increment_total_working_time(job_execution_time, pipeline)
+
+    def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
+        """Note the success, then do as RQ does."""
+        if self._rq_jobs is not None:
+            self._rq_jobs.note_success()
+        super().handle_job_success(job, *args, **options)
+
+    def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
+        """Do as RQ does, but put a job back into its queue that our own stop ended."""
+        if self._stopping.forced and self._rq_jobs is not None and self._rq_jobs.is_unsettled:
+            self.execution = None
+            self._rq_jobs.release()
+            return
+        super().handle_job_failure(job, queue, *args, **options)
+
+    def dequeue_job_and_maintain_ttl(
+        self, timeout: int | None, max_idle_time: int | None = None
+    ) -> tuple[Job, Queue] | None:
+        """Work in the fast lane until a job comes that RQ's own code must run: that one is
+        returned.
+        """
+        if self._lane is None or self._loop is None:
+            return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
+        try:
+            job = self._loop.work(max_idle_time)
+        except Exception as error:
+            self._crash = error
+            raise
+        return None if job is None else (job, self.queues[0])
+
+
+def serve(
+    serving: Serving,
+    settings: Settings,
+    logging_level: str,
+    tally: WorkTally,
+    begun: Callable[[Worker], None],
+) -> None:
+    """Work until a signal ends it; with `burst` until the queue is empty. tally, begun: see Worker.
+
+    UndeclaredQueue, or InvalidValue when a worker of that name lives.
+    """
+    host = re.sub(r"[^\w.-]", "-", socket.gethostname())[:60].lstrip("._-") or "worker"
+    name = serving.name or f"{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+    broken = Retrying(f"worker {name}", patience_s=FIRST_CONNECTION_S)
+    redis = connect(serving.redis_url, retrying=broken)
+
+    def make() -> Worker:
+        Queues(redis).require(serving.queue)
+        return Worker(
+            [serving.queue],
+            name=name,
+            connection=redis,
+            settings=settings,
+            serving=serving,
+            tally=tally,
+            begun=begun,
+        )
+
+    worker = Retrying(f"worker {name}").run(make)
+    adopt_orphans()
+    try:
+        worker.work(burst=serving.burst, logging_level=logging_level)
+    except ValueError as error:
+        if "active worker named" not in str(error):
+            raise
+        raise InvalidValue(
+            f"a worker named {name} lives already", hint="give another <name>"
+        ) from error

@@ -1,0 +1,74 @@
+"""The interface of a workload: it runs one request and returns how it ended. It never raises for a
+bad request.
+
+A workload knows nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a
+worker that must stop now can put the request back. The runtime chooses its device and adds it to
+the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from scaletest.model import Activity, Outcome, Reason
+from scaletest.model.errors import ScaletestError
+from scaletest.model.record import Figures
+from scaletest.model.wording import as_options
+from scaletest_workers.devices import Chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one run ended. error: one line, empty when it succeeded. timeout_s: the limit that was
+    exceeded.
+
+    activity: how its processes spent the time; None when nothing was sampled.
+    """
+
+    outcome: Outcome
+    reason: Reason = Reason.NONE
+    exit_code: int | None = None
+    error: str = ""
+    timeout_s: float = 0.0
+    device: str = ""
+    device_info: dict[str, str] = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
+    activity: Activity | None = None
+
+
+SUCCEEDED = Result(Outcome.SUCCEEDED, exit_code=0)
+
+
+class Interrupted(Exception):
+    """The run was ended from outside before it was done; the request must go back to its queue."""
+
+
+def failed(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result:
+    """The result of a run that could not begin, with what to do."""
+    hint = f" ({error.hint})" if error.hint else ""
+    return Result(Outcome.FAILED, reason, error=as_options(f"{error.message}{hint}"))
+
+
+def timed_out(limit_s: float, program: str = "") -> Result:
+    """The result of a run that exceeded its limit."""
+    error = f"{program} timed out after {limit_s:g} s".lstrip()
+    return Result(Outcome.TIMED_OUT, error=error, timeout_s=limit_s)
+
+
+class ServedWorkload(Protocol):
+    """Runs requests of one type."""
+
+    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+        """Run once. limit_s: seconds, 0 for none. Raises Interrupted, nothing for bad requests."""
+
+    def close(self) -> None:
+        """End the processes that it keeps."""
+
+
+@runtime_checkable
+class PreparedWorkload(Protocol):
+    """A workload that can get ready before the first request."""
+
+    def prepare(self, device: Chosen | None) -> None:
+        """Get ready. UsageError when that fails; raises Interrupted."""

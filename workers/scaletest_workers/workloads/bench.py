@@ -1,0 +1,109 @@
+"""Benchmarks as requests: the request's one argument is a document; a child process runs it on this
+node.
+
+Whoever may submit to the queue decides what a worker measures, but not what runs on its node: a
+document that names a command, arguments of a tool, a directory or objects of the cluster is refused
+unless --allow-commands trusts it. The child's framed result is the figure `result`; its headlines
+are figures of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scaletest.benchmarks.benchmark import (
+    Benchmark,
+    BenchmarkPhase,
+    BenchmarkResult,
+    frame,
+    read,
+    unframe,
+)
+from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.model import Outcome, Reason, wire
+from scaletest.model.errors import InvalidValue
+from scaletest.model.wording import as_options
+from scaletest.processes.children import python_module
+from scaletest_workers.devices import Chosen
+from scaletest_workers.workloads.base import Result, failed
+from scaletest_workers.workloads.command import Program, program
+from scaletest_workers.workloads.making import Making
+
+_REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
+_TRUST = (
+    "start the worker with <allow_commands> if everybody who may submit to its queue may run"
+    " anything on its node"
+)
+
+
+def make(making: Making) -> BenchWorkload:
+    """The workload of a worker."""
+    return BenchWorkload(
+        program(making), allow_commands=making.allow_commands, no_causes=making.sampler is None
+    )
+
+
+class BenchWorkload:
+    """Runs `scaletest bench execute DOCUMENT`. allow_commands: also documents that decide what
+    runs.
+
+    no_causes: leave out where the time of the benchmark's parts goes.
+    """
+
+    def __init__(
+        self, programs: Program, *, allow_commands: bool = False, no_causes: bool = False
+    ) -> None:
+        self._program = programs
+        self._options = ["--no-causes"] if no_causes else []
+        self._allow_commands = allow_commands
+
+    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+        """Run one benchmark to its end. Raises Interrupted."""
+        if len(arguments) != 1:
+            return Result(
+                Outcome.FAILED,
+                Reason.EXIT,
+                error="a benchmark has one argument: its document as JSON",
+            )
+        try:
+            benchmark = read(wire.load(arguments[0], "the document"))
+        except InvalidValue as error:
+            return failed(error)
+        if benchmark.trusted and not self._allow_commands:
+            refused = _framed(_refused(benchmark), None)
+            return replace(refused, error=as_options(f"{refused.error} ({_TRUST})"))
+        # serialized again: the child must not read fields that were not checked here
+        line = python_module("scaletest", "bench", "execute", *self._options)
+        line.append(wire.dump(benchmark.document()))
+        ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)
+        measured = unframe(ended.output)
+        return ended.result if measured is None else _framed(measured, ended.result.exit_code)
+
+    def close(self) -> None:
+        """End the guard of its programs."""
+        self._program.close()
+
+
+def _refused(benchmark: Benchmark) -> BenchmarkResult:
+    return BenchmarkResult(
+        benchmark.name,
+        BenchmarkPhase.FAILED,
+        failure=Failure.REFUSED,
+        message=f"{benchmark.name}: this worker takes no {', '.join(benchmark.trusted)} of a"
+        " benchmark, which decides what runs on its node",
+        remedy=_TRUST,
+    )
+
+
+def _framed(ended: BenchmarkResult, exit_code: int | None) -> Result:
+    numbers = {name: value for name, value in ended.headlines.items() if name != "result"}
+    figures: dict[str, float | int | str] = {**numbers, "result": frame(ended)}
+    if ended.ok:
+        return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
+    return Result(
+        Outcome.FAILED,
+        _REASONS.get(ended.failure, Reason.EXIT),
+        exit_code,
+        ended.message,
+        figures=figures,
+    )

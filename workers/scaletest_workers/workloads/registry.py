@@ -1,0 +1,76 @@
+"""All workloads by name: those built in, and those of the entry points `scaletest.workloads`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from scaletest.model.checks import cut
+from scaletest.model.errors import UsageError, suggestion
+from scaletest.model.workload import REFERENCE
+from scaletest.plugins import BUILT_IN as SCALETEST
+from scaletest.plugins import Plugins
+
+if TYPE_CHECKING:  # they take a while to import, and names need none of them
+    from scaletest_workers.workloads.base import ServedWorkload
+    from scaletest_workers.workloads.making import Making
+
+GROUP = "scaletest.workloads"
+SLEEP = "sleep"
+# The function or class that makes each, as MODULE:NAME; it is imported when a worker runs it.
+BUILT_IN: Mapping[str, str] = {
+    "bench": "scaletest_workers.workloads.bench:make",
+    "fakedev": "scaletest_workers.workloads.fakedev:FakeDevice",
+    SLEEP: "scaletest_workers.workloads.sleep:make",
+    "torch": "scaletest_workers.workloads.torch:TorchWorkload",
+    "transcode": "scaletest_workers.workloads.transcode:make",
+}
+_PYTHON = "scaletest_workers.workloads.python:PythonWorkload"
+_COMMAND = "scaletest_workers.workloads.command:make"
+
+
+def make(making: Making) -> ServedWorkload:
+    """The workload that a worker's command names: built in, MODULE:NAME of Python, or a program.
+    UsageError when it cannot be made.
+    """
+    name = making.command[0]
+    target = BUILT_IN.get(name) or (_PYTHON if is_python(making.command) else _COMMAND)
+    module, _, function = target.partition(":")
+    workload: ServedWorkload = getattr(import_module(module), function)(making)
+    return workload
+
+
+def is_python(command: tuple[str, ...]) -> bool:
+    """Whether the first word names a class or function of Python."""
+    return REFERENCE.fullmatch("".join(command[:1])) is not None
+
+
+def resolved(name: str) -> str:
+    """The first word of a worker's command for a workload's name. UsageError for an unknown one."""
+    if name in BUILT_IN or REFERENCE.fullmatch(name):
+        return name
+    plugins = Plugins(GROUP, BUILT_IN).by_name
+    if name not in plugins:
+        raise UsageError(
+            f"there is no workload {cut(repr(name), 60)}",
+            hint=f"{suggestion(name, [*BUILT_IN, *plugins])}; or name a class or function of Python"
+            " as PACKAGE.MODULE:NAME",
+        )
+    plugin = plugins[name]
+    if not REFERENCE.fullmatch(plugin.target):
+        raise plugin.unusable("it is no MODULE:NAME")
+    return plugin.target
+
+
+def listed() -> tuple[list[dict[str, str]], list[str]]:
+    """Name, package and target of every workload; and why others cannot be used, a sentence
+    each.
+    """
+    plugins = Plugins(GROUP, BUILT_IN)
+    rows = [{"workload": name, "package": SCALETEST, "target": ""} for name in BUILT_IN]
+    rows += [
+        {"workload": plugin.name, "package": plugin.package, "target": plugin.target}
+        for plugin in plugins.by_name.values()
+    ]
+    return sorted(rows, key=lambda row: row["workload"]), plugins.problems

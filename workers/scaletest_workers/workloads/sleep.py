@@ -1,0 +1,68 @@
+"""Sleep: the workload without contention, which shows the capacity of the framework."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from scaletest.model import Outcome, Reason, State
+from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
+from scaletest.observe.sampler import RequestSampler
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import Chosen
+from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out
+from scaletest_workers.workloads.making import Making
+
+# The time of shorter requests is not split into states: splitting would be a part of it.
+SHORTEST_S = 0.01
+
+
+def make(making: Making) -> Sleep:
+    """The workload of a worker."""
+    return Sleep(making.options, making.interrupt, making.sampler)
+
+
+class Sleep:
+    """Sleeps for the seconds in its first argument, the worker's if given, else the request's."""
+
+    def __init__(
+        self,
+        own_arguments: tuple[str, ...],
+        interrupt: Wake,
+        sampler: RequestSampler | None = None,
+    ) -> None:
+        """sampler: None to leave out where the time went."""
+        self._sampler = sampler
+        self._own = own_arguments
+        self._interrupt = interrupt
+
+    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+        """Sleep; timed out after `limit_s` when that is shorter."""
+        arguments = self._own or arguments
+        try:
+            seconds = float(arguments[0]) if arguments else math.nan
+        except ValueError:
+            seconds = math.nan
+        if not 0 <= seconds <= MAX_TIME_LIMIT_S:
+            shown = cut(arguments[0], 80) if arguments else "nothing"
+            return Result(
+                Outcome.FAILED,
+                Reason.EXIT,
+                error=f"sleep needs seconds from 0 to 30 days, not {shown!r}",
+            )
+        if 0 < limit_s < seconds:
+            self._wait(limit_s)
+            return timed_out(limit_s)
+        if self._sampler is None or seconds < SHORTEST_S:
+            self._wait(seconds)
+            return SUCCEEDED
+        watch = self._sampler.begin()
+        self._wait(seconds)
+        return replace(SUCCEEDED, activity=watch.close_own(State.SLEEP))
+
+    def close(self) -> None:
+        """It keeps no process."""
+
+    def _wait(self, seconds: float) -> None:
+        if seconds and self._interrupt.wait(seconds):
+            raise Interrupted

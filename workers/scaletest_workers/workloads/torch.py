@@ -1,0 +1,40 @@
+"""PyTorch in a process of its own, which keeps torch, the model and the device warm."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.processes.children import python_module
+from scaletest_workers.devices import Chosen
+from scaletest_workers.options.torch import from_words
+from scaletest_workers.workloads.base import Result, failed
+from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.persistent import PersistentChild
+
+
+class TorchWorkload:
+    """Runs the worker's description with the request's changes."""
+
+    def __init__(self, making: Making) -> None:
+        """InvalidValue for words that cannot be read, UsageError without torch."""
+        from_words(making.options)
+        if find_spec("torch") is None:
+            raise UsageError("torch is not installed here", hint="pip install 'scaletest[torch]'")
+        self._options = making.options
+        self._child = PersistentChild(
+            "torch", python_module("scaletest_workers.torch_child"), making
+        )
+
+    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+        """Compute once. Raises Interrupted."""
+        options = [*self._options, *arguments]
+        try:
+            from_words(options)
+        except InvalidValue as error:
+            return failed(error)
+        return self._child.run(options, limit_s, device)
+
+    def close(self) -> None:
+        """End its process."""
+        self._child.close()
