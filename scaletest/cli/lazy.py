@@ -12,17 +12,20 @@ from click.shell_completion import CompletionItem
 class LazyCommand(click.Command):
     """The name and the line of help of a command that is not imported yet.
 
-    place: MODULE:NAME below scaletest.cli, where the command is.
+    place: MODULE[:NAME] below `scaletest`, where the command is; else `command` of the module
+    in `scaletest.cli` that has its name.
     """
 
     def __init__(self, name: str, short_help: str, place: str = "", hidden: bool = False) -> None:
         super().__init__(name, short_help=short_help, hidden=hidden)
-        self._place = place or f"{name}:command"
+        self._place = place or f"cli.{name}"
 
     def load(self) -> click.Command:
         """Import the command."""
         module, _, name = self._place.partition(":")
-        command: click.Command = getattr(importlib.import_module(f"scaletest.cli.{module}"), name)
+        command: click.Command = getattr(
+            importlib.import_module(f"scaletest.{module}"), name or "command"
+        )
         return command
 
 

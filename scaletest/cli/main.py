@@ -24,13 +24,31 @@ SECTIONS = (
     cloup.Section(
         "Measure",
         (
-            LazyCommand("quick", "Look for half a minute how a program scales, and what stops it."),
-            LazyCommand("validate", "Measure how throughput grows with workers, and judge it."),
-            LazyCommand("saturate", "Find what load a service or a queue can take."),
             LazyCommand(
-                "bench", "Run network, storage and compute benchmarks, alone or as sweeps."
+                "quick",
+                "Look for half a minute how a program scales, and what stops it.",
+                "validation.commands.quick",
             ),
-            LazyCommand("lifecycle", "Measure how fast a cluster brings workloads up."),
+            LazyCommand(
+                "validate",
+                "Measure how throughput grows with workers, and judge it.",
+                "validation.commands.validate",
+            ),
+            LazyCommand(
+                "saturate",
+                "Find what load a service or a queue can take.",
+                "saturation.commands.saturate",
+            ),
+            LazyCommand(
+                "bench",
+                "Run network, storage and compute benchmarks, alone or as sweeps.",
+                "benchmarks.commands.bench",
+            ),
+            LazyCommand(
+                "lifecycle",
+                "Measure how fast a cluster brings workloads up.",
+                "lifecycle.commands.lifecycle",
+            ),
         ),
     ),
     cloup.Section(
@@ -45,8 +63,14 @@ SECTIONS = (
     cloup.Section(
         "Plan",
         (
-            LazyCommand("size", "Calculate how many pods and nodes a load needs."),
-            LazyCommand("autoscale", "Simulate autoscaling rules, and find a good one."),
+            LazyCommand(
+                "size", "Calculate how many pods and nodes a load needs.", "capacity.commands.size"
+            ),
+            LazyCommand(
+                "autoscale",
+                "Simulate autoscaling rules, and find a good one.",
+                "capacity.commands.autoscale",
+            ),
         ),
     ),
     cloup.Section(
@@ -62,7 +86,11 @@ SECTIONS = (
         "Kubernetes",
         (
             LazyCommand("cluster", "Work with a Kubernetes cluster."),
-            LazyCommand("operator", "Run benchmarks that are Kubernetes objects."),
+            LazyCommand(
+                "operator",
+                "Run benchmarks that are Kubernetes objects.",
+                "benchmarks.commands.operator",
+            ),
         ),
     ),
     cloup.Section(

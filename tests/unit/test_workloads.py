@@ -344,7 +344,8 @@ def test_killing_a_worker_ends_its_process_group(tmp_path: Path) -> None:
     )
     code = (
         "import sys\nfrom scaletest.processes.wake import Wake\nfrom scaletest_workers.runtime"
-        " import Runtime, Settings\ninner = 'import subprocess, sys; subprocess.Popen([sys.executable,"
+        " import Runtime, Settings\n"
+        "inner = 'import subprocess, sys; subprocess.Popen([sys.executable,"
         f' "-c", \' + {escape!r}.__repr__() +'
         " ']).wait()'\nRuntime(Settings(command=(sys.executable, '-c', inner)), Wake()).run((), 0)"
     )

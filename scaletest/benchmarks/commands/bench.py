@@ -10,16 +10,22 @@ from scaletest.cli.lazy import LazyCommand, LazyGroup
 
 COMMANDS = (
     LazyCommand(
-        "run", "Run benchmarks: those of a FILE, or a KIND with its defaults.", "bench_run:run"
+        "run",
+        "Run benchmarks: those of a FILE, or a KIND with its defaults.",
+        "benchmarks.commands.bench_run:run",
     ),
-    LazyCommand("execute", "", "bench_run:execute", hidden=True),
-    LazyCommand("part", "", "bench_run:part", hidden=True),
+    LazyCommand("execute", "", "benchmarks.commands.bench_run:execute", hidden=True),
+    LazyCommand("part", "", "benchmarks.commands.bench_run:part", hidden=True),
     LazyCommand(
         "explain",
         "Explain a KIND: fields, numbers, an example; without KIND: list them.",
-        "bench_explain:explain",
+        "benchmarks.commands.bench_explain:explain",
     ),
-    LazyCommand("convert", "Convert kube-perftest's YAML to ours.", "bench_convert:command"),
+    LazyCommand(
+        "convert",
+        "Convert kube-perftest's YAML to ours.",
+        "benchmarks.commands.bench_convert:command",
+    ),
 )
 
 

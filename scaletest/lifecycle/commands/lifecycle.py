@@ -23,23 +23,23 @@ COMMANDS = (
     LazyCommand(
         "run",
         "Submit, watch, sum up, draw, and judge, with live progress.",
-        "lifecycle_run:run",
+        "lifecycle.commands.lifecycle_run:run",
     ),
-    LazyCommand("submit", "Submit exactly N workloads.", "lifecycle_run:submit"),
+    LazyCommand("submit", "Submit exactly N workloads.", "lifecycle.commands.lifecycle_run:submit"),
     LazyCommand(
         "sample",
         "Record the progress of the workloads, at any time.",
-        "lifecycle_run:sample",
+        "lifecycle.commands.lifecycle_run:sample",
     ),
     LazyCommand(
         "delete",
         "Delete the objects that a run submitted, and what they own.",
-        "lifecycle_run:delete",
+        "lifecycle.commands.lifecycle_run:delete",
     ),
     LazyCommand(
         "plot",
         "Write times.csv and general.png or detailed.png.",
-        "lifecycle_files:plot",
+        "lifecycle.commands.lifecycle_files:plot",
     ),
 )
 
