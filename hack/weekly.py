@@ -73,7 +73,7 @@ PARTS = {
             "docs/examples",
             "hatch_build.py",
             "pyproject.toml",
-            "scaletest/plugins",
+            "scaletest/plugins.py",
             "tests/integration/test_example.py",
             "workers/scaletest_workers/python_child.py",
             "workers/scaletest_workers/workloads/registry.py",

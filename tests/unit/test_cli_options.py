@@ -21,9 +21,9 @@ import pytest
 from scaletest.cli.main import cli, run
 from scaletest.cli.options import DURATION, OPTIONS_OF, RATE, RATE_WITH_UNIT, Quantity
 from scaletest.cli.output import Output
+from scaletest.cli.schemas import documents
 from scaletest.model.errors import UsageError
 from scaletest.validation.commands import validate_options
-from scaletest.validation.plan import file
 from tests.unit.runs import make
 
 
@@ -69,7 +69,10 @@ def test_a_field_is_a_parameter_and_a_parameter_a_field(name: str) -> None:
     # the note of a run is written later
     assert not fields - exposed - {"note"}, "no such parameter"
     # what comes from a plan file too is read by `plans`
-    elsewhere = {*file()["properties"], *leaves(validate_options.PlanFileOptions)}
+    elsewhere = {
+        *documents()["plan-file"]()["properties"],
+        *leaves(validate_options.PlanFileOptions),
+    }
     assert exposed - fields <= (elsewhere if name == "validate" else set()), "never read"
 
 

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaletest.cli.main import run as program
+from scaletest.cli.schemas import documents
 from scaletest.model.declared import file_values
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.verdict import VALIDATION_MEASURES, parse_of_steps
@@ -28,7 +29,7 @@ from scaletest.validation.commands import validate, validate_options
 from scaletest.validation.commands.quick_run import HERE
 from scaletest.validation.plan import Plan
 
-SCHEMA = schemas.file()
+SCHEMA = documents()["plan-file"]()
 FULL = """
 limit: 6
 scale: 1.5

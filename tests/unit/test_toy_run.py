@@ -23,7 +23,9 @@ Say = Callable[..., CompletedProcess[str]]
 @pytest.fixture
 def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Say:
     """Calls the program of a user who has two toys."""
-    line = registry.Registered("tests.unit.toy_run", "tests.unit.toy_run:toy_report")
+    line = registry.Registered(
+        "tests.unit.toy_run", "tests.unit.toy_run:toy_report", "tests.unit.toy_run"
+    )
     monkeypatch.setitem(registry.TYPES, "toy", line)
     root = tmp_path / "scaletest" / "runs"
     root.mkdir(parents=True)

@@ -26,7 +26,7 @@ from scaletest.lifecycle.stamps import RUN_LABEL, LifecyclePlan
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 
-FOLDER = Path(__file__).parent / "templates"
+FOLDER = Path(__file__).parents[1] / "templates"
 MOUNT_PATH, VOLUME = "/path-new", "scaletest-pvc"
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,8}")
 _ALONE = re.compile(r"\$\{([a-z_]+)\}")
