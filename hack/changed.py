@@ -17,7 +17,7 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("scaletest", "workers", "hack", "tests")
+PACKAGES = ("scaletest", "scaletest_workers", "hack", "tests")
 TIERS = ("unit", "integration", "browser")
 # What a test takes on average, in seconds of a lane, and how many of those are spent.
 SECONDS = {"unit": 0.05, "integration": 2.5, "browser": 1.5}
@@ -86,7 +86,8 @@ def select(paths: Iterable[str]) -> tuple[list[str], int]:
 
 def _modules(graph: grimp.ImportGraph, path: str) -> set[str]:
     """The modules of a changed file: its own; of a template or a script, those of its package."""
-    name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    name = path.removeprefix("workers/").removesuffix(".py").removesuffix("/__init__")
+    name = name.replace("/", ".")
     if name in graph.modules or path.endswith(".py"):
         # a module that is gone has no importers any more
         return {name} & graph.modules
@@ -101,7 +102,7 @@ def _modules(graph: grimp.ImportGraph, path: str) -> set[str]:
 def _names(test: str, path: str) -> bool:
     """Whether a test names a file, or a command that is imported by its name when it is called."""
     name = Path(path).name if not path.endswith(".py") else Path(path).stem
-    if path.startswith("scaletest/cli/") or not path.endswith(".py"):
+    if path.startswith("scaletest/cli/") or "/commands/" in path or not path.endswith(".py"):
         return re.search(rf'["/]{re.escape(name)}"', (ROOT / test).read_text("utf-8")) is not None
     return False
 

@@ -28,13 +28,13 @@ from scaletest.validation.report.report import validation_report
 from tests.browser.test_client_page import Site
 from tests.conftest import eventually
 from tests.unit import runs
+from tests.unit.benchmarks.test_report import READ, a_run, only
+from tests.unit.capacity.test_autoscale import played
+from tests.unit.exporter.test_exporter import queue, view
+from tests.unit.lifecycle.test_figures import made
 from tests.unit.lifecycles import of
 from tests.unit.queue_pages import MadeReader, site, under_load
-from tests.unit.test_autoscale import played
-from tests.unit.test_benchmark_report import READ, a_run, only
-from tests.unit.test_exporter import queue, view
-from tests.unit.test_lifecycle_figures import made
-from tests.unit.test_saturation_report import example_run
+from tests.unit.saturation.test_report import example_run
 
 LONG = "a-name-that-is-rather-long-for-narrow-screens.and-more-of-it_" + "x" * 30
 SERVED = {

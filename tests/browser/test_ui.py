@@ -33,7 +33,7 @@ from tests.conftest import program
 from tests.integration.services import running
 from tests.unit import runs
 from tests.unit.queue_pages import AT_S, MadeReader, busy_queue, failure, queue, site, under_load
-from tests.unit.test_ui_queues import HOSTILE, PATHS, hostile_reader
+from tests.unit.ui.test_queues import HOSTILE, PATHS, hostile_reader
 
 Open = Callable[..., Browser]
 

@@ -1,0 +1,238 @@
+"""What people see of a validation is compared with files; look at them when they change
+(REGENERATE=1 writes them anew).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import random
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scaletest.model import Activity, State, Wait
+from scaletest.model.errors import UsageError
+from scaletest.render.contents import Table, aligned
+from scaletest.report import formats
+from scaletest.report.formats import png
+from scaletest.report.formats import text as text_format
+from scaletest.validation.judging.evaluation import evaluate
+from scaletest.validation.judging.throughput import Throughput
+from scaletest.validation.measure.runner import StepTally, progress_line
+from scaletest.validation.plan import Plan
+from scaletest.validation.report import words
+from scaletest.validation.report.report import validation_report
+from scaletest.validation.report.steps import COLUMNS
+from scaletest.validation.run_type import ValidationRun
+from tests.conftest import missing
+from tests.unit import runs
+from tests.unit.golden_files import golden
+from tests.unit.made import measured
+from tests.unit.report_page import Page
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_no_law_is_told_where_a_step_that_may_refute_it_has_no_throughput() -> None:
+    # given steps that scale, and a last one in which hardly anything was done
+    cycles, count = {1: 1.0, 2: 1.0, 4: 1.0, 8: 1.0}, {1: 60, 2: 60, 4: 60, 8: 1}
+    measurements, records = measured(cycles, count=count)
+    result = evaluate(Plan(limit=8, queue="q"), measurements, records, random.Random(1))
+    assert words.law(result) == "unknown, since the throughput is with 8 workers"
+    assert result.growth.choice is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((0.0134, 0.0249), ": 1.94% [1.34, 2.49] of the work"),
+        ((0.0, 12.04), ": an unknown part of the work"),
+        ((0.004, 1.5), ": an unknown part of the work"),
+        ((0.012, 12.04), ": 1% or more of the work"),
+        ((0.0, 1.0), ": 2% [0, 100] of the work"),
+    ],
+)
+def test_contention_is_never_shown_above_100_percent(
+    example_runs: dict[str, ValidationRun], ends: tuple[float, float], text: str
+) -> None:
+    growth = example_runs["peak"].result.growth
+    assert (
+        growth.choice is not None
+        and growth.interval is not None
+        and growth.interval.contention is not None
+    )
+    contention = replace(growth.interval.contention, low=ends[0], high=ends[1])
+    growth = replace(growth, interval=replace(growth.interval, contention=contention))
+    assert text in words.law(replace(example_runs["peak"].result, growth=growth))
+
+
+def on_terminal(run: ValidationRun, width: int) -> str:
+    out = io.StringIO()
+    text_format.show(validation_report(run), Console(file=out, width=width, color_system=None))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("case", runs.CASES)
+def test_the_summary_matches_its_golden_file(
+    example_runs: dict[str, ValidationRun], case: str
+) -> None:
+    text = on_terminal(example_runs[case], 80)
+    golden(f"summary-{case}.txt", text)
+    assert len(text.splitlines()) < 25
+    assert all(character.isprintable() or character == "\n" for character in text)
+    assert (
+        example_runs[case].result.verdict.kind.value
+        in text.splitlines()[-4] + text.splitlines()[-3]
+    )
+    following = "validate --local --resume" if example_runs[case].result.interrupted else "report"
+    assert f"next: scaletest {following}" in text.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "form", ["html", "md", "csv", "junit"]
+)  # text: above; json: the result itself, below
+@pytest.mark.parametrize(
+    "case", ["pass", "fail", "limited", "sampled", "mirrored", "sharing", "hostile"]
+)
+def test_every_format_matches_its_golden_file(
+    example_runs: dict[str, ValidationRun], case: str, form: str
+) -> None:
+    golden(f"report-{case}.{form}", formats.render(validation_report(example_runs[case]), form))
+
+
+@pytest.mark.parametrize("form", formats.texts())
+@pytest.mark.parametrize("case", runs.CASES)
+def test_every_format_shows_every_case_in_valid_text(
+    example_runs: dict[str, ValidationRun], case: str, form: str
+) -> None:
+    text = formats.render(validation_report(example_runs[case]), form)
+    assert text.endswith("\n")
+    assert text.encode().decode() == text
+    if form not in ("csv", "junit"):
+        assert example_runs[case].result.verdict.kind.value in text
+
+
+def test_the_table_fits_into_80_columns_whatever_is_in_it() -> None:
+    columns = {"N": "1024", "requests/s": "123456 ± 1234", "ratio": "1.234 ± 0.123"}
+    columns |= dict.fromkeys(("speed-up", "effic.", "wait p95", "run p95", "failed"), "12.3 ms")
+    table = Table(list(columns), [list(columns.values())])
+    assert len(list(aligned(table, 80))) == 2
+    assert max(map(len, aligned(table, 80))) <= 80
+
+
+def test_causes_fit_on_one_screen_with_eight_steps_and_every_warning(tmp_path: Path) -> None:
+    plan = Plan(
+        limit=128,
+        command=("x" * 500,),
+        queue="q",
+        thresholds=("ratio>1.9", "run.p50<1s", "efficiency>0.9"),
+    )
+    waits = (Wait(State.DISK, "/data/" + "x" * 150, 0.1),)
+    activity = Activity(
+        {State.ON_CPU: 0.2, State.DISK: 0.1, State.NETWORK: 0.05, State.PIPE: 0.03},
+        waits,
+        cpu_s=0.2,
+    )
+    lines = on_terminal(runs.slower_at_last(tmp_path, plan, activity, plan.steps), 80).splitlines()
+    assert len(lines) < 25
+    rows = [line for line in lines if re.match(r"  +\d+% \[", line)]
+    assert rows and all(len(line) <= 80 for line in rows)
+
+
+@pytest.mark.parametrize("form", formats.texts())
+def test_no_format_acts_on_the_object_of_a_cause(tmp_path: Path, form: str) -> None:
+    activity = Activity(
+        {State.DISK: 0.3, State.ON_CPU: 0.1}, (Wait(State.DISK, runs.HOSTILE, 0.3),), cpu_s=0.1
+    )
+    plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
+    text = formats.render(validation_report(runs.slower_at_last(tmp_path, plan, activity)), form)
+    assert not {"\x1b", "\u202e"} & set(text)
+    assert form == "csv" or "waiting for a disk" in text
+    assert form != "html" or not {"script", "img"} & {tag for tag, _ in Page(text).tags}
+
+
+def test_a_slow_worker_is_named_also_where_no_doubling_fails(tmp_path: Path) -> None:
+    plan = Plan(limit=4, command=("x",), queue="q", scale=1.0, thresholds=("efficiency>0.9",))
+    steps = [runs.rows(n, 0.2, 40, noise=0.05) for n in plan.steps]
+    slow = runs.rows(4, 0.6, 14, noise=0.05)
+    steps[-1] = [row for row in steps[-1] if row.reply.pod != "pod-3"] + [
+        row for row in slow if row.reply.pod == "pod-3"
+    ]
+    usual, long = (Activity({State.ON_CPU: seconds}, cpu_s=seconds) for seconds in (0.2, 0.6))
+    for step in steps:
+        activities = [long if row.reply.run_s > 0.4 else usual for row in step]
+        step[:] = [
+            replace(row, reply=replace(row.reply, activity=activity))
+            for row, activity in zip(step, activities, strict=True)
+        ]
+    run = runs.loaded(runs.stored(tmp_path / "run", plan, steps))
+    assert run.result.causes is not None and run.result.causes.slow is not None
+    sentence = "nly one worker is slow, worker-0-3: 0.6 s a request, 0.2 s elsewhere"
+    assert "ratio" not in run.result.verdict.reason
+    for form in ("text", "md", "html"):
+        assert sentence in formats.render(validation_report(run), form)
+
+
+def test_columns_of_csv_are_documented() -> None:
+    page = (DOCS / "reference" / "reports.md").read_text("utf-8")
+    assert {name for name in COLUMNS if f"| `{name}` |" not in page} == set()
+
+
+def test_json_is_the_result(example_runs: dict[str, ValidationRun]) -> None:
+    data = json.loads(formats.render(validation_report(example_runs["fail"]), "json"))
+    assert data.pop("folder") == "/runs/a7c3"
+    assert data == example_runs["fail"].result.to_dict()
+
+
+def test_hostile_text_in_markdown_mentions_no_user_and_breaks_no_table(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    text = formats.render(validation_report(example_runs["hostile"]), "md")
+    widths = {
+        len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")
+    }
+    assert len(widths) == 1
+    outside = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text)
+    assert "<" not in outside.replace("\\<", "")
+    assert "@" not in outside
+
+
+def test_a_missing_matplotlib_is_reported_in_one_line(
+    example_runs: dict[str, ValidationRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UsageError, match="needs matplotlib") as caught:
+        png.render(validation_report(example_runs["pass"]))
+    assert "scaletest[plot]" in caught.value.hint
+
+
+def test_a_run_without_throughput_has_no_picture(example_runs: dict[str, ValidationRun]) -> None:
+    with pytest.raises(UsageError, match="nothing to draw") as caught:
+        png.render(validation_report(example_runs["nothing"]))
+    # whether it was interrupted or not
+    assert caught.value.hint == "the other formats have its tables"
+
+
+@pytest.mark.parametrize("case", ["pass", "fail", "sampled", "repeats", "mirrored", "peak"])
+def test_the_picture_is_drawn(
+    example_runs: dict[str, ValidationRun], tmp_path: Path, case: str
+) -> None:
+    if not importlib.util.find_spec("matplotlib"):
+        missing("matplotlib")
+    content = formats.content(validation_report(example_runs[case]), "png")
+    assert content.startswith(b"\x89PNG")
+
+
+def test_a_line_of_progress_counts_requests_and_tells_the_rate_without_an_exponent() -> None:
+    tally = StepTally()
+    tally.completions, tally.failures = 740_000, 1
+    told = progress_line(2, tally, 10.5, 20.0, Throughput(12_345.6, 10.0, 740_000, 740_000, True))
+    assert told == (
+        "2 workers: measuring, 740000 done, 12350/s ± 0.1%, 1 failed, 10 s of 20 s at most"
+    )
