@@ -27,7 +27,7 @@ from scaletest.ui import runs as runs_page
 from scaletest.validation.report.report import validation_report
 from tests.browser.test_client_page import Site
 from tests.conftest import eventually
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.benchmarks.test_report import READ, a_run, only
 from tests.unit.capacity.test_autoscale import played
 from tests.unit.exporter.test_exporter import queue, view

@@ -15,7 +15,7 @@ from scaletest.report import formats
 from scaletest.report.formats.html import notebook
 from scaletest.validation.report.report import validation_report
 from tests.browser.conftest import Browser, eventually
-from tests.unit import runs
+from tests.unit import made_runs as runs
 
 Open = Callable[..., Browser]
 

@@ -31,7 +31,7 @@ from scaletest.validation.folder import ValidationFolder
 from tests.browser.conftest import ONLINE, Browser, eventually
 from tests.conftest import program
 from tests.integration.services import running
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.queue_pages import AT_S, MadeReader, busy_queue, failure, queue, site, under_load
 from tests.unit.ui.test_queues import HOSTILE, PATHS, hostile_reader
 

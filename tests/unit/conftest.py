@@ -76,7 +76,7 @@ def client(redis: VirtualRedis, queues: object) -> Iterator[Client]:
 @pytest.fixture(scope="session")
 def example_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ValidationRun]:
     """Every example of a validation, read from its folder, by name."""
-    from tests.unit import runs
+    from tests.unit import made_runs as runs
 
     path = tmp_path_factory.mktemp("runs")
     return {case: runs.make(case, path) for case in runs.CASES}

@@ -17,7 +17,7 @@ from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, helm_program, restricted
 from tests.cluster.real.test_release import START_S, Release, install
 from tests.conftest import eventually
-from tests.unit import runs
+from tests.unit import made_runs as runs
 
 UI, PORT = "bench-scaletest-ui", 9995
 PODS = "app.kubernetes.io/component=ui"

@@ -12,7 +12,7 @@ import pytest
 
 from scaletest.cli.main import COMPLETE
 from tests.conftest import need, program
-from tests.unit.runs import make
+from tests.unit.made_runs import make
 
 
 @pytest.fixture

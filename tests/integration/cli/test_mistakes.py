@@ -16,7 +16,7 @@ import pytest
 
 from scaletest.broker import Queues, connect
 from tests.conftest import call_here
-from tests.unit.runs import make
+from tests.unit.made_runs import make
 
 
 class Typed(NamedTuple):

@@ -28,7 +28,7 @@ from scaletest.runs.stopping import stopping
 from scaletest.validation.measure import launch
 from scaletest.validation.options import ValidationPlace
 from scaletest.validation.plan import Plan as StoredPlan
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.kept_runs import unpack
 from tests.unit.report_page import Page
 

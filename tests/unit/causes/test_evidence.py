@@ -27,7 +27,7 @@ from scaletest.observe.node_resources import own_used_s, used_s
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.judge import CHANGES
 from scaletest.validation.plan import Plan
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.causes.test_causes import INJECTED
 from tests.unit.made import Records

@@ -17,7 +17,7 @@ from scaletest.broker.connection import explained
 from scaletest.cli.main import run
 from scaletest.model.errors import Unreachable
 from tests.conftest import program
-from tests.unit.runs import make
+from tests.unit.made_runs import make
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from scaletest.cli.output import Output
 from scaletest.cli.schemas import documents
 from scaletest.model.errors import UsageError
 from scaletest.validation.commands import validate_options
-from tests.unit.runs import make
+from tests.unit.made_runs import make
 
 
 def walk(group: click.Group, name: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -19,7 +19,7 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.render.contents import Report
 from scaletest.render.text import clean
 from scaletest.validation.report.report import validation_report
-from tests.unit import runs
+from tests.unit import made_runs as runs
 
 EVIL = "a\x1b]0;T\x07\x9b2J\u202e\rb"
 HARMLESS = r"a\x1b]0;T\x07\x9b2J\u202e\rb"

@@ -17,7 +17,7 @@ from scaletest.report import formats
 from scaletest.validation.report.report import validation_report
 from scaletest_workers.workloads import registry as workloads
 from tests.conftest import call_here
-from tests.unit import runs
+from tests.unit import made_runs as runs
 
 MODULE = """
 from dataclasses import replace

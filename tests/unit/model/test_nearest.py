@@ -9,7 +9,7 @@ import pytest
 from scaletest.benchmarks.kinds.registry import kind_of
 from scaletest.cli.main import run
 from scaletest.model.errors import InvalidValue, UndeclaredQueue, nearest, suggestion
-from tests.unit.runs import make
+from tests.unit.made_runs import make
 
 
 def test_the_nearest_name_is_found_whatever_its_case() -> None:

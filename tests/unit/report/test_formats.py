@@ -18,7 +18,8 @@ from scaletest.report import formats
 from scaletest.saturation.report.report import saturation_report
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.report.report import validation_report
-from tests.unit import lifecycles, runs
+from tests.unit import lifecycles
+from tests.unit import made_runs as runs
 from tests.unit.benchmarks import test_report as test_benchmark_report
 from tests.unit.saturation import test_report as test_saturation_report
 

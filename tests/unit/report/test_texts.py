@@ -25,7 +25,7 @@ from scaletest.validation.judging.drift import drift
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.plan import Plan
 from tests.conftest import missing
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.lifecycles import of, workload
 from tests.unit.made import measured
 

@@ -26,7 +26,7 @@ from scaletest.runs.folder import (
 from scaletest.runs.listing import RunFilter, RunIndex, chosen
 from scaletest.runs.places import named
 from scaletest.runs.registry import ListedRun
-from tests.unit import runs
+from tests.unit import made_runs as runs
 
 
 def listed(run: str, **fields: object) -> ListedRun:

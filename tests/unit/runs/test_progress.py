@@ -20,7 +20,7 @@ from scaletest.runs.registry import TYPES
 from scaletest.validation.judging.stopping import STEADY, Turn, forecast, left_s, planned_pairs
 from scaletest.validation.plan import Plan
 from tests.conftest import eventually
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.told import telling
 from tests.unit.virtual_redis import Clock, VirtualRedis
 

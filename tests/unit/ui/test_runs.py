@@ -22,7 +22,7 @@ from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from scaletest.validation.folder import ValidationFolder
 from tests.conftest import eventually
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.report_page import Page
 from tests.unit.virtual_redis import VirtualRedis
 

@@ -16,7 +16,7 @@ from scaletest.validation.plan import Plan
 from scaletest.validation.report import figures, times, words
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import ValidationRun
-from tests.unit import runs
+from tests.unit import made_runs as runs
 
 COMMAND = Plan(limit=8, command=("x",), queue="q")
 

@@ -22,7 +22,7 @@ from scaletest.validation.judging.quick import (
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.quick import quick_lines
 from tests.unit.golden_files import golden
-from tests.unit.runs import COMMAND, loaded, make, rows, sampled, stored
+from tests.unit.made_runs import COMMAND, loaded, make, rows, sampled, stored
 
 MOST_LINES = 15
 

@@ -31,7 +31,7 @@ from scaletest.validation.report.report import validation_report
 from scaletest.validation.report.steps import COLUMNS
 from scaletest.validation.run_type import ValidationRun
 from tests.conftest import missing
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.golden_files import golden
 from tests.unit.made import measured
 from tests.unit.report_page import Page

@@ -15,7 +15,7 @@ from scaletest.validation.judging.stopping import way
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import ValidationRun
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.report_page import Page
 
 

@@ -16,7 +16,7 @@ from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import RUN_TYPE
-from tests.unit import runs
+from tests.unit import made_runs as runs
 
 FILES = (
     "plan.json",

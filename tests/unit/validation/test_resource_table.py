@@ -19,7 +19,7 @@ from scaletest.validation.report import figures
 from scaletest.validation.report import resources as usage
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import ValidationRun
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.node_samples import Resources, cpu, samples_of
 from tests.unit.report_page import Page

@@ -23,7 +23,7 @@ from scaletest.validation.measure.launch import same_devices
 from scaletest.validation.measure.local import LocalBackend, WorkerOptions
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import Background, Plan
-from tests.unit import runs
+from tests.unit import made_runs as runs
 from tests.unit.made import measured
 from tests.unit.valid import checked
 
