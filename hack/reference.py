@@ -12,6 +12,7 @@ import click
 from hack import chart, python_reference
 from hack.autoscale import charts
 from hack.dashboard import dashboard
+from hack.house import picture
 from hack.manual import manual_page
 from scaletest.benchmarks import document_schemas
 from scaletest.benchmarks.benchmark_set import SetSpec
@@ -199,6 +200,7 @@ PAGES = {
     METRICS_PAGE: metrics_page,
     ROOT / "docs" / "reference" / "python.md": python_reference.page,
     ROOT / "charts" / "scaletest" / "dashboards" / "scaletest.json": dashboard,
+    ROOT / "docs" / "pictures" / "house.svg": picture,
     CHARTS / "autoscaling-complaint.svg": lambda: charts()[0],
     CHARTS / "autoscaling-remedy.svg": lambda: charts()[1],
     chart.CHART / "values.schema.json": chart.chart_schema,

@@ -68,7 +68,7 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
         "kubernetes",
         "scaletest.broker",
         "scaletest.benchmarks.measure.launch",
-        "workers",
+        "scaletest_workers",
     ):
         assert f"'{name}'" not in loaded
 
@@ -169,7 +169,7 @@ def test_the_cost_of_every_script_call_is_documented() -> None:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     # grimp reads imports inside functions and those for type checkers too
-    graph = grimp.build_graph("scaletest", "workers", cache_dir=None)
+    graph = grimp.build_graph("scaletest", "scaletest_workers", cache_dir=None)
     circles = [
         (module, imported)
         for module in sorted(graph.modules)
