@@ -10,8 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult
-from scaletest.benchmarks.judging.benchmark_run import BenchmarkRun, MeasuredPermutation
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.judging.evaluation import BenchmarkRun
+from scaletest.benchmarks.judging.thresholds import MeasuredPermutation
 from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import Activity, VerdictKind
 from scaletest.model.error_pattern import pattern_of
@@ -72,7 +74,7 @@ def _head(run: BenchmarkRun) -> Head:
     return Head(
         title=run.plan.name,
         verdict=run.verdict,
-        conditions=[run.plan.described],
+        conditions=[run.plan.overview],
         folder=run.folder,
         name=reference(Path(run.folder), default_root(os.environ)),
         elapsed_s=took_s,
@@ -80,7 +82,7 @@ def _head(run: BenchmarkRun) -> Head:
             *_main_numbers(run),
             ("measured", str(len(run.counted) - len(run.failures))),
             ("failed", str(len(run.failures))),
-            ("not measured", str(run.plan.counted - len(run.counted))),
+            ("not measured", str(run.plan.count - len(run.counted))),
             # not known while it is measured
             *([("measuring took", duration(took_s))] if took_s else []),
         ],
@@ -136,7 +138,7 @@ def comment(run: BenchmarkRun) -> list[Block]:
 
 def sections(run: BenchmarkRun) -> list[Section]:
     """All sections that have anything to show."""
-    plan = [("benchmarks", run.plan.described), ("network", "; ".join(_networks(run)))]
+    plan = [("benchmarks", run.plan.overview), ("network", "; ".join(_networks(run)))]
     meaning = f"Large dots: means, with their 95 % intervals; small dots: single values. {CUT}"
     times = Table.of_rows(
         _times(run)[:MOST_DRAWN],
@@ -164,7 +166,7 @@ def _results(run: BenchmarkRun) -> list[Block]:
 
 def _is_repeated(run: BenchmarkRun) -> bool:
     """Whether any number is a mean over repetitions."""
-    return any(row.good > 1 for row in run.rows)
+    return any(row.succeeded > 1 for row in run.rows)
 
 
 def table(run: BenchmarkRun, *, on_page: bool = False) -> Table:
@@ -176,7 +178,7 @@ def table(run: BenchmarkRun, *, on_page: bool = False) -> Table:
     is_numbered, rows = on_page and not _only_key(run.rows[:MOST_DRAWN]), []
     for row in run.rows:
         number = f"{row.number + 1}: " if is_numbered else ""
-        cells = {"permutation": f"{number}{clean(row.name, 60)}", "n": str(row.good)}
+        cells = {"permutation": f"{number}{clean(row.name, 60)}", "n": str(row.succeeded)}
         for headline in run.headlines:
             cells[headline.label] = _number(headline, row)
         rows.append({**cells, "failed": str(row.failed) if run.failures else ""})

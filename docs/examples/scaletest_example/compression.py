@@ -15,7 +15,6 @@ from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
 from scaletest.benchmarks.kinds.kind import (
-    CommonSpec,
     ExecutionSite,
     Headline,
     Kind,
@@ -25,6 +24,7 @@ from scaletest.benchmarks.kinds.kind import (
     ToolOutput,
     bound,
 )
+from scaletest.benchmarks.kinds.spec import CommonSpec
 
 
 @dataclass(frozen=True, kw_only=True)

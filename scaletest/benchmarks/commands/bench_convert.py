@@ -9,8 +9,8 @@ import click
 import cloup
 import yaml
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.sweep import plan_of
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.cli.output import echo
 from scaletest.documents import reader
 from scaletest.model import checks

@@ -122,7 +122,8 @@ def execute(document: str, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
     this.
     """
-    from scaletest.benchmarks.benchmark import frame, read
+    from scaletest.benchmarks.documents.benchmark import read
+    from scaletest.benchmarks.documents.result import frame
     from scaletest.benchmarks.measure.local_executor import LocalExecutor
     from scaletest.model import wire
 

@@ -9,9 +9,9 @@ import cloup
 import yaml
 
 from scaletest import __version__
-from scaletest.benchmarks.document_schemas import definitions
+from scaletest.benchmarks.documents.custom_resources import definitions
+from scaletest.benchmarks.documents.kube_perftest import GROUPS
 from scaletest.benchmarks.kinds.registry import GROUP
-from scaletest.benchmarks.kube_perftest import GROUPS
 from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 from scaletest.cluster.connection import connect, groups

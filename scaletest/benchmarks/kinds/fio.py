@@ -17,11 +17,9 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    CrowdSpec,
     ExecutionSite,
-    Failure,
     Headline,
     Kind,
     Task,
@@ -30,6 +28,7 @@ from scaletest.benchmarks.kinds.kind import (
     bound,
     master_and_workers,
 )
+from scaletest.benchmarks.kinds.spec import CrowdSpec
 from scaletest.model.checks import refuse
 from scaletest.model.declared import TRUSTED, aliases, choice, text
 

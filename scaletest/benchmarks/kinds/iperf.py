@@ -14,18 +14,18 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
-    Failure,
     Headline,
     Kind,
-    PairSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bound,
     server_and_client,
 )
+from scaletest.benchmarks.kinds.spec import PairSpec
 from scaletest.model.checks import refuse
 from scaletest.model.declared import aliases, choice, text
 

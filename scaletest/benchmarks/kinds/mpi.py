@@ -19,20 +19,18 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.kind import (
-    RDMA,
-    TCP,
     ExecutionSite,
-    Failure,
     Headline,
     Kind,
-    MpiSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bound,
     master_and_workers,
 )
+from scaletest.benchmarks.kinds.spec import RDMA, TCP, MpiSpec
 
 HOSTFILE = "hosts"
 _TRANSPORTS = {

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import CommonSpec, Failure
+from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds.spec import CommonSpec
 
 
 @dataclass(frozen=True, slots=True)

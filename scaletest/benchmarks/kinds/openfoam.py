@@ -20,13 +20,13 @@ from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
     Headline,
     Kind,
-    MpiSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bound,
     master_and_workers,
 )
+from scaletest.benchmarks.kinds.spec import MpiSpec
 from scaletest.model.checks import refuse
 from scaletest.model.declared import choice, refused
 

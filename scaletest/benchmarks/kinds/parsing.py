@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, ToolOutput
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ToolOutput
 from scaletest.model.checks import cut
 
 MOST_NUMBER = 1e18

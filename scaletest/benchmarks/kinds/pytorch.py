@@ -13,20 +13,18 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    CommonSpec,
     ExecutionSite,
-    Failure,
     Headline,
     Kind,
     Part,
-    PodOverrides,
     Task,
     ToolMeasurement,
     ToolOutput,
     bound,
 )
+from scaletest.benchmarks.kinds.spec import CommonSpec, PodOverrides
 from scaletest.model import checks
 from scaletest.model.declared import choice
 from scaletest.model.workload import UNAVAILABLE

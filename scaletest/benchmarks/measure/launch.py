@@ -14,14 +14,16 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, is_set
-from scaletest.benchmarks.benchmark_set import BenchmarkPlan
-from scaletest.benchmarks.judging.benchmark_run import (
+from scaletest.benchmarks.documents.benchmark import Benchmark, is_set
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.sweep import merge, plan_of
+from scaletest.benchmarks.folder import BenchmarkFolder
+from scaletest.benchmarks.judging.evaluation import (
     BenchmarkRun,
     evaluate_benchmarks,
     permutation_text,
 )
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed
 from scaletest.benchmarks.kinds.registry import API_VERSION, GROUP, KINDS, SET, kind_of
 from scaletest.benchmarks.measure.local_executor import LocalExecutor
 from scaletest.benchmarks.measure.operator_executor import OperatorExecutor
@@ -29,8 +31,8 @@ from scaletest.benchmarks.measure.programs import require, versions
 from scaletest.benchmarks.measure.queue_executor import QueueExecutor
 from scaletest.benchmarks.measure.runner import Executor, counts, run
 from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
-from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder
-from scaletest.benchmarks.sweep import merged, plan_of
+from scaletest.benchmarks.plan import BenchmarkPlan
+from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.broker import connect
 from scaletest.cluster import connection
 from scaletest.cluster.objects import Documents
@@ -112,11 +114,11 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
         _go_on(
             folder,
             replace(stored.plan, paused=False),
-            dict(stored.ended),
+            dict(stored.results),
             executor,
             look,
             progress,
-            wire.texts(stored.result.get("noticed")),
+            wire.texts(stored.run_result.get("noticed")),
         )
     return RUN_TYPE.judge(folder)
 
@@ -228,11 +230,11 @@ def _go_on(
                         max(0.0, result.finished_s - result.started_s) for result in ended.values()
                     ),
                     "permutations": len(plan.permutations),
-                    "count": plan.counted,
+                    "count": plan.count,
                     "succeeded": succeeded,
                     "failed": failed,
                     "noticed": list(dict.fromkeys([*noticed_before, *noticed])),
-                    "finished": finished if succeeded + failed == plan.counted else None,
+                    "finished": finished if succeeded + failed == plan.count else None,
                 },
             )
 
@@ -304,8 +306,8 @@ def _document(subject: str, changes: BenchmarkChanges) -> dict[str, Any]:
         of_set["thresholds"] = list(changes.thresholds)
     if is_set(document):
         template = {"template": {"spec": change}} if change else {}
-        return dict(merged(document, {"spec": {**of_set, **template}}))
-    document = dict(merged(document, {"spec": change}))
+        return dict(merge(document, {"spec": {**of_set, **template}}))
+    document = dict(merge(document, {"spec": change}))
     if not of_set:
         return document
     name = (document.get("metadata") or {}).get("name") or str(document.get("kind")).lower()
@@ -329,7 +331,7 @@ def _with_local_defaults(document: dict[str, Any]) -> dict[str, Any]:
     change: Any = dict(kind.here) if kind else {}
     for name in reversed(path):
         change = {name: change}
-    return dict(merged(change, document)) if kind else document
+    return dict(merge(change, document)) if kind else document
 
 
 def _file(path: Path) -> dict[str, Any]:
@@ -352,7 +354,7 @@ def _changes(sets: Sequence[str]) -> dict[str, Any]:
         value: Any = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
         for name in reversed(key.split(".")):
             value = {name: value}
-        change = dict(merged(change, value)) if not _unsets(value) else {**change, **value}
+        change = dict(merge(change, value)) if not _unsets(value) else {**change, **value}
     return change
 
 

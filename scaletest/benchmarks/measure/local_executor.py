@@ -18,19 +18,16 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.generators import Node
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import (
-    DIFFERENT_NODES,
-    BenchmarkFailed,
-    ExecutionSite,
-    Failure,
-    PartAddress,
-    ToolOutput,
-)
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
+from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES
 from scaletest.benchmarks.measure import namespaces, programs
 from scaletest.benchmarks.measure.processes import Processes
-from scaletest.benchmarks.measure.runner import Node, PhaseListener
+from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.model import Activity, checks
 from scaletest.model.errors import UsageError
 from scaletest.observe.sampler import RequestSampler

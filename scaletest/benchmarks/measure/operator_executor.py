@@ -10,11 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.generators import Node
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, Kind
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import API_VERSION
-from scaletest.benchmarks.measure.runner import Node, PhaseListener
+from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.benchmarks.objects.manifests import SPARE_S, Document, start_s
 from scaletest.benchmarks.objects.owned_objects import stored
 from scaletest.benchmarks.objects.pod_status import refuse

@@ -19,15 +19,11 @@ from pathlib import Path
 
 import msgspec
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult, frame, read
+from scaletest.benchmarks.documents.benchmark import Benchmark, read
+from scaletest.benchmarks.documents.result import BenchmarkResult, frame
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    ExecutionSite,
-    Failure,
-    PartAddress,
-    Task,
-)
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, Task
 from scaletest.benchmarks.measure import programs
 from scaletest.benchmarks.measure.processes import Process, Processes
 from scaletest.benchmarks.objects import gang_scheduling, ssh

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, Task, ToolOutput
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import Task, ToolOutput
 from scaletest.model import Activity
 from scaletest.model.texts import without_secrets
 from scaletest.observe.sampler import ProgramWatch, RequestSampler

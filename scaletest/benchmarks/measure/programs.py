@@ -18,10 +18,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.kinds import network as networks
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, ToolMeasurement
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ToolMeasurement
 from scaletest.benchmarks.kinds.mpi import IMB, KIND, OURS
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.namespaces import PATIENCE_S

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
-from scaletest.benchmarks.kinds.kind import DIFFERENT_NODES, BenchmarkFailed, Failure
-from scaletest.benchmarks.measure.runner import Node, PhaseListener
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.generators import Node
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, unframe
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES
+from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
 from scaletest.model import Outcome, Reason, Reply, Request, checks, wire

@@ -8,23 +8,17 @@ whether the other benchmarks still run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Protocol
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.benchmark_set import BenchmarkPlan
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.generators import Node
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.plan import BenchmarkPlan
 
 PhaseListener = Callable[[BenchmarkPhase], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A node that an executor can use, with its labels."""
-
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class Executor(Protocol):

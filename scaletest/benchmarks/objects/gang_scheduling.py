@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark
-from scaletest.benchmarks.kinds.kind import VOLCANO
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.pod_status import conditions, holds, seconds

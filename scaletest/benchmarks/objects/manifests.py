@@ -12,16 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark
-from scaletest.benchmarks.kinds.kind import (
-    DIFFERENT_NODES,
-    SAME_NODE,
-    Kind,
-    Part,
-    PartAddress,
-    PodOverrides,
-)
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.kinds.kind import Kind, Part, PartAddress
 from scaletest.benchmarks.kinds.registry import GROUP
+from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES, SAME_NODE, PodOverrides
 from scaletest.benchmarks.objects import ssh
 
 # Pods of an earlier benchmark of the same name may still exist: the uid tells them apart.

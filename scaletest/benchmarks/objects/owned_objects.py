@@ -15,8 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult, read
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, Kind
+from scaletest.benchmarks.documents.benchmark import Benchmark, read
+from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status, ssh
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.cluster.connection import Busy, Conflict

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult
-from scaletest.benchmarks.document_schemas import MOST_NAME
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.custom_resources import MOST_NAME
+from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.kinds.kind import PartAddress
 from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
 from scaletest.cluster.objects import EVENTS, Documents

@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, unframe
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects, measuring_s

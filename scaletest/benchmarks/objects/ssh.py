@@ -19,16 +19,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark
+from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    ExecutionSite,
-    Failure,
-    Kind,
-    MpiSpec,
-    Task,
-)
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ExecutionSite, Kind, Task
+from scaletest.benchmarks.kinds.spec import MpiSpec
 from scaletest.model.errors import UsageError
 
 MOUNT, KEY, PUBLIC = "/ssh", "key", "key.pub"

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from scaletest.benchmarks import benchmark as benchmark_documents
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase
-from scaletest.benchmarks.benchmark_set import BenchmarkPlan
+from scaletest.benchmarks.documents import benchmark as benchmark_documents
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
@@ -27,6 +27,7 @@ from scaletest.benchmarks.objects.reconcile import BenchmarkContext, Observation
 from scaletest.benchmarks.objects.reconcile import reconcile as reconcile_objects
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.status import Document
+from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.objects import (
     CONFIG_MAPS,
     LEASES,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.objects.owned_objects import owned
 from scaletest.benchmarks.operator.benchmark_reconciler import (
     ReconcileSettings,

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.benchmark_set import BenchmarkPlan, SetSpec
-from scaletest.benchmarks.judging.benchmark_run import (
-    BenchmarkRun,
-    MeasuredPermutation,
-    evaluate_benchmarks,
-)
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.benchmark_set import SetSpec
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.judging.evaluation import BenchmarkRun, evaluate_benchmarks
+from scaletest.benchmarks.judging.thresholds import MeasuredPermutation
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.operator_executor import nodes_of, resource
 from scaletest.benchmarks.measure.runner import startable
@@ -41,7 +40,7 @@ from scaletest.benchmarks.operator.benchmark_reconciler import (
     report,
 )
 from scaletest.benchmarks.operator.status import Document
-from scaletest.benchmarks.sweep import plan_of
+from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Refused
 from scaletest.cluster.objects import CONFIG_MAPS, Busy, Documents, Missing, Resource
 from scaletest.model import VerdictKind, checks, wire
@@ -302,14 +301,14 @@ def _status(
     phases = [_phase(created[name]) for name in measured if name in created]
     succeeded, failed = phases.count("Completed"), phases.count("Failed")
     running = sum(not ended(child) for child in created.values())
-    over = not running and (succeeded + failed == plan.counted or _stopped(plan, created))
+    over = not running and (succeeded + failed == plan.count or _stopped(plan, created))
     phase = "Paused" if document["spec"].get("paused") and not running else "Running"
     if over:
-        phase = "Completed" if succeeded == plan.counted else "Failed"
+        phase = "Completed" if succeeded == plan.count else "Failed"
     now: Document = {
         "phase": phase,
         "permutationCount": len(plan.permutations),
-        "count": plan.counted,
+        "count": plan.count,
         "benchmarksCreated": len(created),
         "running": running,
         "succeeded": succeeded,
@@ -323,7 +322,7 @@ def _status(
         before,
         {"Complete": phase == "Completed", "Failed": phase == "Failed"},
         phase,
-        f"{succeeded} succeeded, {failed} failed, of {plan.counted}",
+        f"{succeeded} succeeded, {failed} failed, of {plan.count}",
         now_s,
     )
     now["conditions"] += status.edited(before, _is_edited(document, plan), now_s)
@@ -425,7 +424,7 @@ def _permutation(run: BenchmarkRun, row: MeasuredPermutation, with_numbers: bool
             }
     return {
         "permutation": clean(row.name, 120),
-        "succeeded": row.good,
+        "succeeded": row.succeeded,
         "failed": row.failed,
         "headlines": headlines,
     }

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.document_schemas import MOST_MESSAGE
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.custom_resources import MOST_MESSAGE
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.model.wording import as_options

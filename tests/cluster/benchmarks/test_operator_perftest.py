@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from hack.kubernetes import ControlPlane
-from scaletest.benchmarks.document_schemas import definitions
+from scaletest.benchmarks.documents.custom_resources import definitions
 from tests.cluster.benchmarks.test_operator import ACCOUNT, Operator
 from tests.cluster.charts import objects, render
 from tests.cluster.conftest import (

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.local_executor import LocalExecutor
 from scaletest.model import State

@@ -6,7 +6,7 @@ import base64
 import subprocess
 from pathlib import Path
 
-from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.objects import ssh
 from tests.conftest import need
 

@@ -17,12 +17,12 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from scaletest.benchmarks import benchmark, document_schemas, kube_perftest
 from scaletest.benchmarks.commands.bench_explain import explained
+from scaletest.benchmarks.documents import benchmark, custom_resources, json_schema, kube_perftest
+from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
 from scaletest.benchmarks.objects.manifests import MULTUS, job
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest
-from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
 from scaletest.model.declared import members, plain, read_written
 from scaletest.model.errors import InvalidValue
@@ -31,8 +31,8 @@ from tests.unit.fake_cluster import FakeCluster, cluster_with, look, settings
 
 @lru_cache
 def validator() -> jsonschema.Draft202012Validator:
-    jsonschema.Draft202012Validator.check_schema(document_schemas.schema())
-    return jsonschema.Draft202012Validator(document_schemas.schema())
+    jsonschema.Draft202012Validator.check_schema(json_schema.schema())
+    return jsonschema.Draft202012Validator(json_schema.schema())
 
 
 def a_set(**spec: Any) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def test_the_example_of_every_kind_fits(kind: str) -> None:
     ],
 )
 def test_a_document_that_is_read_fits_the_schema(document: dict[str, Any]) -> None:
-    from scaletest.benchmarks.measure.runner import Node
+    from scaletest.benchmarks.documents.generators import Node
 
     plan_of(document, lambda: [Node("a", {}), Node("b", {})])
     validator().validate(document)
@@ -104,11 +104,11 @@ def test_a_document_that_is_refused_does_not_fit_the_schema(document: dict[str, 
 
 def test_the_command_line_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli(["schema", "benchmark", "--format", "yaml"]) == 0
-    assert yaml.safe_load(capsys.readouterr().out) == document_schemas.schema()
+    assert yaml.safe_load(capsys.readouterr().out) == json_schema.schema()
 
 
 DEFINITIONS = {
-    definition["spec"]["names"]["kind"]: definition for definition in document_schemas.definitions()
+    definition["spec"]["names"]["kind"]: definition for definition in custom_resources.definitions()
 }
 
 
@@ -219,7 +219,7 @@ def by_kind(document: Any) -> str:
 def test_every_document_of_the_readme_is_accepted_as_it_is(document: Any) -> None:
     plan, warnings = plan_of(document, lambda: ())
     assert plan.name == document["metadata"]["name"]
-    assert plan.counted == (15 if document["kind"] == "BenchmarkSet" else 1)
+    assert plan.count == (15 if document["kind"] == "BenchmarkSet" else 1)
     assert f"apiVersion {API} is read as {API_VERSION}" in warnings
 
 
@@ -227,7 +227,7 @@ def test_every_document_of_the_readme_is_accepted_as_it_is(document: Any) -> Non
 def test_their_definitions_admit_every_document(document: Any) -> None:
     (definition,) = [
         each
-        for each in document_schemas.definitions(GROUP)
+        for each in custom_resources.definitions(GROUP)
         if (each["spec"]["group"], each["spec"]["names"]["kind"]) == (GROUP, document["kind"])
     ]
     plural = definition["spec"]["names"]["plural"]
@@ -239,8 +239,8 @@ def test_their_definitions_admit_every_document(document: Any) -> None:
 
 
 def test_without_their_group_there_are_our_definitions_alone() -> None:
-    assert document_schemas.definitions() == document_schemas.definitions(GROUP)[: len(KINDS) + 1]
-    assert len(document_schemas.definitions(GROUP)) == len(KINDS) + 2 + len(kube_perftest.KINDS)
+    assert custom_resources.definitions() == custom_resources.definitions(GROUP)[: len(KINDS) + 1]
+    assert len(custom_resources.definitions(GROUP)) == len(KINDS) + 2 + len(kube_perftest.KINDS)
 
 
 def test_a_network_of_the_pod_is_ignored_with_that_of_the_node() -> None:
@@ -289,7 +289,7 @@ def test_lists_within_maps_are_appended_too() -> None:
         "template": {"spec": {"pods": {"tolerations": [{"key": "a"}]}}},
         "permutations": {"explicit": [{"pods": {"tolerations": [{"key": "b"}], "labels": {}}}]},
     }
-    changed = kube_perftest.converted({"kind": "BenchmarkSet", "spec": spec}, API_VERSION)["spec"]
+    changed = kube_perftest.convert({"kind": "BenchmarkSet", "spec": spec}, API_VERSION)["spec"]
     assert changed["permutations"]["explicit"] == [
         {"pods": {"tolerations": [{"key": "a"}, {"key": "b"}], "labels": {}}}
     ]
@@ -314,7 +314,7 @@ def test_lists_within_maps_are_appended_too() -> None:
     ],
 )
 def test_odd_documents_stay_as_they_are(spec: Any, changed: Any) -> None:
-    assert kube_perftest.converted({"spec": spec}, API_VERSION)["spec"] == changed
+    assert kube_perftest.convert({"spec": spec}, API_VERSION)["spec"] == changed
 
 
 def test_convert_writes_documents_that_need_no_conversion(

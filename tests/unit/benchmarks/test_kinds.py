@@ -16,20 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import MARK, BenchmarkPhase, BenchmarkResult, frame, unframe
-from scaletest.benchmarks.kinds import fio, openfoam, pytorch
-from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    ExecutionSite,
-    Failure,
-    PartAddress,
-    ToolOutput,
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import (
+    MARK,
+    BenchmarkPhase,
+    BenchmarkResult,
+    frame,
+    unframe,
 )
+from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.kinds import fio, openfoam, pytorch
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
 from scaletest.benchmarks.kinds.network import Network, check, used
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import programs
-from scaletest.benchmarks.sweep import plan_of
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 from scaletest.render.numbers import quantity, quantity_measured

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.owned_objects import stored
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.benchmarks.operator import set_reconciler, status
-from scaletest.benchmarks.sweep import plan_of
 from scaletest.cluster.connection import Busy
 from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
 from scaletest.model.errors import Unreachable

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
 from scaletest.benchmarks.commands import operator
+from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.objects.owned_objects import agreed, stored

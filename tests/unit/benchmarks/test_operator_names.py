@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
 from scaletest.benchmarks.objects import manifests

@@ -17,20 +17,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.benchmarks.benchmark import read as read_benchmark
-from scaletest.benchmarks.benchmark_set import EXAMPLE, BenchmarkPlan, table_of
-from scaletest.benchmarks.judging.benchmark_run import (
+from scaletest.benchmarks.documents.benchmark import read as read_benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.folder import BenchmarkFolder, StoredBenchmarks
+from scaletest.benchmarks.judging.evaluation import (
     BenchmarkRun,
     evaluate_benchmarks,
     permutation_text,
 )
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.queue_executor import ended_by
+from scaletest.benchmarks.plan import EXAMPLE, BenchmarkPlan, table_of
 from scaletest.benchmarks.report import benchmark_report, failure_groups
-from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder, StoredBenchmarks
-from scaletest.benchmarks.sweep import plan_of
+from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.cli.main import run as cli
 from scaletest.model import Activity, Outcome, Reason, Reply, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
@@ -92,14 +93,14 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
 def a_run(factor: float = 1.0, *, broken: bool = False) -> BenchmarkRun:
     run = stored(factor, broken=broken)
     return evaluate_benchmarks(
-        run.plan, run.ended, name="run", folder="/runs/run", environment=run.environment
+        run.plan, run.results, name="run", folder="/runs/run", environment=run.environment
     )
 
 
 def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
     # given a client that waits longer in the second repetition
     complete = stored()
-    ended = dict(complete.ended)
+    ended = dict(complete.results)
     for number, benchmark in enumerate(complete.plan.benchmarks[:2]):
         waits = (Wait(State.NETWORK, "198.18.0.1:5201", 1.0 + 2 * number),)
         activity = Activity({State.ON_CPU: 2.0, State.NETWORK: 1.0 + 2 * number}, waits, cpu_s=2.0)
@@ -144,7 +145,7 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(
         message="why",
         lines=("a", "its last words", "}"),
     )
-    ended = {**run.ended, name: why}
+    ended = {**run.results, name: why}
     verdict = evaluate_benchmarks(run.plan, ended, name="run", folder="/r").verdict
     # expect the tool's own words as the reason, and advice as what to do
     assert (
@@ -174,7 +175,7 @@ def test_a_failure_that_brings_its_own_advice_gives_it_in_every_text() -> None:
         message="too large",
         remedy="choose a smaller size",
     )
-    report = evaluate_benchmarks(run.plan, {**run.ended, name: why}, name="run", folder="/r")
+    report = evaluate_benchmarks(run.plan, {**run.results, name: why}, name="run", folder="/r")
     assert report.verdict.remedy == "choose a smaller size"
     for form in set(formats.texts()) - {"brief", "csv"}:
         assert "choose a smaller size" in formats.render(benchmark_report(report), form), form
@@ -259,7 +260,7 @@ def test_runs_of_different_specs_are_compared_only_by_force() -> None:
     other = json.loads(json.dumps(SET))
     other["spec"]["template"]["spec"]["duration"] = 2
     plan, _ = plan_of(other, list)
-    changed = evaluate_benchmarks(plan, stored().ended, name="run", folder="/r")
+    changed = evaluate_benchmarks(plan, stored().results, name="run", folder="/r")
     comparison = compared(a_run(), changed)
     assert (
         comparison.verdict.kind.exit_code == 4
@@ -272,18 +273,20 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
     folder = BenchmarkFolder.create(tmp_path / "r")
     before = stored(broken=True)
     folder.begin(before.plan, {"executor": "local"})
-    for benchmark_result in before.ended.values():
+    for benchmark_result in before.results.values():
         folder.store(benchmark_result)
     read_again = folder.load()
-    assert read_again.ended == before.ended and read_again.plan.to_dict() == before.plan.to_dict()
+    assert (
+        read_again.results == before.results and read_again.plan.to_dict() == before.plan.to_dict()
+    )
     assert read_again.environment["executor"] == "local" and type_of(folder) is RUN_TYPE
     with (folder.path / "records.jsonl").open("a") as file:
         file.write('{"name": "cut o')
     again = folder.load()
-    assert again.ended == before.ended
+    assert again.results == before.results
     folder.forget(again)
-    folder.store(next(iter(before.ended.values())))
-    assert folder.load().ended == before.ended
+    folder.store(next(iter(before.results.values())))
+    assert folder.load().results == before.results
     (folder.logs / "net-1").mkdir(parents=True)
     (folder.logs / "net-1" / "client-0.out").write_text("log")
     assert folder.remove() and not folder.path.exists()
@@ -393,14 +396,14 @@ def test_equal_permutations_give_a_warning_and_are_compared_as_one() -> None:
 def test_benchmarks_that_failed_alike_are_told_once() -> None:
     # given benchmarks that all failed with another port, and one that failed otherwise
     run = stored()
-    for number, name in enumerate(run.ended):
+    for number, name in enumerate(run.results):
         message = f"connect to 10.0.0.{number}:5201 failed" if number else "no such host"
-        run.ended[name] = BenchmarkResult(
+        run.results[name] = BenchmarkResult(
             name, BenchmarkPhase.FAILED, failure=Failure.BAD_OUTPUT, message=message
         )
-    report = evaluate_benchmarks(run.plan, run.ended, name="run", folder="/runs/run")
+    report = evaluate_benchmarks(run.plan, run.results, name="run", folder="/runs/run")
     first, second = failure_groups(report.failures)
-    assert (len(first), len(second)) == (len(run.ended) - 1, 1)
+    assert (len(first), len(second)) == (len(run.results) - 1, 1)
     text = formats.render(benchmark_report(report), "text")
     assert text.count("connect to 10.0.0.") == 1
     assert f"{len(first) - 1} more benchmarks alike: {first[1].name}" in text

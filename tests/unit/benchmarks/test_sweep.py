@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
-from scaletest.benchmarks.benchmark_set import BenchmarkPlan
-from scaletest.benchmarks.measure.runner import Node, PhaseListener, counts, run, startable
+from scaletest.benchmarks.documents.benchmark import Benchmark, read
+from scaletest.benchmarks.documents.generators import Node, generate
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.sweep import merge, pad_number, plan_of, stem
+from scaletest.benchmarks.measure.runner import PhaseListener, counts, run, startable
 from scaletest.benchmarks.objects import pod_status
-from scaletest.benchmarks.sweep import generate, merged, padded, plan_of, stem
+from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
 
 NODES = [Node("b", {"disk": "ssd"}), Node("a", {"disk": "ssd"}), Node("c", {"disk": "hdd"})]
@@ -51,7 +53,7 @@ def plan(**spec: Any) -> BenchmarkPlan:
 
 def test_the_original_set_is_expanded_as_its_readme_says() -> None:
     planned, warnings = plan_of(README, list)
-    assert len(planned.permutations) == planned.counted == 15
+    assert len(planned.permutations) == planned.count == 15
     assert planned.benchmarks[0].name == "iperf-01" and planned.benchmarks[-1].name == "iperf-15"
     last: Any = planned.benchmarks[-1].spec
     assert (last.host_network, last.streams, last.duration) == (True, 128, 30)
@@ -81,7 +83,7 @@ def test_repetitions_are_adjacent_or_in_shuffled_blocks() -> None:
 def test_warm_ups_come_first_and_do_not_count() -> None:
     planned = plan(warmUp=2, permutations={"product": {"streams": [1, 2]}})
     assert [benchmark.warm_up for benchmark in planned.benchmarks] == [True, True, False, False]
-    assert planned.counted == 2
+    assert planned.count == 2
     done = {
         benchmark.name: BenchmarkResult(benchmark.name, BenchmarkPhase.FAILED)
         for benchmark in planned.benchmarks
@@ -164,7 +166,7 @@ def test_a_mistake_names_its_permutation() -> None:
 
 @given(st.integers(1, 10**6))
 def test_names_are_padded_to_the_width_of_the_largest(count: int) -> None:
-    names = [padded(number, count) for number in (1, count)]
+    names = [pad_number(number, count) for number in (1, count)]
     assert len({len(name) for name in names}) == 1
     assert names[1] == str(count)
 
@@ -209,9 +211,9 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from("abc"), JSON), st.dictionaries(st.sampled_from("abc"), JSON))
 def test_merging_the_same_values_twice_changes_a_spec_once(base: Any, change: Any) -> None:
-    once = merged(base, change)
-    assert merged(once, change) == once
-    assert merged(base, {}) == base
+    once = merge(base, change)
+    assert merge(once, change) == once
+    assert merge(base, {}) == base
 
 
 # -- runner

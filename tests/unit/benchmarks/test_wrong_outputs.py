@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.benchmarks.kinds import openfoam
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed
 from tests.unit.tool_outputs import (
     BOTH,
     CSV_STREAMS,
