@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
     Headline,
@@ -35,11 +35,14 @@ from scaletest.model.declared import TRUSTED, aliases, choice, text
 JOB, FILES = "job.fio", "data"
 SECTION = "scaletest"
 ALL = "All clients"
+SIDES = ("read", "write")
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"
 _UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MIXED = ("readwrite", "randrw")
 _ROW_FIELDS = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
 _PERCENTILES = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
+
+Row = dict[str, Any]  # fio's results of a worker, of a job, or their sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,19 +114,19 @@ class FioSpec(CrowdSpec):
 
 
 def seconds(text: str) -> float:
-    """A duration of fio in seconds."""
+    """Return a duration of fio in seconds."""
     digits = "".join(character for character in text if character.isdigit())
     return float(digits) * _UNITS[text[len(digits) :]]
 
 
 def bytes_of(text: str) -> float:
-    """A size of fio in bytes; its letters are powers of 1024."""
+    """Return a size of fio in bytes; its letters are powers of 1024."""
     digits, letter = (text[:-1], text[-1].upper()) if not text[-1].isdigit() else (text, "")
     return float(digits) * 1024.0 ** " KMGTP".find(letter)
 
 
 def job_file(spec: FioSpec, directory: str = FILES) -> str:
-    """The job file of fio."""
+    """Write the job file of fio."""
     sequential = spec.rw in ("read", "write", "readwrite")
     options = {
         "rw": spec.rw,
@@ -147,7 +150,7 @@ def job_file(spec: FioSpec, directory: str = FILES) -> str:
 
 
 def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
-    """A server on each worker, and a client on the master, with a job file for each server."""
+    """Run a server on each worker, and a client on the master, with a job file for each server."""
     scheme = "ip6:" if spec.ip_family == "IPv6" else "ip:"
     servers, files = [], {}
     line = ["fio", "--output-format=json"]
@@ -175,37 +178,45 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
     if "{" not in output.stdout:
         parsing.ended_well(output, "fio")
     report = parsing.json_object(output.stdout, "fio")
-    rows = _rows(report)
-    wrong = [row for row in rows if row.get("error")]
-    if wrong:
-        messages = [line for line in output.text.splitlines() if "fio:" in line]
-        raise BenchmarkFailed(
-            Failure.EXIT, "fio reports a failed job", messages or [f"error {wrong[0].get('error')}"]
-        )
-    parsing.ended_well(output, "fio")
-    single = [row for row in rows if row.get("jobname") != ALL]
-    _check_workers(spec, single)
-    _check_work(spec, single)
-    return ToolMeasurement(
-        _together(spec, _summed([row for row in rows if row.get("jobname") == ALL], single)),
-        {"version": parsing.at(report, "fio version"), "jobs": [_short(row) for row in rows]},
-        str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
-    )
-
-
-def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Results by worker or job, and their sums. Raises BenchmarkFailed without any."""
-    rows: list[dict[str, Any]] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
+    # results by worker or job, and their sum
+    rows: list[Row] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
     parsing.fail_if(
         not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows),
         "fio's report has neither client_stats nor jobs",
         list(map(str, report)),
     )
-    return rows
+    errors = [row["error"] for row in rows if row.get("error")]
+    messages = [line for line in output.text.splitlines() if "fio:" in line]
+    parsing.fail_if(
+        errors,
+        "fio reports a failed job",
+        messages or [f"error {error}" for error in errors[:1]],
+        failure=Failure.EXIT,
+    )
+    parsing.ended_well(output, "fio")
+    single = [row for row in rows if row.get("jobname") != ALL]
+    _check_work(spec, single)
+    # fio's own sum, if it has one, is that of its workers
+    sums = [row for row in rows if row.get("jobname") == ALL]
+    parsing.fail_if(len(sums) > 1, f"fio reports the sum of all workers {len(sums)} times")
+    for fio_sum, side, count in product(sums, SIDES, ("io_bytes", "total_ios")):
+        reported = parsing.number(fio_sum, side, count)
+        total = sum(parsing.number(row, side, count) for row in single)
+        parsing.fail_if(
+            reported != total,
+            f"fio's sum of {side}.{count} is {reported:.0f}, but its workers' add up to"
+            f" {total:.0f}",
+        )
+    return ToolMeasurement(
+        _read_headlines(spec, sums or single),
+        {"version": parsing.at(report, "fio version"), "jobs": list(map(_shorten, rows))},
+        str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
+    )
 
 
-def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
-    """Raises BenchmarkFailed unless each worker has one row, or one for each job."""
+def _check_work(spec: FioSpec, rows: Sequence[Row]) -> None:
+    """Raise BenchmarkFailed unless each worker did what the spec asks for, and for its time."""
+    # each worker has one row, or one for each job
     counts = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
     names = [f"{host} port {port}: {count}" for (host, port), count in counts.items()]
     parsing.fail_if(
@@ -218,11 +229,7 @@ def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
         f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
         names,
     )
-
-
-def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
-    """Raises BenchmarkFailed if reads or writes are missing, were not asked for, or ended early."""
-    for row, side in product(rows, ("read", "write")):
+    for row, side in product(rows, SIDES):
         done, wanted = parsing.number(row, side, "total_ios"), side in _sides(spec)
         parsing.fail_if(
             wanted and not done,
@@ -234,30 +241,12 @@ def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
             failure=Failure.MISMATCH,
         )
     for row in rows:
-        lasted = max(parsing.number(row, side, "runtime") for side in ("read", "write")) / 1e3
-        parsing.check_length(lasted, seconds(spec.runtime), "a worker of fio")
-
-
-def _summed(
-    sums: Sequence[dict[str, Any]], single: Sequence[dict[str, Any]]
-) -> Sequence[dict[str, Any]]:
-    """fio's own sum if it has one, else its rows. Raises BenchmarkFailed for a wrong sum."""
-    parsing.fail_if(
-        len(sums) > 1,
-        f"fio reports the sum of all workers {len(sums)} times",
-    )
-    for whole, side, count in product(sums, ("read", "write"), ("io_bytes", "total_ios")):
-        own = parsing.number(whole, side, count)
-        total = sum(parsing.number(row, side, count) for row in single)
-        parsing.fail_if(
-            own != total,
-            f"fio's sum of {side}.{count} is {own:.0f}, but its workers' add up to {total:.0f}",
-        )
-    return sums or single
+        lasted_s = max(parsing.number(row, side, "runtime") for side in SIDES) / 1e3
+        parsing.check_length(lasted_s, seconds(spec.runtime), "a worker of fio")
 
 
 def _sides(spec: FioSpec) -> list[str]:
-    """Directions that are measured: read, write or both."""
+    """Return the directions that are measured: read, write or both."""
     if spec.rw not in _MIXED:
         return ["read" if "read" in spec.rw else "write"]
     return [
@@ -267,8 +256,8 @@ def _sides(spec: FioSpec) -> list[str]:
     ]
 
 
-def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Headlines of all rows; percentiles only with a single row, since they cannot be merged."""
+def _read_headlines(spec: FioSpec, rows: Sequence[Row]) -> dict[str, float]:
+    """Return the headlines; percentiles only of a single row, since they cannot be merged."""
     headlines: dict[str, float] = {}
     for side in _sides(spec):
         counts = [parsing.number(row, side, "total_ios") for row in rows]
@@ -284,18 +273,18 @@ def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]
     return headlines
 
 
-def _rate(row: dict[str, Any], side: str, name: str, count: str) -> float:
-    """A rate of fio. Raises BenchmarkFailed unless it is the count divided by the time."""
+def _rate(row: Row, side: str, name: str, count: str) -> float:
+    """Return a rate of fio. Raises BenchmarkFailed unless it is the count divided by the time."""
     rate = parsing.positive(row, side, name)
     seconds = parsing.positive(row, side, "runtime") / 1e3
     parsing.check_agreement(rate, parsing.number(row, side, count) / seconds, f"{side}.{name}")
     return rate
 
 
-def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """One row without details that nobody reads: bins, depths, samples."""
+def _shorten(row: Row) -> dict[str, Any]:
+    """Return a row without details that nobody reads: bins, depths, samples."""
     short = parsing.picked(row, _ROW_FIELDS)
-    for side in ("read", "write"):
+    for side in SIDES:
         keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
         short[side] = parsing.picked(row.get(side), (*keep, "lat_ns"))
         tails = parsing.at(row, side, "clat_ns", "percentile")
@@ -307,7 +296,7 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def files(spec: FioSpec, folder: str) -> str:
-    """A sentence about the test files. folder: for those of a spec that names no directory."""
+    """Say what test files there will be. folder: for those of a spec that names no directory."""
     size = bytes_of(spec.size) * spec.num_jobs * spec.num_workers
     place = spec.directory or folder
     return (
@@ -317,7 +306,7 @@ def files(spec: FioSpec, folder: str) -> str:
 
 
 def absent(spec: FioSpec) -> dict[str, str]:
-    """Headlines that this spec cannot have, each with the reason."""
+    """Return the headlines that this spec cannot have, each with the reason."""
     missing: dict[str, str] = {}
     if spec.num_workers > 1:
         several = f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})"

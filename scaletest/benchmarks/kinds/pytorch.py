@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -67,7 +67,7 @@ class PyTorchSpec(CommonSpec):
 
 
 def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
-    """The program of the torch workload, with one request: a number and its options in JSON."""
+    """Run the program of the torch workload, with one request: a number and its options in JSON."""
     options = [
         *("--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device),
         *("--batch", str(spec.input_batch_size), "--batches", str(spec.batches)),
@@ -100,7 +100,23 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         remedy=_INSTALL,
     )
     parsing.ended_well(output, "PyTorch")
-    figures = _figures(parsing.json_object(output.stdout, "PyTorch"))
+    answer = parsing.json_object(output.stdout, "PyTorch")
+    if error := answer.get("error"):
+        parsing.fail_if(
+            answer.get("unavailable"),
+            "the installed PyTorch cannot compute this",
+            [str(error)],
+            failure=Failure.NO_BINARY,
+            remedy=_INSTALL,
+        )
+        raise BenchmarkFailed(
+            Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT,
+            "PyTorch reports an error",
+            [str(error)],
+        )
+    figures = answer.get("figures")
+    if not isinstance(figures, Mapping):
+        raise parsing.bad("PyTorch's answer has no figures", [json.dumps(answer)])
     used = figures.get("torch_device")
     parsing.fail_if(
         used != spec.device,
@@ -135,32 +151,8 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     )
 
 
-def _figures(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The measured numbers.
-
-    Raises BenchmarkFailed for a missing package or device, or a failure of the computation.
-    """
-    if error := answer.get("error"):
-        parsing.fail_if(
-            answer.get("unavailable"),
-            "the installed PyTorch cannot compute this",
-            [str(error)],
-            failure=Failure.NO_BINARY,
-            remedy=_INSTALL,
-        )
-        raise BenchmarkFailed(
-            Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT,
-            "PyTorch reports an error",
-            [str(error)],
-        )
-    figures = answer.get("figures")
-    if not isinstance(figures, Mapping):
-        raise parsing.bad("PyTorch's answer has no figures", [json.dumps(answer)])
-    return figures
-
-
 def absent(spec: PyTorchSpec) -> dict[str, str]:
-    """Headlines that this spec cannot have, each with the reason."""
+    """Return the headlines that this spec cannot have, each with the reason."""
     return dict.fromkeys(
         ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else (),
         f"device {spec.device} uses no GPU",

@@ -96,7 +96,7 @@ class RDMABandwidthSpec(RDMASpec):
 
 
 def _tasks(spec: RDMASpec, site: ExecutionSite, tool: str, *arguments: str) -> Sequence[Task]:
-    """Server and client of ib_read_bw, ib_write_lat and so on."""
+    """Run server and client of ib_read_bw, ib_write_lat and so on."""
     line = [f"ib_{spec.mode}_{tool}", "-a", "-F", "-R", "-n", str(spec.iterations), *arguments]
     if spec.ip_family == "IPv6":
         line += ["--ipv6"]
@@ -168,7 +168,7 @@ def _rows(
     columns: Sequence[str],
     units: set[str],
 ) -> list[dict[str, float]]:
-    """Rows of a complete run, each by column.
+    """Return the rows of a complete run, each by column.
 
     test, units: perftest's names of the test and of the columns' units.
     """

@@ -1,4 +1,8 @@
-"""Fields that the specs of all kinds share."""
+"""Fields of all specs: network, placement, pods and limits.
+
+Names, defaults and choices of hostNetwork, networkName, resources, mtu, image and imagePullPolicy
+are those of kube-perftest's CRDs, so that its documents can be read; the others are ours.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ class Spec(Written):
     camel_case = True
 
     def to_dict(self) -> dict[str, Any]:
-        """The document, without what is as by default."""
+        """Return the document, without fields that have their defaults."""
         written = super().to_dict()
         for member in members(type(self)):
             if getattr(self, member.attribute) == member.default:

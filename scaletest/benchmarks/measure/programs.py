@@ -24,7 +24,7 @@ from scaletest.benchmarks.kinds import network as networks
 from scaletest.benchmarks.kinds import parsing
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.kinds.kind import ToolMeasurement
-from scaletest.benchmarks.kinds.mpi import IMB, KIND, OURS
+from scaletest.benchmarks.kinds.pingpong import IMB, KIND, OURS
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.namespaces import PATIENCE_S
 from scaletest.runs.environment import machine

@@ -25,7 +25,7 @@ from scaletest.benchmarks.documents.result import (
     unframe,
 )
 from scaletest.benchmarks.documents.sweep import plan_of
-from scaletest.benchmarks.kinds import fio, openfoam, pytorch
+from scaletest.benchmarks.kinds import fio, openfoam_case, pytorch
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
 from scaletest.benchmarks.kinds.network import Network, check, used
@@ -439,7 +439,7 @@ def test_fio_defaults_are_those_of_the_original_crd() -> None:
 
 @given(st.integers(1, 512))
 def test_the_cavity_is_split_into_as_many_boxes_as_there_are_processes(processes: int) -> None:
-    x, y, z = openfoam.boxes(processes)
+    x, y, z = openfoam_case.boxes(processes)
     assert x * y * z == processes
 
 
