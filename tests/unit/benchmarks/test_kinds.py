@@ -30,7 +30,7 @@ from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
 from scaletest.benchmarks.kinds.network import Network, check, used
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure import programs
+from scaletest.benchmarks.measure import machine, programs
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 from scaletest.render.numbers import quantity, quantity_measured
@@ -630,16 +630,16 @@ def test_19_a_program_that_does_not_say_its_version_costs_no_result(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(programs, "ASK_S", 0.05)
-    monkeypatch.setattr(programs, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(machine, "PATIENCE_S", 0.05)
     # expect their words to be missing, and nothing else
     pingpong = benchmark.read({"kind": "MPIPingPong"})
-    assert programs.facts(pingpong)["programs"]["mpirun"] == ""
-    assert programs.card((), "fast0", tmp_path) == {"name": "fast0"}
+    assert machine.facts(pingpong)["programs"]["mpirun"] == ""
+    assert machine.card((), "fast0", tmp_path) == {"name": "fast0"}
 
 
 def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
     iperf = benchmark.read({"kind": "IPerf"})
-    facts = programs.facts(iperf)
+    facts = machine.facts(iperf)
     assert facts["kernel"] == os.uname().release
     assert {"processor", "memory", "cores", "system", "programs"} <= set(facts)
     # given a card with a driver, as the kernel shows it
@@ -647,11 +647,11 @@ def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "fast0" / "device").mkdir(parents=True)
     (tmp_path / "fast0" / "device" / "driver").symlink_to(tmp_path / "drivers" / "mlx5_core")
     (tmp_path / "fast0" / "speed").write_text("100000\n")
-    assert programs.card((), "fast0", tmp_path) == {
+    assert machine.card((), "fast0", tmp_path) == {
         "name": "fast0",
         "driver": "mlx5_core",
         "speed_bit_s": 10**11,
     }
     # and one that says nothing of its speed
     (tmp_path / "fast0" / "speed").write_text("-\n")
-    assert programs.card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}
+    assert machine.card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}

@@ -14,7 +14,8 @@ from scaletest.benchmarks.documents.benchmark import Benchmark, read
 from scaletest.benchmarks.documents.generators import Node, generate
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.documents.sweep import merge, pad_number, plan_of, stem
-from scaletest.benchmarks.measure.runner import PhaseListener, counts, run, startable
+from scaletest.benchmarks.judging.evaluation import evaluate_benchmarks
+from scaletest.benchmarks.measure.runner import PhaseListener, run_plan, startable
 from scaletest.benchmarks.objects import pod_status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
@@ -45,6 +46,12 @@ def a_set(**spec: Any) -> dict[str, Any]:
         "metadata": {"name": "s"},
         "spec": {"template": {"kind": "IPerf"}, **spec},
     }
+
+
+def counts(planned: BenchmarkPlan, done: dict[str, BenchmarkResult]) -> tuple[int, int]:
+    """How many benchmarks succeeded and failed, without warm-ups."""
+    run = evaluate_benchmarks(planned, done)
+    return len(run.counted) - len(run.failures), len(run.failures)
 
 
 def plan(**spec: Any) -> BenchmarkPlan:
@@ -264,7 +271,7 @@ def play(
 ) -> dict[str, BenchmarkResult]:
     done: dict[str, BenchmarkResult] = {} if ended is None else ended
     stored: list[str] = []
-    run(
+    run_plan(
         planned,
         done,
         executor,
@@ -303,7 +310,7 @@ def test_an_interrupted_benchmark_is_not_stored() -> None:
         return completed(benchmark)
 
     with pytest.raises(KeyboardInterrupt):
-        run(planned, done, Scripted(second), lambda _: None, lambda *_: None)
+        run_plan(planned, done, Scripted(second), lambda _: None, lambda *_: None)
     assert list(done) == ["s-1"]
 
 
