@@ -16,8 +16,8 @@ from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.benchmarks.operator import benchmark_reconciler, set_reconciler, status
-from scaletest.benchmarks.operator.benchmark_reconciler import ReconcileSettings
+from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_reconciler, status
+from scaletest.benchmarks.operator.reporting import ReconcileSettings
 from scaletest.cluster.objects import JOBS, PODS, Conflict, Missing, Resource
 
 IPERF = KINDS["IPerf"]
@@ -240,7 +240,7 @@ def until_set_ended(
         if "finishedAt" in state:
             return state
         for plural, name in list(cluster.objects):
-            if plural == "iperfs" and not benchmark_reconciler.ended(cluster.objects[plural, name]):
+            if plural == "iperfs" and not reporting.has_ended(cluster.objects[plural, name]):
                 look(cluster, name)
     raise AssertionError(state)
 

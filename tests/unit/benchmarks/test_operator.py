@@ -15,7 +15,7 @@ from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.owned_objects import stored
 from scaletest.benchmarks.objects.reconcile import Observation
-from scaletest.benchmarks.operator import set_reconciler, status
+from scaletest.benchmarks.operator import set_status, status
 from scaletest.cluster.connection import Busy
 from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
 from scaletest.model.errors import Unreachable
@@ -309,10 +309,10 @@ def test_15_the_results_of_a_set_are_bounded(count: int, numbers: bool | None) -
     }
     plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     child_status = {"phase": "Completed", "values": {"bandwidth": 1.23456789e9}}
-    summary = set_reconciler.measured_so_far(
+    summary = set_status.measured_so_far(
         plan, {planned.name: {"status": child_status} for planned in plan.benchmarks}, over=True
     )
-    assert len(json.dumps(summary)) < set_reconciler.RESULTS_BYTES + 1024
+    assert len(json.dumps(summary)) < set_status.RESULTS_BYTES + 1024
     shown = [("mean" in row["headlines"]["bandwidth"]) for row in summary["results"]]
     assert shown == ([] if numbers is None else [numbers] * count)
     assert summary["verdict"] == "PASS"

@@ -16,7 +16,7 @@ from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.objects.owned_objects import agreed, stored
 from scaletest.benchmarks.operator import benchmark_reconciler, queueing, status
-from scaletest.benchmarks.operator.benchmark_reconciler import ReconcileSettings
+from scaletest.benchmarks.operator.reporting import ReconcileSettings
 from scaletest.cluster.objects import EVENTS
 from tests.unit.fake_cluster import (
     IPERF,
@@ -133,10 +133,10 @@ def test_a_paused_benchmark_is_not_reconciled_until_it_changes() -> None:
     cluster = cluster_with(paused=True)
     assert look(cluster)["message"] == benchmark_reconciler.PAUSED
     document = cluster.objects["iperfs", "one"]
-    assert queueing.paused(document)
-    assert not queueing.paused({**document, "spec": {"paused": False}})
+    assert queueing.is_paused(document)
+    assert not queueing.is_paused({**document, "spec": {"paused": False}})
     document["metadata"]["generation"] = 2
-    assert not queueing.paused(document)
+    assert not queueing.is_paused(document)
 
 
 @pytest.mark.parametrize(
