@@ -18,9 +18,9 @@ from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.runner import PhaseListener
+from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.manifests import SPARE_S, Document, start_s
-from scaletest.benchmarks.objects.owned_objects import stored
-from scaletest.benchmarks.objects.pod_status import refuse
+from scaletest.benchmarks.objects.refusal import refuse
 from scaletest.cluster.objects import NODES, Documents, Resource
 
 RUN = "scaletest.dev/run"
@@ -149,7 +149,7 @@ class OperatorExecutor:
     def _load(self, benchmark: Benchmark, document: Document) -> BenchmarkResult:
         """Load the stored result; BenchmarkFailed by the object's status when none is stored."""
         uid, status = document["metadata"]["uid"], document["status"]
-        ended = stored(self._objects, self._namespace, benchmark.name, uid)
+        ended = load_result(self._objects, self._namespace, benchmark.name, uid)
         if ended is not None:
             return ended
         # the message of one that was measured holds notes

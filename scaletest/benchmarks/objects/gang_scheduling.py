@@ -28,13 +28,10 @@ AT_ONCE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Whether all parts may start.
+    """Whether all parts may start."""
 
-    since_s: since when, in seconds since the epoch; 0 while they may not. message: why they wait.
-    """
-
-    since_s: float
-    message: str = ""
+    since_s: float  # since the epoch; 0 while they may not
+    message: str = ""  # why they wait
 
 
 def wanted(benchmark: Benchmark) -> bool:
@@ -79,8 +76,20 @@ def pod_group(benchmark: Benchmark, owner: Document) -> Document:
 
 def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
     """Build the Jobs of all roles, for pods that are all created at once."""
-    roles = dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec))
-    return [_job(benchmark, role, owner, image) for role in roles]
+    built = []
+    for role in dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec)):
+        job = manifests.job(benchmark, role, owner, image)
+        template = job["spec"]["template"]
+        (container,) = template["spec"]["containers"]
+        job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
+        if role == benchmark.kind.measures:
+            template["spec"].setdefault("initContainers", []).append(_wait_container(container))
+        # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
+        container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
+        template["spec"]["schedulerName"] = "volcano"
+        template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
+        built.append(job)
+    return built
 
 
 def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admission:
@@ -98,23 +107,7 @@ def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admis
     return Admission(seconds(admitted or group["metadata"]["creationTimestamp"]))
 
 
-def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
-    job = manifests.job(benchmark, role, owner, image)
-    template = job["spec"]["template"]
-    job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
-    if role == benchmark.kind.measures:
-        template["spec"].setdefault("initContainers", []).append(
-            _wait(template["spec"]["containers"][0])
-        )
-    for container in template["spec"]["containers"]:
-        # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
-        container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
-    template["spec"]["schedulerName"] = "volcano"
-    template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
-    return job
-
-
-def _wait(container: Document) -> Document:
+def _wait_container(container: Document) -> Document:
     """Build the init container that waits until the operator lets the measurement begin."""
     file = f"{manifests.FOLDER}/{manifests.MEASURING}"
     return {

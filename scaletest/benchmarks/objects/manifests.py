@@ -75,7 +75,7 @@ def labels(benchmark: Benchmark) -> dict[str, str]:
     return {BENCHMARK: benchmark.name}
 
 
-def own(name: str, uid: str) -> str:
+def selector_of(name: str, uid: str) -> str:
     """Build the label selector of the objects that one benchmark owns."""
     return f"{BENCHMARK}={name},{UID}={uid}"
 
@@ -125,7 +125,7 @@ def secret(benchmark: Benchmark, owner: Document) -> Document:
         "metadata": meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner),
         "type": "Opaque",
         "immutable": True,
-        "data": ssh.pair(),
+        "data": ssh.make_key_pair(),
     }
 
 
@@ -146,7 +146,7 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
     count = len(parts)
     pod = _pod(benchmark, role, parts, image, role == benchmark.kind.measures)
     if ssh.wanted(benchmark.kind):
-        ssh.mounted(pod, ssh.secret_name(benchmark.name, owner["uid"]))
+        ssh.mount_key(pod, ssh.secret_name(benchmark.name, owner["uid"]))
     return {
         "metadata": meta(benchmark, name_of(benchmark, role), owner),
         "spec": {

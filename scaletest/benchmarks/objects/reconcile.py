@@ -16,8 +16,9 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResul
 from scaletest.benchmarks.kinds import parsing
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
+from scaletest.benchmarks.objects.config_maps import measuring_s
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects, measuring_s
+from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Documents
 from scaletest.model.errors import Unreachable, UsageError
@@ -106,7 +107,7 @@ class _Reconciliation:
                 CONFIG_MAPS, manifests.peers_map(self._benchmark, self._context.owner)
             )
             requested = replace(self._benchmark.spec, paused=False)
-            self._benchmark = self._owned.agreed(peers)
+            self._benchmark = self._owned.read_agreed(peers)
             edited = requested != replace(self._benchmark.spec, paused=False)
             if manifests.MEASURING in peers["data"]:
                 self._pods = self._owned.pods()
@@ -192,7 +193,7 @@ class _Reconciliation:
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
         # the servers' addresses, once all are known
         servers = manifests.servers(self._benchmark)
-        addresses = pod_status.known(self._benchmark, self._pods)
+        addresses = pod_status.reachable_servers(self._benchmark, self._pods)
         is_complete = len(addresses) == len(servers)
         if addresses and is_complete and manifests.PEERS not in peers["data"]:
             texts = {
@@ -324,14 +325,16 @@ class _Reconciliation:
             if phase != "Running":
                 raise failure_of_pod(pod, "the measuring pod ended without a result", log)
             return None
-        wrong_network = pod_status.elsewhere(pod, self._benchmark.spec.network_name, result)
+        wrong_network = pod_status.explain_other_network(
+            pod, self._benchmark.spec.network_name, result
+        )
         parsing.fail_if(wrong_network, wrong_network, failure=Failure.MISMATCH)
         environment = {
             **result.environment,
             **pod_status.places(self._pods),
             "kubernetes": self._objects.version(),
         }
-        notes = (*result.notes, *pod_status.crowded(self._benchmark, self._pods))
+        notes = (*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods))
         name = self._benchmark.name
         return replace(result, name=name, environment=environment, notes=notes)
 
@@ -370,7 +373,7 @@ class _Reconciliation:
         if job is None:
             return ""
         # a Job has one try, so there will not be another pod
-        failure = pod_status.failed(job)
+        failure = pod_status.why_failed(job)
         parsing.fail_if(
             failure,
             "a pod was lost before it was needed",
@@ -379,6 +382,6 @@ class _Reconciliation:
         )
         message = pod_status.denial(self._objects, self._context.namespace, job)
         created_s = pod_status.seconds(job["metadata"]["creationTimestamp"])
-        is_final = pod_status.final(message, self._clock() - created_s)
+        is_final = pod_status.is_final(message, self._clock() - created_s)
         parsing.fail_if(is_final, message, failure=Failure.REFUSED)
         return message

@@ -68,16 +68,12 @@ def wanted(kind: Kind) -> bool:
     return issubclass(kind.spec, MpiSpec)
 
 
-# -- in the operator
-# --------------------------------------------------------------------------------------------------
-
-
 def secret_name(name: str, uid: str) -> str:
     """Return the name of the benchmark's Secret."""
     return f"{name}-ssh-{uid[:8]}"
 
 
-def pair() -> dict[str, str]:
+def make_key_pair() -> dict[str, str]:
     """Create a key pair as the data of a Secret.
 
     Raises UsageError where PyNaCl is not installed.
@@ -89,25 +85,25 @@ def pair() -> dict[str, str]:
             "PyNaCl is not installed", hint="pip install 'scaletest[operator]'"
         ) from error
     key = SigningKey.generate()
-    private, public = written(bytes(key), bytes(key.verify_key))
+    private, public = encode_key_pair(bytes(key), bytes(key.verify_key))
     return {KEY: base64.b64encode(private).decode(), PUBLIC: base64.b64encode(public).decode()}
 
 
-def written(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
+def encode_key_pair(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
     """Encode an Ed25519 key pair as OpenSSH does, without encryption (PROTOCOL.key, RFC 8709)."""
     blob = _strings(_TYPE, public)
     # the same number twice: a reader sees by it that decryption was right. Here both are zero,
     # since nothing is encrypted
     secret = bytes(8) + blob + _strings(seed + public, b"")
     secret += bytes(range(1, -len(secret) % 8 + 1))
-    whole = (
+    encoded = (
         b"openssh-key-v1\0"
         + _strings(b"none", b"none", b"")
         + struct.pack(">I", 1)
         + _strings(blob, secret)
     )
-    text = base64.b64encode(whole).decode()
-    lines = [text[at : at + 70] for at in range(0, len(text), 70)]
+    text = base64.b64encode(encoded).decode()
+    lines = [text[start : start + 70] for start in range(0, len(text), 70)]
     private = [
         "-----BEGIN OPENSSH PRIVATE KEY-----",
         *lines,
@@ -121,7 +117,7 @@ def _strings(*strings: bytes) -> bytes:
     return b"".join(struct.pack(">I", len(string)) + string for string in strings)
 
 
-def mounted(pod: Mapping[str, Any], secret: str) -> None:
+def mount_key(pod: Mapping[str, Any], secret: str) -> None:
     """Mount the key into the pod's container.
 
     Its file belongs to root, which ssh refuses as a user's key: each part copies it first.
@@ -130,10 +126,6 @@ def mounted(pod: Mapping[str, Any], secret: str) -> None:
     pod["containers"][0]["volumeMounts"].append(
         {"name": "ssh", "mountPath": MOUNT, "readOnly": True}
     )
-
-
-# -- in a pod
-# --------------------------------------------------------------------------------------------------
 
 
 def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, folder: Path) -> Task:
@@ -148,10 +140,10 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
             "sshd not found",
             remedy="install it, as in: apt install openssh-server",
         )
-    _can_log_in()
+    _check_login()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)
-    public = _copied(keys, folder)
+    public = _copy_key(keys, folder)
     text = _SERVER.format(port=spec.ssh_port, address=site.address("worker", index), folder=folder)
     # a session does not inherit the container's environment, by which images say where programs are
     inherited = [
@@ -171,10 +163,10 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
 
 def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
     """Write the ssh configuration for the workers; returns its path. Raises BenchmarkFailed."""
-    _can_log_in()
+    _check_login()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)
-    _write(folder / "known_hosts", f"* {_copied(keys, folder)}\n")
+    _write(folder / "known_hosts", f"* {_copy_key(keys, folder)}\n")
     return _write(folder / "ssh_config", _CLIENT.format(port=spec.ssh_port, folder=folder))
 
 
@@ -196,7 +188,7 @@ def copies(site: ExecutionSite, folder: Path) -> Sequence[tuple[str, ...]]:
     ]
 
 
-def _copied(keys: Path, folder: Path) -> str:
+def _copy_key(keys: Path, folder: Path) -> str:
     """Copy the private key into the folder, for its owner alone, and return the public key."""
     folder.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -215,7 +207,7 @@ def _write(path: Path, text: str) -> str:
     return str(path)
 
 
-def _can_log_in() -> None:
+def _check_login() -> None:
     """Check that the user has a name and a shell, which ssh needs. Raises BenchmarkFailed."""
     try:
         user = pwd.getpwuid(os.getuid())

@@ -13,11 +13,12 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.objects import gang_scheduling
+from scaletest.benchmarks.objects.config_maps import Damaged, is_owned, read_agreed
 from scaletest.benchmarks.objects.manifests import SPARE_S, image_of, start_s
-from scaletest.benchmarks.objects.owned_objects import Damaged, agreed, forget, owned
-from scaletest.benchmarks.objects.pod_status import NAME, refuse
+from scaletest.benchmarks.objects.owned_objects import delete_objects
 from scaletest.benchmarks.objects.reconcile import BenchmarkContext, Observation
 from scaletest.benchmarks.objects.reconcile import reconcile as reconcile_objects
+from scaletest.benchmarks.objects.refusal import NAME, refuse
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.lock import LEASE, Lock
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
@@ -57,7 +58,7 @@ def before_deletion(kind: Kind, objects: Documents, namespace: str, document: Do
     """Clean up before a benchmark is deleted: delete its objects, release its lock."""
     meta = document["metadata"]
     if NAME.fullmatch(meta["name"]):
-        forget(kind, meta["name"], meta["uid"], objects, namespace)
+        delete_objects(kind, meta["name"], meta["uid"], objects, namespace)
     Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
 
 
@@ -113,10 +114,10 @@ class _Pass:
         """Return the benchmark as it was when its first object was created; None before that."""
         meta = self.document["metadata"]
         peers = self.objects.find(CONFIG_MAPS, self.namespace, f"{meta['name']}-peers")
-        if peers is None or not owned(peers, meta["uid"]):
+        if peers is None or not is_owned(peers, meta["uid"]):
             return None
         try:
-            return agreed(peers)
+            return read_agreed(peers)
         except Damaged:
             # the next pass ends it, and says why
             return Benchmark(meta["name"], self.kind, self.kind.spec())

@@ -10,7 +10,7 @@ from functools import partial
 
 from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.documents.result import BenchmarkPhase
-from scaletest.benchmarks.objects.owned_objects import owned
+from scaletest.benchmarks.objects.config_maps import is_owned
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
 from scaletest.benchmarks.operator.status import Document
 from scaletest.cluster.objects import Documents, Resource
@@ -40,7 +40,7 @@ def _copy(
         body = benchmark.envelope(plain, warnings)
         body["metadata"] = {"name": name, "ownerReferences": [owner_reference(document)]}
         mine = objects.create(ours, namespace, body)
-    if mine is None or not owned(mine, document["metadata"]["uid"]):
+    if mine is None or not is_owned(mine, document["metadata"]["uid"]):
         message = (
             f"there is another {ours.kind} {name} of group scaletest.dev; delete it, or rename"
         )

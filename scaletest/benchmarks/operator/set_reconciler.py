@@ -15,15 +15,15 @@ from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.operator_executor import nodes_of, resource
 from scaletest.benchmarks.measure.runner import startable
-from scaletest.benchmarks.objects.owned_objects import (
+from scaletest.benchmarks.objects.config_maps import (
     MOST_UNPACKED,
     Damaged,
-    NameConflict,
-    owned,
-    packed,
-    zipped,
+    is_owned,
+    pack,
+    read_packed,
 )
-from scaletest.benchmarks.objects.pod_status import NAME
+from scaletest.benchmarks.objects.owned_objects import NameConflict
+from scaletest.benchmarks.objects.refusal import NAME
 from scaletest.benchmarks.operator import set_status
 from scaletest.benchmarks.operator.benchmark_reconciler import TOGETHER
 from scaletest.benchmarks.operator.reporting import (
@@ -125,7 +125,7 @@ class _Pass:
             if benchmark.name not in created:
                 path = resource(benchmark.kind)
                 unseen = self.objects.find(path, self.namespace, benchmark.name)
-            if unseen is not None and owned(unseen, uid):
+            if unseen is not None and is_owned(unseen, uid):
                 created[benchmark.name] = unseen
             else:
                 # the index has it now, or it was deleted
@@ -148,9 +148,9 @@ class _Pass:
         if stored is None:
             body = self._plan_object(name)
             stored = self.objects.create(CONFIG_MAPS, self.namespace, body)
-        if stored is None or not owned(stored, meta["uid"]):
+        if stored is None or not is_owned(stored, meta["uid"]):
             raise NameConflict(f"the ConfigMap {name} exists and belongs to something else")
-        plan = zipped(stored, PLAN, BenchmarkPlan.from_dict)
+        plan = read_packed(stored, PLAN, BenchmarkPlan.from_dict)
         if len(plans) >= MOST_PLANS:
             plans.clear()
         plans[meta["uid"]] = plan
@@ -176,7 +176,7 @@ class _Pass:
                 )
             )
         text = wire.dump(plan.to_dict())
-        data = packed(text)
+        data = pack(text)
         checks.refuse(
             (
                 len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED,
@@ -232,7 +232,7 @@ class _Pass:
         if created is not None:
             return created
         found = self.objects.find(path, self.namespace, benchmark.name)
-        if found is None or not owned(found, self.document["metadata"]["uid"]):
+        if found is None or not is_owned(found, self.document["metadata"]["uid"]):
             raise NameConflict(
                 f"there is another {benchmark.kind.name} named {benchmark.name}; delete it, or"
                 " rename the set"

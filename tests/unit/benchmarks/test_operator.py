@@ -12,8 +12,8 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResul
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.benchmarks.objects.owned_objects import stored
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.benchmarks.operator import set_status, status
 from scaletest.cluster.connection import Busy
@@ -45,7 +45,7 @@ def test_killed_after_any_request_a_benchmark_is_measured_exactly_once(fatal: in
     assert (state["phase"], state["summary"]) == ("Completed", "5.000 Gbit/s")
     assert cluster.made.count("jobs/one-client") == cluster.made.count("configmaps/one-result") == 1
     uid = cluster.objects["iperfs", "one"]["metadata"]["uid"]
-    measured = stored(cluster, "ns", "one", uid)
+    measured = load_result(cluster, "ns", "one", uid)
     assert measured is not None and measured.result == {"some": 1}
     left = {plural for plural, _ in cluster.objects}
     assert left == {"iperfs", "configmaps", "leases"}
@@ -210,7 +210,7 @@ def test_parts_that_shared_a_node_by_chance_are_no_silent_loopback(
     state = until_ended(cluster)
     assert state["phase"] == "Completed"
     assert ("on 1 node instead of 2" in state["message"]) == noted
-    result = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])  # type: ignore[arg-type]
+    result = load_result(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])  # type: ignore[arg-type]
     assert result is not None and bool(result.notes) == noted
 
 
