@@ -28,12 +28,12 @@ def command(file: str) -> None:
     hint = "give a file with benchmarks or sets of kube-perftest"
     documents = reader.read_all(reader.text_of(file, file, hint), file, hint)
     checks.refuse((not documents, f"{file} holds no document", hint))
-    converted = [_converted(document) for document in documents]
+    converted = [_convert(document) for document in documents]
     echo(yaml.safe_dump_all(converted, sort_keys=False), nl=False)
 
 
-def _converted(document: Any) -> dict[str, Any]:
-    """The document as ours; warnings go to stderr. InvalidValue for one that cannot be measured."""
+def _convert(document: Any) -> dict[str, Any]:
+    """Convert a document to ours; warnings go to stderr. InvalidValue if it cannot be measured."""
     warnings: list[str] = []
     body = benchmark.envelope(document, warnings)
     # nodes are those of a cluster, and a matrix may choose among them

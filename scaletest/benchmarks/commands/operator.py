@@ -106,6 +106,6 @@ def command(
 
 
 def _pod_fields(pull_policy: str | None, scheduler: str) -> dict[str, str]:
-    """Attributes of specs, without those that no option sets: an empty one could not be read."""
+    """Return attributes of specs, without unset ones: an empty one could not be read."""
     fields = {"image_pull_policy": pull_policy or "", "scheduler_name": scheduler}
     return {name: text for name, text in fields.items() if text}

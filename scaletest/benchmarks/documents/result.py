@@ -32,7 +32,7 @@ class BenchmarkPhase(StrEnum):
     FAILED = "Failed"
 
     @property
-    def ended(self) -> bool:
+    def is_final(self) -> bool:
         """Whether the phase is final."""
         return self in (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
 

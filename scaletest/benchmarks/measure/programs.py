@@ -1,11 +1,8 @@
-"""Finds the programs that a benchmark needs, and describes the machine of a measurement.
-
-scaletest's MPI ping-pong is compiled once. The machine is described by its kernel, processor,
-programs and network card; without this description results of two machines cannot be compared.
-"""
+"""Find the programs that a benchmark needs; scaletest's MPI ping-pong is compiled once."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -40,15 +37,16 @@ _PACKAGES = {
 
 
 def find(benchmark: Benchmark) -> dict[str, str]:
-    """Find all programs, and map the ones that have no fixed name to their paths. BenchmarkFailed
-    when one is missing.
+    """Find all programs, and map the ones that have no fixed name to their paths.
+
+    Raises BenchmarkFailed when one is missing.
     """
     require(benchmark)
-    return {"pingpong": _pingpong()} if benchmark.kind is KIND else {}
+    return {"pingpong": _find_pingpong()} if benchmark.kind is KIND else {}
 
 
 def require(benchmark: Benchmark) -> None:
-    """BenchmarkFailed when a program is missing, with the package to install."""
+    """Raise BenchmarkFailed when a program is missing, with the package to install."""
     needed = [
         *benchmark.kind.programs(benchmark.spec),
         *(["taskset"] if benchmark.spec.cpu_affinity else []),
@@ -70,24 +68,25 @@ def versions(names: Sequence[str]) -> dict[str, str]:
 
     The version of a program that does not answer is "": the measurement is valid without it.
     """
-    return {
-        name: _output([name, "--version"]).strip().partition("\n")[0][:100]
-        for name in names
-        if name in _WITH_VERSION and shutil.which(name)
-    }
+    found = {}
+    for name in names:
+        if name in _WITH_VERSION and shutil.which(name):
+            text = ""
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                done = subprocess.run(
+                    [name, "--version"],
+                    capture_output=True,
+                    text=True,
+                    timeout=ASK_S,
+                    check=False,
+                    errors="replace",
+                )
+                text = done.stdout or done.stderr
+            found[name] = text.strip().partition("\n")[0][:100]
+    return found
 
 
-def _output(line: Sequence[str]) -> str:
-    try:
-        done = subprocess.run(
-            line, capture_output=True, text=True, timeout=ASK_S, check=False, errors="replace"
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout or done.stderr
-
-
-def _pingpong() -> str:
+def _find_pingpong() -> str:
     """Find IMB-MPI1, else scaletest's own program, which mpicc compiles into the user's cache."""
     for name in (*IMB, OURS):
         path = shutil.which(name)
@@ -102,6 +101,7 @@ def _pingpong() -> str:
 
 
 def _compile(source: bytes, target: Path) -> None:
+    """Compile the program and move it into place. Raises BenchmarkFailed."""
     parsing.fail_if(
         shutil.which("mpicc") is None,
         f"neither {IMB[0]} nor mpicc found",

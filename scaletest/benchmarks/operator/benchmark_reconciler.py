@@ -14,11 +14,10 @@ from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.objects import gang_scheduling
 from scaletest.benchmarks.objects.config_maps import Damaged, is_owned, read_agreed
-from scaletest.benchmarks.objects.manifests import SPARE_S, image_of, start_s
+from scaletest.benchmarks.objects.manifests import NAME, SPARE_S, image_of, refuse, start_s
 from scaletest.benchmarks.objects.owned_objects import delete_objects
 from scaletest.benchmarks.objects.reconcile import BenchmarkContext, Observation
 from scaletest.benchmarks.objects.reconcile import reconcile as reconcile_objects
-from scaletest.benchmarks.objects.refusal import NAME, refuse
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.lock import LEASE, Lock
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report

@@ -22,8 +22,8 @@ from scaletest.benchmarks.objects.config_maps import (
     pack,
     read_packed,
 )
+from scaletest.benchmarks.objects.manifests import NAME
 from scaletest.benchmarks.objects.owned_objects import NameConflict
-from scaletest.benchmarks.objects.refusal import NAME
 from scaletest.benchmarks.operator import set_status
 from scaletest.benchmarks.operator.benchmark_reconciler import TOGETHER
 from scaletest.benchmarks.operator.reporting import (

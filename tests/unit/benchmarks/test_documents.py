@@ -17,7 +17,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from scaletest.benchmarks.commands.bench_explain import explained
+from scaletest.benchmarks.commands.bench_explain import explain_kind
 from scaletest.benchmarks.documents import benchmark, custom_resources, json_schema, kube_perftest
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
@@ -41,7 +41,7 @@ def a_set(**spec: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_example_of_every_kind_fits(kind: str) -> None:
-    validator().validate(yaml.safe_load(explained(kind)[0]["example"]))
+    validator().validate(yaml.safe_load(explain_kind(kind)[0]["example"]))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from scaletest.benchmarks.judging.evaluation import (
 )
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure.queue_executor import ended_by
+from scaletest.benchmarks.measure.queue_executor import result_of
 from scaletest.benchmarks.plan import EXAMPLE, BenchmarkPlan, table_of
 from scaletest.benchmarks.report import benchmark_report, failure_groups
 from scaletest.benchmarks.run_type import RUN_TYPE
@@ -658,7 +658,7 @@ BENCHMARK = read_benchmark({"kind": "IPerf"})
 def test_a_benchmark_that_no_worker_measured_fails_with_advice(
     outcome: Outcome, reason: Reason, failure: Failure
 ) -> None:
-    ended = ended_by(BENCHMARK, Reply("r", outcome, reason))
+    ended = result_of(BENCHMARK, Reply("r", outcome, reason))
     assert ended.failure is failure and ended.message and ended.advice and not ended.lines
     assert ended.failure.unmeasured == (failure not in (Failure.EXIT, Failure.TIMED_OUT))
 
@@ -672,7 +672,7 @@ def test_a_result_framed_by_the_worker_is_used() -> None:
         remedy="choose a smaller size",
     )
     reply = Reply("r", Outcome.FAILED, Reason.EXIT, node="a", figures={"result": frame(framed)})
-    ended = ended_by(BENCHMARK, reply)
+    ended = result_of(BENCHMARK, reply)
     assert (
         replace(ended, environment={}) == replace(framed, name="iperf")
         and ended.environment["node"] == "a"

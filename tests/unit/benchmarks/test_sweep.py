@@ -16,7 +16,7 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResul
 from scaletest.benchmarks.documents.sweep import merge, pad_number, plan_of, stem
 from scaletest.benchmarks.judging.evaluation import evaluate_benchmarks
 from scaletest.benchmarks.measure.runner import PhaseListener, run_plan, startable
-from scaletest.benchmarks.objects import refusal
+from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
 
@@ -193,7 +193,7 @@ def test_every_name_of_a_set_gives_names_that_pods_can_have(
     # for
     names = [benchmark.name for benchmark in planned.benchmarks]
     assert len(set(names)) == len(names) == warm_up + repetitions
-    assert all(refusal.NAME.fullmatch(name) for name in names)
+    assert all(manifests.NAME.fullmatch(name) for name in names)
     begin = stem(name, max(f"-{repetitions}", f"-warm-up-{warm_up}" if warm_up else "", key=len))
     assert all(name.startswith(f"{begin}-") for name in names) and name.startswith(
         begin if begin == name else begin.rpartition("-")[0]
