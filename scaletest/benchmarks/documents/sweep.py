@@ -148,7 +148,7 @@ def merge(base: Any, change: Any) -> Any:
 
 
 def pad_number(number: int, count: int) -> str:
-    """Write a number from 1 to `count`, pad_number with zeros to the width of `count`."""
+    """Write a number from 1 to `count`, padded with zeros to the width of `count`."""
     return str(number).zfill(len(str(count)))
 
 

@@ -74,3 +74,15 @@ class BenchmarkFailed(Exception):
             :MOST_LINES
         ]
         self.remedy = remedy
+
+
+def fail_if(
+    wrong: object,
+    message: str,
+    lines: Sequence[str] = (),
+    failure: Failure = Failure.BAD_OUTPUT,
+    remedy: str = "",
+) -> None:
+    """Raise BenchmarkFailed where something is wrong: output contradicts itself, or the spec."""
+    if wrong:
+        raise BenchmarkFailed(failure, message, lines, remedy)

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
     Headline,
@@ -180,14 +180,14 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
     report = parsing.json_object(output.stdout, "fio")
     # results by worker or job, and their sum
     rows: list[Row] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
-    parsing.fail_if(
+    fail_if(
         not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows),
         "fio's report has neither client_stats nor jobs",
         list(map(str, report)),
     )
     errors = [row["error"] for row in rows if row.get("error")]
     messages = [line for line in output.text.splitlines() if "fio:" in line]
-    parsing.fail_if(
+    fail_if(
         errors,
         "fio reports a failed job",
         messages or [f"error {error}" for error in errors[:1]],
@@ -198,11 +198,11 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
     _check_work(spec, single)
     # fio's own sum, if it has one, is that of its workers
     sums = [row for row in rows if row.get("jobname") == ALL]
-    parsing.fail_if(len(sums) > 1, f"fio reports the sum of all workers {len(sums)} times")
+    fail_if(len(sums) > 1, f"fio reports the sum of all workers {len(sums)} times")
     for fio_sum, side, count in product(sums, SIDES, ("io_bytes", "total_ios")):
         reported = parsing.number(fio_sum, side, count)
         total = sum(parsing.number(row, side, count) for row in single)
-        parsing.fail_if(
+        fail_if(
             reported != total,
             f"fio's sum of {side}.{count} is {reported:.0f}, but its workers' add up to"
             f" {total:.0f}",
@@ -219,23 +219,23 @@ def _check_work(spec: FioSpec, rows: Sequence[Row]) -> None:
     # each worker has one row, or one for each job
     counts = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
     names = [f"{host} port {port}: {count}" for (host, port), count in counts.items()]
-    parsing.fail_if(
+    fail_if(
         len(counts) != spec.num_workers,
         f"fio reports {len(counts)} workers instead of {spec.num_workers}",
         names,
     )
-    parsing.fail_if(
+    fail_if(
         set(counts.values()) not in ({1}, {spec.num_jobs}),
         f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
         names,
     )
     for row, side in product(rows, SIDES):
         done, wanted = parsing.number(row, side, "total_ios"), side in _sides(spec)
-        parsing.fail_if(
+        fail_if(
             wanted and not done,
             f"fio reports a worker without {side}s with rw {spec.rw}",
         )
-        parsing.fail_if(
+        fail_if(
             done and not wanted,
             f"fio reports {done:.0f} {side}s with rw {spec.rw}",
             failure=Failure.MISMATCH,

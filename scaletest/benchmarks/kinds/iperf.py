@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import iperf2, parsing
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
     Headline,
@@ -113,12 +113,12 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
         parsing.ended_well(output, "iperf3")
     report = parsing.json_object(output.stdout, "iperf3")
     error = str(report.get("error") or "")
-    parsing.fail_if(error, "iperf3 reports an error", [error], failure=Failure.EXIT)
+    fail_if(error, "iperf3 reports an error", [error], failure=Failure.EXIT)
     parsing.ended_well(output, "iperf3")
     streams = parsing.at(report, "end", "streams")
     count = len(streams) if isinstance(streams, list) else 0
     wanted = spec.streams * len(_ways(spec, "sum"))
-    parsing.fail_if(
+    fail_if(
         count != wanted,
         f"iperf3 reports {count} streams instead of {wanted}",
         list(report),
@@ -133,7 +133,7 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     }
     for name, setting in settings.items():
         used = parsing.at(report, "start", "test_start", name)
-        parsing.fail_if(
+        fail_if(
             used != setting,
             f"iperf3 measured with {name} {used} instead of {setting}",
             failure=Failure.MISMATCH,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
 from scaletest.benchmarks.kinds.kind import ToolMeasurement, ToolOutput
 
 CSV_COLUMNS = 9
@@ -38,7 +38,7 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
     """Parse the output of a client with so many streams. Raises BenchmarkFailed."""
     parsing.ended_well(output, "iperf")
     lines = output.stdout.splitlines()
-    parsing.fail_if(
+    fail_if(
         not output.stdout.endswith("\n"),
         "iperf's output ends in the middle of a line",
         lines[-1:],
@@ -46,7 +46,7 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
     csv = [line.split(",") for line in lines if line.count(",") >= CSV_COLUMNS - 1]
     datagrams = [line for line in lines if "UDP port" in line]
     datagrams = datagrams or [",".join(row) for row in csv if len(row) > CSV_COLUMNS]
-    parsing.fail_if(
+    fail_if(
         datagrams,
         "iperf measured UDP instead of TCP",
         datagrams,
@@ -89,10 +89,10 @@ def _sum_streams(
     Only bytes of iperf's own sum can be compared: its interval differs.
     """
     streams = [row for row in rows if row.stream != _SUM]
-    parsing.fail_if(
+    fail_if(
         len(streams) != wanted, f"iperf reports {len(streams)} streams instead of {wanted}", lines
     )
-    parsing.fail_if(
+    fail_if(
         len({row.stream for row in streams}) != wanted,
         "iperf reports a stream more than once",
         lines,
@@ -109,7 +109,7 @@ def _sum_streams(
             INTERVAL_ROUNDED,
         )
     total = sum(row.bits_per_second for row in streams)
-    parsing.fail_if(total <= 0, "iperf sent nothing", lines)
+    fail_if(total <= 0, "iperf sent nothing", lines)
     details = {
         row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams
     }

@@ -13,6 +13,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import fail_if
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
     Headline,
@@ -112,35 +113,35 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse the solver's log, and the output of `time -p` after it."""
     text = output.text
     fatal = parsing.lines_with(text, _FATAL)
-    parsing.fail_if(fatal and output.exit_code, "OpenFOAM ended with an error", fatal)
+    fail_if(fatal and output.exit_code, "OpenFOAM ended with an error", fatal)
     parsing.ended_well(output, "icoFoam")
     # icoFoam ran once to its end
     steps, processes = _CLOCK.findall(text), _PROCESSES.findall(text)
-    parsing.fail_if(
+    fail_if(
         not re.search(r"^End\s*$", text, re.MULTILINE) or not steps,
         "icoFoam's log is incomplete",
         text.splitlines()[-4:],
     )
-    parsing.fail_if(
+    fail_if(
         processes != [str(spec.num_procs)],
         f"icoFoam ran on {', '.join(processes) or 'an unknown number of'} processes instead of"
         f" {spec.num_procs}",
         [f"nProcs : {count}" for count in processes],
     )
-    parsing.fail_if(
+    fail_if(
         len(steps) != STEPS,
         f"icoFoam reports {len(steps)} time steps instead of {STEPS}",
     )
     # `time -p` printed each time once
     timed = parsing.TIMES.findall(text)
-    parsing.fail_if(
+    fail_if(
         sorted(name for name, _ in timed) != ["real", "sys", "user"],
         "the output does not have the times of the solver once",
         [f"{name} {seconds}" for name, seconds in timed],
     )
     times = {name: float(seconds) for name, seconds in timed}
     execution = float(steps[-1][0])
-    parsing.fail_if(
+    fail_if(
         times["real"] <= 0 or execution <= 0,
         "the solver took no time",
         [f"real {times['real']}", f"ExecutionTime = {execution} s"],

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import ToolOutput
 from scaletest.model.checks import cut
 
@@ -80,18 +80,6 @@ def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
 def bad(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
     """Return the error for output that cannot be parsed."""
     return BenchmarkFailed(Failure.BAD_OUTPUT, message, lines)
-
-
-def fail_if(
-    wrong: object,
-    message: str,
-    lines: Sequence[str] = (),
-    failure: Failure = Failure.BAD_OUTPUT,
-    remedy: str = "",
-) -> None:
-    """Raise BenchmarkFailed where something is wrong: output contradicts itself, or the spec."""
-    if wrong:
-        raise BenchmarkFailed(failure, message, lines, remedy)
 
 
 def json_object(text: str, program: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
     Headline,
@@ -49,7 +49,7 @@ class MPIPingPongSpec(MpiSpec):
 
 def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
     """Run mpirun on the master, with one process on each of the two workers."""
-    parsing.fail_if(
+    fail_if(
         spec.ip_family == "IPv6" and one_host(site),
         "Open MPI does not use the IPv6 loopback address",
         failure=Failure.REFUSED,
@@ -74,13 +74,13 @@ def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     headers = [
         line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line
     ]
-    parsing.fail_if(
+    fail_if(
         not headers or not titles,
         f"{PROGRAM} wrote no table that begins with #bytes",
         parsing.last_lines(output),
     )
     measured = ", ".join(f"{name} of {count} processes" for name, count in titles)
-    parsing.fail_if(
+    fail_if(
         titles != [("PingPong", "2")],
         f"IMB measured {measured} instead of PingPong of 2 processes",
         failure=Failure.MISMATCH,
@@ -101,7 +101,7 @@ def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     ]
     latency = min(size["time"] for size in results)
     bandwidth = max(size["bandwidth"] for size in results)
-    parsing.fail_if(
+    fail_if(
         latency <= 0 or bandwidth <= 0,
         f"{PROGRAM}'s table has times or bandwidths of 0",
         headers[:1],

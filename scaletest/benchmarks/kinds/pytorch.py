@@ -13,7 +13,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
     Headline,
@@ -91,7 +91,7 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse the workload's answer."""
-    parsing.fail_if(
+    fail_if(
         output.exit_code == UNAVAILABLE
         or (output.exit_code and "No module named" in output.stderr),
         "PyTorch cannot be used here",
@@ -102,7 +102,7 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     parsing.ended_well(output, "PyTorch")
     answer = parsing.json_object(output.stdout, "PyTorch")
     if error := answer.get("error"):
-        parsing.fail_if(
+        fail_if(
             answer.get("unavailable"),
             "the installed PyTorch cannot compute this",
             [str(error)],
@@ -118,14 +118,14 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     if not isinstance(figures, Mapping):
         raise parsing.bad("PyTorch's answer has no figures", [json.dumps(answer)])
     used = figures.get("torch_device")
-    parsing.fail_if(
+    fail_if(
         used != spec.device,
         f"PyTorch computed on {used} instead of {spec.device}",
         failure=Failure.MISMATCH,
     )
     wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
     for name, count in wanted.items():
-        parsing.fail_if(
+        fail_if(
             parsing.number(figures, name) != count,
             f"PyTorch computed {figures[name]} {name} instead of {count}",
             failure=Failure.MISMATCH,

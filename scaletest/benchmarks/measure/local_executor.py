@@ -22,7 +22,7 @@ from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.generators import Node
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
 from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES
 from scaletest.benchmarks.measure import machine, namespaces, programs
@@ -174,7 +174,7 @@ class _Run:
         """
         kind, spec = self._benchmark.kind, self._benchmark.spec
         memory, available = kind.memory_bytes(spec), _available_memory()
-        parsing.fail_if(
+        fail_if(
             memory > available,
             f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
             f" {available / 1e9:.3g} GB are available",
@@ -182,7 +182,7 @@ class _Run:
             remedy="choose a smaller size",
         )
         scratch, free = kind.scratch_bytes(spec), shutil.disk_usage(folder).free
-        parsing.fail_if(
+        fail_if(
             scratch > free,
             f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
             f"and {folder.parent} has {free / 1e9:.3g} GB free",

@@ -1,6 +1,7 @@
 """Describe the machine and the network of a measurement.
 
-Without this description results of two machines cannot be compared."""
+Without this description results of two machines cannot be compared.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +16,7 @@ from typing import Any
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.kinds import network as networks
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
 from scaletest.benchmarks.kinds.kind import ToolMeasurement
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.namespaces import PATIENCE_S
@@ -76,7 +76,7 @@ def result(
     """
     spec, network = benchmark.spec, dict[str, Any]()
     route = namespaces.route(enter, peer) if peer else None
-    parsing.fail_if(
+    fail_if(
         peer and not route and (spec.mtu is not None or spec.network_name),
         "without the program ip it is unknown which network was used",
         failure=Failure.NO_BINARY,

@@ -13,8 +13,7 @@ from typing import Any
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.generators import Node
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.runner import PhaseListener
@@ -126,7 +125,7 @@ class OperatorExecutor:
                     break
                 on_phase(BenchmarkPhase(phase))
             now_s = self._clock()
-            parsing.fail_if(
+            fail_if(
                 not phase and now_s - began_s > SILENT_S,
                 "no operator takes care of it",
                 failure=Failure.TIMED_OUT,
@@ -134,7 +133,7 @@ class OperatorExecutor:
             )
             if not started_s and phase not in ("", BenchmarkPhase.PENDING):
                 started_s = now_s
-            parsing.fail_if(
+            fail_if(
                 started_s and now_s - started_s > limit_s,
                 f"the operator brought no result in {limit_s:.0f} s",
                 [str(status.get("message", ""))],

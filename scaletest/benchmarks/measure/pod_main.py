@@ -22,7 +22,7 @@ import msgspec
 from scaletest.benchmarks.documents.benchmark import Benchmark, read
 from scaletest.benchmarks.documents.result import BenchmarkResult, frame
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress
 from scaletest.benchmarks.measure import machine, programs
 from scaletest.benchmarks.measure.processes import Processes
@@ -115,7 +115,7 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
         return ExecutionSite({}, python=(sys.executable, "-P"))
     until = time.monotonic() + start_s(benchmark) + gang_scheduling.wait_s(benchmark)
     while not (folder / PEERS).exists():
-        parsing.fail_if(
+        fail_if(
             time.monotonic() > until,
             "the addresses of the peers did not arrive",
             failure=Failure.TIMED_OUT,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import Task, ToolOutput
 from scaletest.model import Activity
 from scaletest.model.texts import without_secrets
@@ -175,7 +175,7 @@ class Processes:
         is_in_time = wait_child(process.popen, self._until, watch=self._watch)
         self._end(process)
         output = process.output()
-        parsing.fail_if(
+        fail_if(
             not is_in_time,
             f"{process.program} did not end in time",
             parsing.last_lines(output),

@@ -13,8 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.pingpong import IMB, KIND, OURS
 
 COMPILE_S, ASK_S = 120.0, 10.0
@@ -102,7 +101,7 @@ def _find_pingpong() -> str:
 
 def _compile(source: bytes, target: Path) -> None:
     """Compile the program and move it into place. Raises BenchmarkFailed."""
-    parsing.fail_if(
+    fail_if(
         shutil.which("mpicc") is None,
         f"neither {IMB[0]} nor mpicc found",
         failure=Failure.NO_BINARY,
@@ -119,7 +118,7 @@ def _compile(source: bytes, target: Path) -> None:
             timeout=COMPILE_S,
             check=False,
         )
-        parsing.fail_if(
+        fail_if(
             done.returncode,
             "scaletest's MPI ping-pong cannot be compiled",
             done.stderr.splitlines(),

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, unframe
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import measuring_s
 from scaletest.benchmarks.objects.manifests import Document
@@ -222,14 +221,14 @@ class _Reconciliation:
 
         Raises BenchmarkFailed when it takes too long, or was withdrawn after the parts had started.
         """
-        parsing.fail_if(
+        fail_if(
             manifests.PEERS in peers["data"],
             f"the admission was withdrawn: {message}",
             failure=Failure.INTERRUPTED,
         )
         age_s = self._clock() - pod_status.seconds(peers["metadata"]["creationTimestamp"])
         limit_s = gang_scheduling.admit_s(self._benchmark)
-        parsing.fail_if(
+        fail_if(
             age_s > limit_s,
             f"not admitted in {limit_s:.0f} s: {message}",
             failure=Failure.TIMED_OUT,
@@ -295,7 +294,7 @@ class _Reconciliation:
         if job is None:
             message = "the measuring Job was deleted by somebody"
             raise BenchmarkFailed(Failure.INTERRUPTED, message)
-        parsing.fail_if(
+        fail_if(
             pod_status.holds(job, *_JOB_OVER),
             f"the measuring pod {'ended without a result' if measuring else 'was deleted'}",
             [condition.get("message", "") for condition in pod_status.conditions(job).values()],
@@ -328,7 +327,7 @@ class _Reconciliation:
         wrong_network = pod_status.explain_other_network(
             pod, self._benchmark.spec.network_name, result
         )
-        parsing.fail_if(wrong_network, wrong_network, failure=Failure.MISMATCH)
+        fail_if(wrong_network, wrong_network, failure=Failure.MISMATCH)
         environment = {
             **result.environment,
             **pod_status.places(self._pods),
@@ -347,7 +346,7 @@ class _Reconciliation:
     def _require_start(self, since_s: float, message: str, reason: str) -> None:
         """Raise BenchmarkFailed when a part should have started, or no node will ever take it."""
         self._require_time(since_s, manifests.start_s(self._benchmark), message, reason)
-        parsing.fail_if(
+        fail_if(
             not self._benchmark.spec.start_limit
             and self._clock() - since_s > manifests.UNSCHEDULABLE_S
             and any(map(pod_status.is_unschedulable, self._pods)),
@@ -359,7 +358,7 @@ class _Reconciliation:
 
     def _require_time(self, since_s: float, limit_s: float, message: str, reason: str) -> None:
         """Raise BenchmarkFailed, with the message and a reason, when the limit has passed."""
-        parsing.fail_if(
+        fail_if(
             self._clock() - since_s > limit_s,
             "; ".join(filter(None, (message, reason))),
             failure=Failure.TIMED_OUT,
@@ -374,7 +373,7 @@ class _Reconciliation:
             return ""
         # a Job has one try, so there will not be another pod
         failure = pod_status.why_failed(job)
-        parsing.fail_if(
+        fail_if(
             failure,
             "a pod was lost before it was needed",
             [failure],
@@ -383,5 +382,5 @@ class _Reconciliation:
         message = pod_status.denial(self._objects, self._context.namespace, job)
         created_s = pod_status.seconds(job["metadata"]["creationTimestamp"])
         is_final = pod_status.is_final(message, self._clock() - created_s)
-        parsing.fail_if(is_final, message, failure=Failure.REFUSED)
+        fail_if(is_final, message, failure=Failure.REFUSED)
         return message

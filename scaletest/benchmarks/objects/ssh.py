@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import ExecutionSite, Kind, Task
 from scaletest.benchmarks.kinds.spec import MpiSpec
 from scaletest.model.errors import UsageError
@@ -217,7 +216,7 @@ def _check_login() -> None:
             f"user {os.getuid()} has no name, which ssh needs",
             remedy="add it to the image's /etc/passwd, or let pods run as the image's own user",
         ) from error
-    parsing.fail_if(
+    fail_if(
         user.pw_shell.endswith(("nologin", "false")),
         f"user {user.pw_name} has the shell {user.pw_shell}, so nothing can be started by ssh",
         failure=Failure.REFUSED,
