@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar
 
-from scaletest.benchmarks.documents import benchmark as benchmarks
 from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.benchmark import read as read_benchmark
 from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import checks
 from scaletest.model.declared import VERSIONED, Written, read
@@ -139,5 +139,5 @@ def _read_benchmark(stored: Any) -> Benchmark:
     document = {**stored}
     del document["permutation"], document["repetition"]
     return replace(
-        benchmarks.read(document), permutation=place.permutation, repetition=place.repetition
+        read_benchmark(document), permutation=place.permutation, repetition=place.repetition
     )

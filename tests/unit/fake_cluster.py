@@ -105,7 +105,7 @@ class FakeCluster:
         document["metadata"] |= {"namespace": "ns", "generation": 1}
         document["metadata"] |= {
             "uid": f"u{next(self._uids)}",
-            "creationTimestamp": status.stamp(self.now),
+            "creationTimestamp": status.timestamp(self.now),
             "resourceVersion": "1",
         }
         self.objects[resource.plural, document["metadata"]["name"]] = document

@@ -35,7 +35,7 @@ def command(file: str) -> None:
 def _convert(document: Any) -> dict[str, Any]:
     """Convert a document to ours; warnings go to stderr. InvalidValue if it cannot be measured."""
     warnings: list[str] = []
-    body = benchmark.envelope(document, warnings)
+    body = benchmark.read_envelope(document, warnings)
     # nodes are those of a cluster, and a matrix may choose among them
     if not (isinstance(body["spec"], Mapping) and body["spec"].get("matrix")):
         warnings += plan_of(body, lambda: ())[1]

@@ -103,8 +103,8 @@ def run(
     from scaletest.cli.watching import watched
 
     if resume:
-        own = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
-        allowed = {"resume", "output", "form", *(field.name for field in own)}
+        places = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
+        allowed = {"resume", "output", "form", *(field.name for field in places)}
         shared.refuse_beside("--resume", allowed=allowed)
     # without a queue it names a default that nobody chose
     with watched(watch, place.redis_url if place.queue else "") as progress:

@@ -94,13 +94,13 @@ class Benchmark(Written):
 def read(document: Any) -> Benchmark:
     """Read a document, ours or kube-perftest's. InvalidValue names what is wrong."""
     warnings: list[str] = []
-    body = envelope(document, warnings)
+    body = read_envelope(document, warnings)
     kind = kind_of(body["kind"])
     spec = read_written(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
     return Benchmark(name_of(body, kind.name.lower()), kind, spec, tuple(warnings))
 
 
-def envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
+def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
     """Return the document with apiVersion and spec, converted if it is kube-perftest's.
 
     A conversion, and a field that hostNetwork makes void, add a warning. Raises InvalidValue for

@@ -38,7 +38,7 @@ def generate(source: Any, field: str, nodes: Nodes, chance: random.Random) -> li
     errors. Raises InvalidValue when there are too many values, or none: a sweep over no values
     would silently measure nothing.
     """
-    values = list(itertools.islice(_any(source, field, nodes, chance), MOST_VALUES + 1))
+    values = list(itertools.islice(_values(source, field, nodes, chance), MOST_VALUES + 1))
     checks.refuse(
         (not values, f"{field} has no values", "give at least one, or leave it out"),
         (
@@ -50,7 +50,7 @@ def generate(source: Any, field: str, nodes: Nodes, chance: random.Random) -> li
     return values
 
 
-def _any(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
+def _values(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
     if isinstance(source, list | tuple):
         return source
     if not isinstance(source, Mapping) or len(source) != 1:
@@ -65,7 +65,7 @@ def _any(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterab
 
 def _nodes(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
     """List the names of the nodes that have the selector's labels, sorted."""
-    selector = _take(arguments, field, {"selector"}).get("selector", {})
+    selector = _check_arguments(arguments, field, {"selector"}).get("selector", {})
     checks.refuse(
         (
             not isinstance(selector, Mapping),
@@ -88,7 +88,7 @@ def _nodes(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> I
 def _tuples(
     arguments: Any, field: str, nodes: Nodes, chance: random.Random, *, ordered: bool
 ) -> Iterable[Any]:
-    options = _take(arguments, field, {"length", "withReplacement", "source"})
+    options = _check_arguments(arguments, field, {"length", "withReplacement", "source"})
     length, replacing = options.get("length", 2), options.get("withReplacement", False)
     checks.refuse(
         (
@@ -114,7 +114,7 @@ def _tuples(
 
 
 def _sample(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
-    options = _take(arguments, field, {"size", "source"})
+    options = _check_arguments(arguments, field, {"size", "source"})
     values = generate(options.get("source"), f"the source of {field}", nodes, chance)
     size: Any = options.get("size")
     checks.refuse(
@@ -133,7 +133,7 @@ def _is_number(number: Any, largest: int) -> TypeGuard[int]:
     return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= largest
 
 
-def _take(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
+def _check_arguments(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
     options = {} if arguments is None else arguments
     checks.refuse(
         (
@@ -146,7 +146,7 @@ def _take(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
 
 
 _GENERATORS: Mapping[str, Callable[[Any, str, Nodes, random.Random], Iterable[Any]]] = {
-    "values": _any,
+    "values": _values,
     "nodes": _nodes,
     "combinations": partial(_tuples, ordered=False),
     "permutations": partial(_tuples, ordered=True),

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.benchmark import Benchmark, is_set, name_of, read, read_envelope
 from scaletest.benchmarks.documents.benchmark_set import DISJOINT, RANDOM, SetSpec
 from scaletest.benchmarks.documents.custom_resources import MOST_NAME
 from scaletest.benchmarks.documents.generators import Nodes, generate
@@ -38,16 +37,16 @@ def plan_of(
     chance: for tests; by default a generator from the set's seed. Raises InvalidValue, which names
     the permutation at fault.
     """
-    if not benchmark.is_set(document):
-        single = benchmark.read(document)
+    if not is_set(document):
+        single = read(document)
         plan = BenchmarkPlan(
             single.name, (single,), ({},), dict(document), paused=single.spec.paused
         )
         return plan, list(single.warnings)
     warnings = list[str]()
-    body = benchmark.envelope(document, warnings)
+    body = read_envelope(document, warnings)
     spec = read_written(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
-    name = benchmark.name_of(body, "benchmark-set")
+    name = name_of(body, "benchmark-set")
     chance = chance or random.Random(spec.seed)
     permutations = _permutations(spec, nodes, chance)
     count = len(permutations) * spec.repetitions
@@ -63,7 +62,16 @@ def plan_of(
     ]
     for member in distinct:
         warnings += [line for line in member.warnings if line not in warnings]
-    warnings += _repeated_permutation(permutations)
+    # the first permutation that equals an earlier one
+    numbers: dict[str, int] = {}
+    for number, values in enumerate(permutations):
+        first = numbers.setdefault(repr(sorted(values.items())), number)
+        if first != number:
+            warnings.append(
+                f"permutation {number + 1} is the same as permutation {first + 1}; "
+                "set repetitions to measure a permutation several times"
+            )
+            break
     plan = BenchmarkPlan(
         name=name,
         benchmarks=tuple(_order(spec, name, distinct, chance)),
@@ -102,19 +110,6 @@ def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Ma
     return [*permutations, *values.explicit]
 
 
-def _repeated_permutation(permutations: list[Mapping[str, Any]]) -> list[str]:
-    """Warn of the first permutation that equals an earlier one."""
-    numbers: dict[str, int] = {}
-    for number, values in enumerate(permutations):
-        first = numbers.setdefault(repr(sorted(values.items())), number)
-        if first != number:
-            return [
-                f"permutation {number + 1} is the same as permutation {first + 1}; "
-                "set repetitions to measure a permutation several times"
-            ]
-    return []
-
-
 def _benchmark_of(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:
     """Return the benchmark of a permutation. InvalidValue names the permutation."""
     template = {"apiVersion": API_VERSION, **spec.template}
@@ -126,7 +121,7 @@ def _benchmark_of(spec: SetSpec, name: str, number: int, values: Mapping[str, An
             "metadata": {"name": name},
             "spec": fill(body, {"p": dict(values)}) if spec.has_matrix else merge(body, values),
         }
-        return replace(benchmark.read(document), permutation=number)
+        return replace(read(document), permutation=number)
     except InvalidValue as error:
         raise InvalidValue(
             f"permutation {number + 1} {as_yaml(dict(values))}: {error.message}",

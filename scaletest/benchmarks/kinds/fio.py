@@ -101,7 +101,7 @@ class FioSpec(CrowdSpec):
                 "leave one of them out",
             ),
             (
-                seconds(self.runtime) < 1,
+                parse_seconds(self.runtime) < 1,
                 f"runtime {self.runtime} is too short",
                 "give one second or more",
             ),
@@ -113,13 +113,13 @@ class FioSpec(CrowdSpec):
         )
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """Return a duration of fio in seconds."""
     digits = "".join(character for character in text if character.isdigit())
     return float(digits) * _UNITS[text[len(digits) :]]
 
 
-def bytes_of(text: str) -> float:
+def parse_bytes(text: str) -> float:
     """Return a size of fio in bytes; its letters are powers of 1024."""
     digits, letter = (text[:-1], text[-1].upper()) if not text[-1].isdigit() else (text, "")
     return float(digits) * 1024.0 ** " KMGTP".find(letter)
@@ -242,7 +242,7 @@ def _check_work(spec: FioSpec, rows: Sequence[Row]) -> None:
         )
     for row in rows:
         lasted_s = max(parsing.number(row, side, "runtime") for side in SIDES) / 1e3
-        parsing.check_length(lasted_s, seconds(spec.runtime), "a worker of fio")
+        parsing.check_length(lasted_s, parse_seconds(spec.runtime), "a worker of fio")
 
 
 def _sides(spec: FioSpec) -> list[str]:
@@ -283,10 +283,10 @@ def _rate(row: Row, side: str, name: str, count: str) -> float:
 
 def _shorten(row: Row) -> dict[str, Any]:
     """Return a row without details that nobody reads: bins, depths, samples."""
-    short = parsing.picked(row, _ROW_FIELDS)
+    short = parsing.pick_keys(row, _ROW_FIELDS)
     for side in SIDES:
         keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
-        short[side] = parsing.picked(row.get(side), (*keep, "lat_ns"))
+        short[side] = parsing.pick_keys(row.get(side), (*keep, "lat_ns"))
         tails = parsing.at(row, side, "clat_ns", "percentile")
         if isinstance(tails, dict):
             short[side]["clat_ns_percentile"] = {
@@ -297,7 +297,7 @@ def _shorten(row: Row) -> dict[str, Any]:
 
 def files(spec: FioSpec, folder: str) -> str:
     """Say what test files there will be. folder: for those of a spec that names no directory."""
-    size = bytes_of(spec.size) * spec.num_jobs * spec.num_workers
+    size = parse_bytes(spec.size) * spec.num_jobs * spec.num_workers
     place = spec.directory or folder
     return (
         f"fio lays out {size / 1e9:.3g} GB of test files in {place}, measures for {spec.runtime},"
@@ -349,10 +349,10 @@ KIND = Kind(
     tasks=tasks,
     parse=parse,
     absent=absent,
-    limit_s=lambda spec: 2 * seconds(spec.runtime) + 600,
+    limit_s=lambda spec: 2 * parse_seconds(spec.runtime) + 600,
     headlines=(*_headlines("read"), *_headlines("write")),
     scratch_bytes=lambda spec: (
-        0.0 if spec.directory else bytes_of(spec.size) * spec.num_jobs * spec.num_workers
+        0.0 if spec.directory else parse_bytes(spec.size) * spec.num_jobs * spec.num_workers
     ),
     files=files,
     here={"size": "1G"},

@@ -229,7 +229,7 @@ def _details(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
         },
         "streams": streams,
         "intervals": [
-            parsing.picked(total, keep) for total in sums[::stride] if isinstance(total, dict)
+            parsing.pick_keys(total, keep) for total in sums[::stride] if isinstance(total, dict)
         ],
     }
 

@@ -71,7 +71,7 @@ def _read_csv_row(columns: list[str]) -> _Stream:
     """Read time,local,port,remote,port,id,interval,bytes,bit/s; the sum has id -1."""
     interval = _INTERVAL.fullmatch(columns[6])
     if not interval or not all(number.isdecimal() and len(number) < 19 for number in columns[7:9]):
-        raise parsing.bad("iperf wrote a line without numbers", [",".join(columns)])
+        raise parsing.bad_output("iperf wrote a line without numbers", [",".join(columns)])
     return _Stream(
         stream=_SUM if columns[5] == "-1" else columns[5],
         remote=columns[3],

@@ -39,14 +39,14 @@ def hostfile(site: ExecutionSite, slots: int) -> str:
     return "".join(f"{host} slots={slots * count}\n" for host, count in hosts.items())
 
 
-def one_host(site: ExecutionSite) -> bool:
+def is_one_host(site: ExecutionSite) -> bool:
     """Whether all workers are on one host, where only the loopback interface connects them."""
     return len({peer.host for peer in site.peers["worker"]}) == 1
 
 
 def mpirun(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> list[str]:
     """Return mpirun and its options, before the program's name."""
-    alone = one_host(site)
+    alone = is_one_host(site)
     line = [
         *("mpirun", "--allow-run-as-root", "--display-map", "--hostfile", HOSTFILE),
         *("-np", str(processes), "--map-by", "slot" if alone else mapping),

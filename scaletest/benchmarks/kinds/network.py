@@ -26,7 +26,7 @@ class Network:
         return asdict(self)
 
 
-def used(peer: str, route: str, links: str) -> Network:
+def parse_network(peer: str, route: str, links: str) -> Network:
     """Parse `ip -json route get PEER` and `ip -json link show` of the measuring part."""
     first = parsing.json_object(route.strip().removeprefix("[").removesuffix("]"), "ip route")
     name = str(first.get("dev", ""))
@@ -38,10 +38,10 @@ def used(peer: str, route: str, links: str) -> Network:
         [route],
         failure=Failure.MISMATCH,
     )
-    return Network(name, family(peer), sizes[0], str(first.get("prefsrc", "")), peer)
+    return Network(name, family_of(peer), sizes[0], str(first.get("prefsrc", "")), peer)
 
 
-def family(address: str) -> str:
+def family_of(address: str) -> str:
     """IPv4 or IPv6; "" for text that is not an address."""
     try:
         return f"IPv{ipaddress.ip_address(address).version}"
@@ -49,7 +49,7 @@ def family(address: str) -> str:
         return ""
 
 
-def check(spec: CommonSpec, network: Network, remote: str) -> None:
+def check_network(spec: CommonSpec, network: Network, remote: str) -> None:
     """Raise BenchmarkFailed if the tool used another network than the spec asks for.
 
     remote: the peer's address as the tool reports it, "" if it does not.
@@ -65,7 +65,7 @@ def check(spec: CommonSpec, network: Network, remote: str) -> None:
         failure=Failure.MISMATCH,
     )
     address = remote.removeprefix("::ffff:")
-    used = family(address)
+    used = family_of(address)
     fail_if(
         used and used != spec.ip_family,
         f"the tool used {used} ({remote}) instead of {spec.ip_family}",

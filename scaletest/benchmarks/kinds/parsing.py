@@ -77,7 +77,7 @@ def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
     return (errors or [line for line in output.stdout.splitlines() if line.strip()])[-most:]
 
 
-def bad(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
+def bad_output(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
     """Return the error for output that cannot be parsed."""
     return BenchmarkFailed(Failure.BAD_OUTPUT, message, lines)
 
@@ -97,7 +97,7 @@ def json_object(text: str, program: str) -> dict[str, Any]:
         parsed, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError) as error:
         position = getattr(error, "pos", len(text))
-        raise bad(
+        raise bad_output(
             f"{program} wrote incomplete or invalid JSON: {cut(str(error), 120)}",
             text[max(start, position - 80) : position + 80].splitlines(),
         ) from error
@@ -120,7 +120,7 @@ def at(document: Any, *path: str | int) -> Any:
     return document
 
 
-def picked(document: Any, names: Sequence[str]) -> dict[str, Any]:
+def pick_keys(document: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return some keys of a JSON object; None for one that it does not have."""
     return {name: at(document, name) for name in names}
 
@@ -174,7 +174,7 @@ def check_sizes(rows: Sequence[Sequence[float]], wanted: Sequence[int], program:
         size, expected = next(pair for pair in zip_longest(sizes, wanted) if pair[0] != pair[1])
         row = "no row" if size is None else f"{size} bytes"
         instead = "no row" if expected is None else f"{expected} bytes"
-        raise bad(f"{program}'s table has {row} instead of {instead}", [str(sizes)])
+        raise bad_output(f"{program}'s table has {row} instead of {instead}", [str(sizes)])
 
 
 def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple[float, ...]]:

@@ -24,7 +24,7 @@ from scaletest.benchmarks.kinds.kind import (
     bound,
     master_and_workers,
 )
-from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, mpirun, one_host
+from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, is_one_host, mpirun
 from scaletest.benchmarks.kinds.spec import MpiSpec
 
 OURS = "scaletest-pingpong"
@@ -50,7 +50,7 @@ class MPIPingPongSpec(MpiSpec):
 def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
     """Run mpirun on the master, with one process on each of the two workers."""
     fail_if(
-        spec.ip_family == "IPv6" and one_host(site),
+        spec.ip_family == "IPv6" and is_one_host(site),
         "Open MPI does not use the IPv6 loopback address",
         failure=Failure.REFUSED,
         remedy="use two nodes, or IPv4",
@@ -137,7 +137,7 @@ def _find_unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]
         unit = name[name.find("[") + 1 :].rstrip("]")
         if unit in units:
             return index, unit
-    raise parsing.bad("the table has no column in " + " or ".join(units), [" ".join(names)])
+    raise parsing.bad_output("the table has no column in " + " or ".join(units), [" ".join(names)])
 
 
 KIND = Kind(

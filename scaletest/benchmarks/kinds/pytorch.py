@@ -116,7 +116,7 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         )
     figures = answer.get("figures")
     if not isinstance(figures, Mapping):
-        raise parsing.bad("PyTorch's answer has no figures", [json.dumps(answer)])
+        raise parsing.bad_output("PyTorch's answer has no figures", [json.dumps(answer)])
     used = figures.get("torch_device")
     fail_if(
         used != spec.device,

@@ -28,7 +28,7 @@ from scaletest.benchmarks.kinds.registry import GROUP
 from scaletest.benchmarks.measure.asked_document import read_document
 from scaletest.benchmarks.measure.local_executor import LocalExecutor
 from scaletest.benchmarks.measure.operator_executor import OperatorExecutor
-from scaletest.benchmarks.measure.programs import require, versions
+from scaletest.benchmarks.measure.programs import require_programs, versions
 from scaletest.benchmarks.measure.queue_executor import QueueExecutor
 from scaletest.benchmarks.measure.runner import Executor, run_plan
 from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
@@ -75,7 +75,7 @@ def start(
             # a tool that is not installed is missed before anything begins
             for benchmark in plan.benchmarks:
                 try:
-                    require(benchmark)
+                    require_programs(benchmark)
                 except BenchmarkFailed as error:
                     name = benchmark.kind.name
                     raise UsageError(
@@ -89,12 +89,12 @@ def start(
                 progress.message(line)
         folder.make(empty=True)
         with folder.locked():
-            folder.begin(plan, {**environment(sys.argv), **_where(plan, place)}, labels)
+            folder.begin(plan, {**environment(sys.argv), **_describe_executor(plan, place)}, labels)
             if plan.paused:
-                progress.message(f"paused; go on with: {_resumption(folder)}")
+                progress.message(f"paused; go on with: {_resume_command(folder)}")
             else:
-                with _alone(place, progress):
-                    _go_on(folder, plan, {}, executor, _look(place), progress)
+                with _hold_lock(place, progress):
+                    _go_on(folder, plan, {}, executor, _observe_machine(place), progress)
     return RUN_TYPE.judge(folder)
 
 
@@ -108,9 +108,9 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
         )
     )
     folder = BenchmarkFolder(files.path)
-    with files.locked(), _executor(place, folder) as executor, _alone(place, progress):
+    with files.locked(), _executor(place, folder) as executor, _hold_lock(place, progress):
         # observes the machine while the run is read
-        look = _look(place)
+        look = _observe_machine(place)
         stored = folder.load()
         folder.forget(stored)
         plan = replace(stored.plan, paused=False)
@@ -166,17 +166,17 @@ def is_here(place: BenchmarkPlace) -> bool:
     return not (place.queue or place.namespace)
 
 
-def _look(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
+def _observe_machine(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
     """Begin to observe this machine, where benchmarks run on it; return what gives warnings."""
     return busy_check.of_this_machine().warnings if is_here(place) else tuple
 
 
-def _resumption(folder: BenchmarkFolder) -> str:
+def _resume_command(folder: BenchmarkFolder) -> str:
     """Return the command that goes on: with the name where runs are, else with the path."""
     return f"scaletest bench run --resume {reference(folder.path, default_root(os.environ))}"
 
 
-def _where(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, Any]:
+def _describe_executor(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, Any]:
     """Return what the environment of a run says beside that of this process."""
     if place.queue:
         return {"executor": "queue", "queue": place.queue}
@@ -210,7 +210,7 @@ def _go_on(
             told = _PlanProgress(plan, len(results), progress)
             run_plan(plan, results, executor, folder.store, told)
         except KeyboardInterrupt:
-            progress.message(f"interrupted; go on with: {_resumption(folder)}")
+            progress.message(f"interrupted; go on with: {_resume_command(folder)}")
         finally:
             judged = evaluate_benchmarks(plan, results, name=folder.name)
             failed = len(judged.failures)
@@ -260,7 +260,7 @@ def _executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Execut
 
 
 @contextmanager
-def _alone(place: BenchmarkPlace, progress: Progress) -> Iterator[None]:
+def _hold_lock(place: BenchmarkPlace, progress: Progress) -> Iterator[None]:
     """Hold the lock of this machine: two runs at a time would measure each other.
 
     The kernel frees the lock when this process ends.

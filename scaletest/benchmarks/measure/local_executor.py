@@ -52,8 +52,8 @@ class LocalExecutor:
         """Raise UsageError for a benchmark that needs more than this machine."""
         name, spec, several = benchmark.name, benchmark.spec, _several(benchmark)
         needs_namespaces = spec.mtu is not None or spec.placement == DIFFERENT_NODES
-        known = [node.name for node in self.nodes()]
-        unknown = [node for node in spec.nodes if node not in known]
+        names = [node.name for node in self.nodes()]
+        unknown = [node for node in spec.nodes if node not in names]
         checks.refuse(
             (
                 spec.network_name,
@@ -73,7 +73,7 @@ class LocalExecutor:
             (
                 unknown,
                 f"{name}: there is no node {', '.join(unknown)} here",
-                f"there are {', '.join(known)}",
+                f"there are {', '.join(names)}",
             ),
         )
 
@@ -122,7 +122,7 @@ class _Run:
         """Create the network, run all parts, parse the result. BenchmarkFailed or UsageError."""
         benchmark, spec = self._benchmark, self._benchmark.spec
         self._check_room(folder)
-        paths = programs.find(benchmark)
+        paths = programs.find_programs(benchmark)
         logs = self._logs or folder / "logs"
         # programs append to their logs: those of an attempt that was interrupted are not theirs
         if logs.exists():
@@ -149,7 +149,9 @@ class _Run:
             remote = [part for part in others if part.node != measuring.node]
             peer = network.address((remote or others)[0].node) if others else ""
             enter = network.enter(measuring.node)
-            result = machine.result(benchmark, measured, enter, peer, machine.facts(benchmark))
+            result = machine.build_result(
+                benchmark, measured, enter, peer, machine.describe_machine(benchmark)
+            )
         notes = result.notes
         if _several(benchmark) and not self._isolated and not spec.host_network:
             notes += (

@@ -26,7 +26,7 @@ from scaletest.runs.environment import machine
 CARDS = Path("/sys/class/net")
 
 
-def facts(benchmark: Benchmark) -> dict[str, Any]:
+def describe_machine(benchmark: Benchmark) -> dict[str, Any]:
     """Describe this machine, and the versions of the programs that the benchmark runs."""
     return {
         **machine(),
@@ -34,7 +34,7 @@ def facts(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
-def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str, Any]:
+def describe_card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str, Any]:
     """Describe an interface: its kind, as in veth, or its hardware's driver and speed in bit/s."""
     description: dict[str, Any] = {"name": interface}
     if shutil.which("ip"):
@@ -61,7 +61,7 @@ def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str,
     return description
 
 
-def result(
+def build_result(
     benchmark: Benchmark,
     measured: ToolMeasurement,
     enter: Sequence[str],
@@ -83,9 +83,9 @@ def result(
         remedy="install it, as in: apt install iproute2",
     )
     if route:
-        environment = {**environment, "card": card(enter, route.interface)}
+        environment = {**environment, "card": describe_card(enter, route.interface)}
         network = route.to_dict()
-        networks.check(spec, route, measured.remote)
+        networks.check_network(spec, route, measured.remote)
     return BenchmarkResult(
         benchmark.name,
         BenchmarkPhase.COMPLETED,

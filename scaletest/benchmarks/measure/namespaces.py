@@ -181,7 +181,7 @@ def route(enter: Sequence[str], peer: str) -> networks.Network | None:
             check=False,
         )
         outputs.append(done.stdout)
-    return networks.used(peer, *outputs)
+    return networks.parse_network(peer, *outputs)
 
 
 def available() -> bool:

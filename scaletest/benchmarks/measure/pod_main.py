@@ -43,7 +43,7 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
         result = _play(benchmark, role, index, folder, scratch)
     except (BenchmarkFailed, OSError) as error:
         result = benchmark.failed_by(error)
-    where = {**machine.facts(benchmark), **result.environment}
+    where = {**machine.describe_machine(benchmark), **result.environment}
     # a server prints its failure too: the benchmark takes its class of failure from there
     say(frame(replace(result, environment=where, started_s=began_s, finished_s=time.time())))
     if role != benchmark.kind.measures:
@@ -57,18 +57,18 @@ def _play(
     benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Path
 ) -> BenchmarkResult:
     """Run the part to its end. Raises BenchmarkFailed, always for a part that only serves."""
-    site = replace(_site(benchmark, folder, scratch), programs=programs.find(benchmark))
+    site = replace(_site(benchmark, folder, scratch), programs=programs.find_programs(benchmark))
     measures = role == benchmark.kind.measures
     place = scratch / f"{role}-{index}"
     # processes that the measuring part starts on this pod by ssh begin in the folder of the same
     # name as its own
     for path in (place, scratch / f"{benchmark.kind.measures}-0"):
         path.mkdir(parents=True, exist_ok=True)
-    if ssh.wanted(benchmark.kind) and measures:
+    if ssh.is_needed(benchmark.kind) and measures:
         site = replace(site, ssh=ssh.client(benchmark, KEYS, SSH))
     tasks = benchmark.kind.tasks(benchmark.spec, site)
     task = next((task for task in tasks if (task.role, task.index) == (role, index)), None)
-    if task is None and ssh.wanted(benchmark.kind):
+    if task is None and ssh.is_needed(benchmark.kind):
         task = ssh.server(benchmark, site, index, KEYS, SSH)
     if task is None:
         # keeps its node for the others until it is ended
@@ -95,7 +95,7 @@ def _play(
         output = processes.finish(process)
     addresses = [peer.address for peer in chain.from_iterable(site.peers.values())]
     measured = benchmark.kind.parse(benchmark.spec, output)
-    return machine.result(benchmark, measured, (), next(filter(None, addresses), ""), {})
+    return machine.build_result(benchmark, measured, (), next(filter(None, addresses), ""), {})
 
 
 def _share(commands: Sequence[Sequence[str]], processes: Processes, folder: Path) -> None:

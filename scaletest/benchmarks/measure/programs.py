@@ -35,16 +35,16 @@ _PACKAGES = {
 }
 
 
-def find(benchmark: Benchmark) -> dict[str, str]:
+def find_programs(benchmark: Benchmark) -> dict[str, str]:
     """Find all programs, and map the ones that have no fixed name to their paths.
 
     Raises BenchmarkFailed when one is missing.
     """
-    require(benchmark)
+    require_programs(benchmark)
     return {"pingpong": _find_pingpong()} if benchmark.kind is KIND else {}
 
 
-def require(benchmark: Benchmark) -> None:
+def require_programs(benchmark: Benchmark) -> None:
     """Raise BenchmarkFailed when a program is missing, with the package to install."""
     needed = [
         *benchmark.kind.programs(benchmark.spec),

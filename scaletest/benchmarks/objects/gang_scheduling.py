@@ -14,7 +14,7 @@ from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.benchmarks.objects.pod_status import conditions, holds, seconds
+from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
 from scaletest.cluster.objects import Documents, Resource
 from scaletest.model.errors import UsageError
 
@@ -34,7 +34,7 @@ class Admission:
     message: str = ""  # why they wait
 
 
-def wanted(benchmark: Benchmark) -> bool:
+def is_wanted(benchmark: Benchmark) -> bool:
     """Check whether the parts are admitted together."""
     return benchmark.spec.gang == VOLCANO
 
@@ -50,10 +50,10 @@ def wait_s(benchmark: Benchmark) -> float:
     Pods of a gang are created before there is a node for them, and a benchmark that is admitted may
     have to wait for its turn.
     """
-    return max(ADMIT_S, admit_s(benchmark)) if wanted(benchmark) else 0.0
+    return max(ADMIT_S, admit_s(benchmark)) if is_wanted(benchmark) else 0.0
 
 
-def absent(reason: str) -> UsageError:
+def volcano_missing(reason: str) -> UsageError:
     """Build the error of a cluster that lacks Volcano, or does not allow its use."""
     return UsageError(
         f"gang {VOLCANO} needs Volcano: {reason}",
@@ -99,7 +99,7 @@ def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admis
         return Admission(0.0, "the PodGroup was deleted by somebody")
     known = conditions(group)
     is_running = group.get("status", {}).get("phase") == "Running"
-    if not is_running and not holds(group, "Scheduled"):
+    if not is_running and not has_condition(group, "Scheduled"):
         message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
         reason = known.get("Unschedulable", {}).get("message")
         return Admission(0.0, ": ".join(filter(None, (message, reason))))

@@ -254,7 +254,7 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
             },
         }
         pod["initContainers"] = [setter]
-    if ssh.wanted(benchmark.kind):
+    if ssh.is_needed(benchmark.kind):
         ssh.mount_key(pod, ssh.secret_name(benchmark.name, owner["uid"]))
     return {
         "metadata": {

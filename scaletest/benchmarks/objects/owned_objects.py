@@ -54,7 +54,7 @@ def delete_objects(kind: Kind, name: str, uid: str, objects: Documents, namespac
             objects.delete(
                 resource, namespace, document["metadata"]["name"], document["metadata"]["uid"]
             )
-    if ssh.wanted(kind):
+    if ssh.is_needed(kind):
         objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
     _delete_owned(CONFIG_MAPS, f"{name}-peers", uid, objects, namespace)
 
@@ -115,7 +115,7 @@ class OwnedObjects:
 
         Its name holds the benchmark's uid, so one that exists is this benchmark's own.
         """
-        if ssh.wanted(self._benchmark.kind):
+        if ssh.is_needed(self._benchmark.kind):
             self._objects.create(
                 SECRETS, self._namespace, manifests.secret(self._benchmark, self._owner)
             )
@@ -190,7 +190,7 @@ class OwnedObjects:
             benchmark = self._benchmark  # the best guess if the ConfigMap was changed
             with contextlib.suppress(Damaged):
                 benchmark = read_agreed(peers)
-            if gang_scheduling.wanted(benchmark):
+            if gang_scheduling.is_wanted(benchmark):
                 _delete_owned(gang_scheduling.POD_GROUPS, name, uid, self._objects, self._namespace)
         delete_objects(self._benchmark.kind, name, uid, self._objects, self._namespace)
 

@@ -98,7 +98,7 @@ def conditions(document: Document) -> dict[str, Document]:
     }
 
 
-def holds(document: Document, *names: str) -> bool:
+def has_condition(document: Document, *names: str) -> bool:
     """Check whether an object has one of these conditions, and it is true."""
     known = conditions(document)
     return any(known[name].get("status") == "True" for name in names if name in known)
@@ -149,7 +149,7 @@ def why_not(pod: Document) -> str:
     return str(status.get("phase", "Pending"))
 
 
-def denial(objects: Documents, namespace: str, job: Document) -> str:
+def last_denial(objects: Documents, namespace: str, job: Document) -> str:
     """Return the API server's last reason to deny pods of a Job, from its events; "" without one.
 
     The status of a Job does not tell it.
@@ -164,7 +164,7 @@ def denial(objects: Documents, namespace: str, job: Document) -> str:
 def why_failed(job: Document) -> str:
     """Explain why a Job has failed; "" when it has not."""
     message = conditions(job).get("Failed", {}).get("message") or "the Job has failed"
-    return str(message) if holds(job, "Failed") else ""
+    return str(message) if has_condition(job, "Failed") else ""
 
 
 def is_final(message: str, age_s: float) -> bool:

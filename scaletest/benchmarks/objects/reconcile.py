@@ -57,7 +57,7 @@ class BenchmarkContext:
     waits: Callable[[], str] = lambda: ""
 
 
-def reconcile(
+def reconcile_objects(
     benchmark: Benchmark,
     objects: Documents,
     context: BenchmarkContext,
@@ -158,14 +158,14 @@ class _Reconciliation:
         if claim := manifests.claim(benchmark, owner):
             self._owned.ensure(CLAIMS, claim)
         servers = manifests.servers(benchmark)
-        if gang_scheduling.wanted(benchmark):
+        if gang_scheduling.is_wanted(benchmark):
             group = gang_scheduling.pod_group(benchmark, owner)
             try:
                 self._owned.ensure(gang_scheduling.POD_GROUPS, group, self._owned.create_key)
             except Busy:
                 raise
             except (Missing, Unreachable) as error:
-                raise gang_scheduling.absent(error.message) from error
+                raise gang_scheduling.volcano_missing(error.message) from error
             for job in gang_scheduling.jobs(benchmark, owner, image):
                 self._owned.ensure(JOBS, job)
         elif servers:
@@ -174,7 +174,7 @@ class _Reconciliation:
 
     def _prepare(self, peers: Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
-        is_gang = gang_scheduling.wanted(self._benchmark)
+        is_gang = gang_scheduling.is_wanted(self._benchmark)
         since_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
         if is_gang:
             admission = gang_scheduling.admission(
@@ -251,13 +251,13 @@ class _Reconciliation:
         """Name the first pod that measuring still waits for; "" when none is missing."""
         roles = [part.role for part in manifests.servers(self._benchmark)]
         measuring = self._owned.measuring(self._pods)
-        if gang_scheduling.wanted(self._benchmark) and not measuring:
+        if gang_scheduling.is_wanted(self._benchmark) and not measuring:
             roles.append(self._benchmark.kind.measures)
         serving = [pod for pod in self._pods if pod not in measuring]
         unready = [
             f"{pod_status.name(pod)}: {pod_status.why_not(pod)}"
             for pod in serving
-            if not pod_status.holds(pod, "Ready")
+            if not pod_status.has_condition(pod, "Ready")
         ]
         denied = ""
         if len(serving) < len(roles):
@@ -295,7 +295,7 @@ class _Reconciliation:
             message = "the measuring Job was deleted by somebody"
             raise BenchmarkFailed(Failure.INTERRUPTED, message)
         fail_if(
-            pod_status.holds(job, *_JOB_OVER),
+            pod_status.has_condition(job, *_JOB_OVER),
             f"the measuring pod {'ended without a result' if measuring else 'was deleted'}",
             [condition.get("message", "") for condition in pod_status.conditions(job).values()],
             failure=Failure.INTERRUPTED,
@@ -379,7 +379,7 @@ class _Reconciliation:
             [failure],
             failure=Failure.INTERRUPTED,
         )
-        message = pod_status.denial(self._objects, self._context.namespace, job)
+        message = pod_status.last_denial(self._objects, self._context.namespace, job)
         created_s = pod_status.seconds(job["metadata"]["creationTimestamp"])
         is_final = pod_status.is_final(message, self._clock() - created_s)
         fail_if(is_final, message, failure=Failure.REFUSED)

@@ -62,7 +62,7 @@ Host *
 """
 
 
-def wanted(kind: Kind) -> bool:
+def is_needed(kind: Kind) -> bool:
     """Check whether parts of this kind start processes on each other."""
     return issubclass(kind.spec, MpiSpec)
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from scaletest.benchmarks.documents import benchmark as benchmark_documents
-from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.benchmark import Benchmark, read
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.measure.operator_executor import resource
@@ -16,8 +15,11 @@ from scaletest.benchmarks.objects import gang_scheduling
 from scaletest.benchmarks.objects.config_maps import Damaged, is_owned, read_agreed
 from scaletest.benchmarks.objects.manifests import NAME, SPARE_S, image_of, refuse, start_s
 from scaletest.benchmarks.objects.owned_objects import delete_objects
-from scaletest.benchmarks.objects.reconcile import BenchmarkContext, Observation
-from scaletest.benchmarks.objects.reconcile import reconcile as reconcile_objects
+from scaletest.benchmarks.objects.reconcile import (
+    BenchmarkContext,
+    Observation,
+    reconcile_objects,
+)
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.lock import LEASE, Lock
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
@@ -89,14 +91,16 @@ class _Pass:
         else:
             observation = self._advance(benchmark)
         generation = int(self.document["metadata"].get("generation", 0))
-        now = status.of(benchmark, observation, self._status, self.settings.clock(), generation)
+        now = status.status_of(
+            benchmark, observation, self._status, self.settings.clock(), generation
+        )
         return now, now.get("summary") or now["message"]
 
     def _read(self) -> Benchmark:
         """Read the document's benchmark. Raises UsageError when it cannot be measured like that."""
         keys = ("apiVersion", "kind", "metadata", "spec")
         document = {key: self.document[key] for key in keys if key in self.document}
-        benchmark = benchmark_documents.read(document)
+        benchmark = read(document)
         refuse(benchmark)
         unset: dict[str, Any] = {
             name: setting
@@ -162,7 +166,7 @@ class _Pass:
             self.lock.give_back()
             return PAUSED
         # one in a queue needs its turn only when it is admitted, so others may measure meanwhile
-        in_queue = pending and gang_scheduling.wanted(benchmark) and self._begun() is not None
+        in_queue = pending and gang_scheduling.is_wanted(benchmark) and self._begun() is not None
         if exclusive and not in_queue and self.lock.take():
             return WAITING
         return ""

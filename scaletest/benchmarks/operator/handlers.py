@@ -77,7 +77,7 @@ def run(
 
     metrics = Metrics()
     settings = ReconcileSettings(image, time.time, send_event, pod_fields or {})
-    registry = handlers(objects, settings, metrics)
+    registry = make_registry(objects, settings, metrics)
     if perftest_group:
         _serve_perftest(registry, perftest_group, objects, settings, metrics)
     serving = AsyncExitStack()
@@ -100,7 +100,7 @@ def run(
         )
 
 
-def handlers(
+def make_registry(
     objects: Documents, settings: ReconcileSettings, metrics: Metrics
 ) -> kopf.OperatorRegistry:
     """Return a registry with all functions that kopf is to call."""
@@ -131,12 +131,17 @@ def handlers(
         _add_kind(registry, kind, objects, settings, metrics, turns)
 
     @kopf.timer(
-        GROUP, VERSION, "benchmarksets", interval=INTERVAL_S, registry=registry, when=_continues
+        GROUP,
+        VERSION,
+        "benchmarksets",
+        interval=INTERVAL_S,
+        registry=registry,
+        when=_must_reconcile,
     )
     def reconcile_set(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
         if is_paused(body):
             return
-        children = partial(_indexed, indices["children"])
+        children = partial(_read_index, indices["children"])
         _attempt(
             "BenchmarkSet",
             metrics,
@@ -160,7 +165,12 @@ def _serve_perftest(
         copy = partial(perftest.reconcile, theirs, ours, objects, settings)
 
         @kopf.timer(
-            group, VERSION, ours.plural, interval=INTERVAL_S, registry=registry, when=_continues
+            group,
+            VERSION,
+            ours.plural,
+            interval=INTERVAL_S,
+            registry=registry,
+            when=_must_reconcile,
         )
         def reconcile(
             namespace: str | None,
@@ -172,10 +182,10 @@ def _serve_perftest(
             _attempt(kind, metrics, lambda: copy(namespace or "", name))
 
 
-def _indexed(index: Index, *key: str) -> list[Any]:
+def _read_index(index: Index, *key: str) -> list[Any]:
     """Return all that an index has under a key; copied at once, since watches change it."""
-    known = index.get(key if len(key) > 1 else key[0])
-    return list(known) if known is not None else []
+    found = index.get(key if len(key) > 1 else key[0])
+    return list(found) if found is not None else []
 
 
 def _add_kind(
@@ -201,12 +211,12 @@ def _add_kind(
         return {namespace: turn} if turn else {}
 
     @kopf.timer(
-        GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_continues
+        GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_must_reconcile
     )
     def reconcile(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
         if is_paused(body) or turns.checked_recently(body):
             return
-        if turns.waits(body, lambda: _indexed(indices["line"], namespace or "")):
+        if turns.waits(body, lambda: _read_index(indices["line"], namespace or "")):
             return
         _attempt(
             kind.name,
@@ -222,8 +232,8 @@ def _add_kind(
             raise kopf.TemporaryError(error.message, delay=INTERVAL_S) from error
 
 
-def _continues(body: kopf.Body, **_: Any) -> bool:
-    return not has_ended(dict(body)) or status.changed(body)
+def _must_reconcile(body: kopf.Body, **_: Any) -> bool:
+    return not has_ended(dict(body)) or status.is_edited(body)
 
 
 def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:

@@ -37,7 +37,7 @@ def _copy(
     mine = objects.find(ours, namespace, name)
     if mine is None:
         plain = {key: document[key] for key in ("apiVersion", "kind", "spec")}
-        body = benchmark.envelope(plain, warnings)
+        body = benchmark.read_envelope(plain, warnings)
         body["metadata"] = {"name": name, "ownerReferences": [owner_reference(document)]}
         mine = objects.create(ours, namespace, body)
     if mine is None or not is_owned(mine, document["metadata"]["uid"]):

@@ -41,7 +41,7 @@ def is_paused(document: Mapping[str, Any]) -> bool:
     """Check whether it is paused, and its status says so already."""
     current = document.get("status") or {}
     reported = current.get("phase") == "Paused" or current.get("message") == PAUSED
-    return bool(reported and (document.get("spec") or {}).get("paused")) and not status.changed(
+    return bool(reported and (document.get("spec") or {}).get("paused")) and not status.is_edited(
         document
     )
 
@@ -82,7 +82,7 @@ class Turns:
         if (
             not is_queued(document)
             or document["metadata"].get("deletionTimestamp")
-            or status.changed(document)
+            or status.is_edited(document)
         ):
             self._checked.pop(uid, None)
             return False

@@ -73,7 +73,7 @@ def report(
         return ""
     before = document.get("status") or {}
     if has_ended(document):
-        if status.changed(document):
+        if status.is_edited(document):
             late = status.after_late_edit(document, settings.clock())
             _write_status(resource, objects, namespace, document, late, settings)
         return ""
@@ -103,7 +103,7 @@ def _write_status(
     has written the status since.
     """
     before, meta = document.get("status") or {}, document["metadata"]
-    if all(before.get(key) == status.as_merged(part) for key, part in now.items()):
+    if all(before.get(key) == status.drop_nulls(part) for key, part in now.items()):
         return True
     newest, is_written = document, False
     while not is_written:

@@ -104,13 +104,17 @@ class _Pass:
         except Busy:
             raise
         except Damaged as error:
-            now = set_status.refused(before, f"{error.message}; {error.remedy}", now_s)
+            now = set_status.refused_status(before, f"{error.message}; {error.remedy}", now_s)
         except (UsageError, Refused) as error:
-            now = set_status.refused(before, f"{error.message}; {as_options(error.hint)}", now_s)
+            now = set_status.refused_status(
+                before, f"{error.message}; {as_options(error.hint)}", now_s
+            )
         except (Unreachable, Missing) as error:
-            now = set_status.hindered(before, f"{error.message}; {as_options(error.hint)}", now_s)
+            now = set_status.hindered_status(
+                before, f"{error.message}; {as_options(error.hint)}", now_s
+            )
         except NameConflict as error:
-            now = set_status.hindered(before, str(error), now_s)
+            now = set_status.hindered_status(before, str(error), now_s)
         return now, now["conditions"][0]["message"]
 
     def _advance(self) -> Document:

@@ -54,7 +54,7 @@ def status_of(
         "running": running,
         "succeeded": succeeded,
         "failed": failed,
-        "startedAt": before.get("startedAt") or status.stamp(now_s),
+        "startedAt": before.get("startedAt") or status.timestamp(now_s),
     }
     # when they are few and small
     permutations = [dict(permutation) for permutation in plan.permutations]
@@ -66,7 +66,7 @@ def status_of(
     else:
         now |= {key: before[key] for key in ("results", "summary") if key in before}
     if over:
-        now["finishedAt"] = status.stamp(now_s)
+        now["finishedAt"] = status.timestamp(now_s)
     now["conditions"] = status.conditions(
         before,
         {"Complete": phase == "Completed", "Failed": phase == "Failed"},
@@ -74,17 +74,17 @@ def status_of(
         f"{succeeded} succeeded, {failed} failed, of {plan.count}",
         now_s,
     )
-    now["conditions"] += status.edited(before, _is_edited(document, plan), now_s)
+    now["conditions"] += status.edited_conditions(before, _is_edited(document, plan), now_s)
     if generation := document["metadata"].get("generation"):
         now["observedGeneration"] = generation
-    return status.bounded(now, ("permutations", "results"))
+    return status.bound_size(now, ("permutations", "results"))
 
 
-def refused(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status of a set that cannot be measured."""
     return {
         "phase": "Failed",
-        "finishedAt": status.stamp(now_s),
+        "finishedAt": status.timestamp(now_s),
         "conditions": status.conditions(
             before, {"Complete": False, "Failed": True}, "refused", message, now_s
         ),
@@ -93,14 +93,14 @@ def refused(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     }
 
 
-def hindered(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status while a missing right or a name in use may be corrected; later, refused."""
     conditions = status.conditions(
         before, {"Complete": False, "Failed": False, HINDERED: True}, "hindered", message, now_s
     )
     if now_s - seconds(conditions[-1]["lastTransitionTime"]) > START_S:
-        return refused(before, message, now_s)
-    conditions += status.edited(before, False, now_s)
+        return refused_status(before, message, now_s)
+    conditions += status.edited_conditions(before, False, now_s)
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}
 
 

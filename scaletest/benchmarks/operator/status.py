@@ -28,7 +28,7 @@ LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
 Document = dict[str, Any]
 
 
-def of(
+def status_of(
     benchmark: Benchmark,
     observation: Observation,
     before: Mapping[str, Any],
@@ -61,7 +61,7 @@ def of(
         "pods": pods or before.get("pods") or {},
     }
     if "startedAt" in before or phase is not BenchmarkPhase.PENDING:
-        status = {"startedAt": before.get("startedAt") or stamp(now_s), **status}
+        status = {"startedAt": before.get("startedAt") or timestamp(now_s), **status}
     if observation.result is not None:
         status |= _result_fields(benchmark, observation.result, now_s)
     facts = {
@@ -71,10 +71,10 @@ def of(
     status["conditions"] = conditions(
         before, facts, str(status.get("failure") or phase), status["message"], now_s
     )
-    status["conditions"] += edited(before, observation.edited, now_s)
+    status["conditions"] += edited_conditions(before, observation.edited, now_s)
     if generation:
         status["observedGeneration"] = generation
-    return bounded(status)
+    return bound_size(status)
 
 
 def conditions(
@@ -96,19 +96,19 @@ def conditions(
             "status": str(fact),
             "reason": reason,
             "message": message[:500],
-            "lastTransitionTime": since.get((name, str(fact))) or stamp(now_s),
+            "lastTransitionTime": since.get((name, str(fact))) or timestamp(now_s),
         }
         for name, fact in facts.items()
     ]
 
 
-def edited(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
+def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
     """Return the condition for a change of the spec that came too late; once there, it stays."""
-    known = [
+    reported = [
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]
-    if known or not now:
-        return known
+    if reported or not now:
+        return reported
     return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
 
 
@@ -117,10 +117,10 @@ def late_edit_message(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     messages = {
         condition["type"]: condition["message"] for condition in now.get("conditions") or ()
     }
-    return "" if edited(before, False, 0.0) else str(messages.get(EDITED, ""))
+    return "" if edited_conditions(before, False, 0.0) else str(messages.get(EDITED, ""))
 
 
-def changed(document: Mapping[str, Any]) -> bool:
+def is_edited(document: Mapping[str, Any]) -> bool:
     """Check whether the object's spec was changed since its last reconcile pass."""
     observed = (document.get("status") or {}).get("observedGeneration")
     return observed is not None and int(document["metadata"].get("generation", 0)) > int(observed)
@@ -134,16 +134,16 @@ def after_late_edit(document: Mapping[str, Any], now_s: float) -> Document:
     ]
     return {
         "observedGeneration": document["metadata"]["generation"],
-        "conditions": others + edited(before, True, now_s),
+        "conditions": others + edited_conditions(before, True, now_s),
     }
 
 
-def stamp(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
     """Write a time in seconds since the epoch as Kubernetes does."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def bounded(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
+def bound_size(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
     """Return the status without its largest fields if it is too large, with a note in its message.
 
     Such fields are null: a status is merged into the object, so leaving one out would retain it.
@@ -160,12 +160,12 @@ def bounded(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
     return smaller
 
 
-def as_merged(document: Any) -> Any:
+def drop_nulls(document: Any) -> Any:
     """Return a document as a merge patch stores it: without fields that are null, in lists too."""
     if isinstance(document, Mapping):
-        return {key: as_merged(part) for key, part in document.items() if part is not None}
+        return {key: drop_nulls(part) for key, part in document.items() if part is not None}
     if isinstance(document, list | tuple):
-        return [as_merged(part) for part in document]
+        return [drop_nulls(part) for part in document]
     return document
 
 
@@ -194,4 +194,4 @@ def _result_fields(benchmark: Benchmark, result: BenchmarkResult, now_s: float) 
     # a benchmark that was refused stores no result
     if result.failure is not Failure.REFUSED:
         status["resultConfigMap"] = manifests.result_name(benchmark.name)
-    return status | {"finishedAt": stamp(result.finished_s or now_s)}
+    return status | {"finishedAt": timestamp(result.finished_s or now_s)}

@@ -28,7 +28,7 @@ from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds import fio, openfoam_case, pytorch
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
-from scaletest.benchmarks.kinds.network import Network, check, used
+from scaletest.benchmarks.kinds.network import Network, check_network, parse_network
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import machine, programs
 from scaletest.model.checks import printable
@@ -284,11 +284,11 @@ def test_pytorch_is_marked_as_no_torchbench_and_checks_its_device() -> None:
 def test_the_network_that_was_used_must_be_the_one_asked_for() -> None:
     route = '[{"dst":"198.18.0.1","dev":"eth0","prefsrc":"198.18.0.2"}]'
     links = '[{"ifname":"lo","mtu":65536},{"ifname":"eth0","mtu":9000}]'
-    network = used("198.18.0.1", route, links)
+    network = parse_network("198.18.0.1", route, links)
     assert network == Network("eth0", "IPv4", 9000, "198.18.0.2", "198.18.0.1")
     spec = benchmark.read({"kind": "IPerf", "spec": {"mtu": 9000}}).spec
-    check(spec, network, "198.18.0.1")
-    check(spec, network, "::ffff:198.18.0.1")
+    check_network(spec, network, "198.18.0.1")
+    check_network(spec, network, "::ffff:198.18.0.1")
     for wrong, remote, problem in (
         ({"mtu": 1500}, "", "MTU of 9000 instead of 1500"),
         ({"ipFamily": "IPv6"}, "", "over IPv4 instead of IPv6"),
@@ -296,10 +296,10 @@ def test_the_network_that_was_used_must_be_the_one_asked_for() -> None:
         ({}, "198.18.0.9", "talked to 198.18.0.9"),
     ):
         with pytest.raises(BenchmarkFailed, match=problem) as error:
-            check(benchmark.read({"kind": "IPerf", "spec": wrong}).spec, network, remote)
+            check_network(benchmark.read({"kind": "IPerf", "spec": wrong}).spec, network, remote)
         assert error.value.failure is Failure.MISMATCH
     with pytest.raises(BenchmarkFailed):
-        used("198.18.0.1", "", "")
+        parse_network("198.18.0.1", "", "")
 
 
 def test_a_framed_result_is_found_in_any_log() -> None:
@@ -433,8 +433,12 @@ def test_fio_defaults_are_those_of_the_original_crd() -> None:
         "thread": "0",
     }
     assert wanted.items() <= rows.items()
-    assert fio.bytes_of("10G") == 10 * 1024**3 and fio.bytes_of("512") == 512
-    assert fio.seconds("90s") == 90 and fio.seconds("2m") == 120 and fio.seconds("500ms") == 0.5
+    assert fio.parse_bytes("10G") == 10 * 1024**3 and fio.parse_bytes("512") == 512
+    assert (
+        fio.parse_seconds("90s") == 90
+        and fio.parse_seconds("2m") == 120
+        and fio.parse_seconds("500ms") == 0.5
+    )
 
 
 @given(st.integers(1, 512))
@@ -633,13 +637,13 @@ def test_19_a_program_that_does_not_say_its_version_costs_no_result(
     monkeypatch.setattr(machine, "PATIENCE_S", 0.05)
     # expect their words to be missing, and nothing else
     pingpong = benchmark.read({"kind": "MPIPingPong"})
-    assert machine.facts(pingpong)["programs"]["mpirun"] == ""
-    assert machine.card((), "fast0", tmp_path) == {"name": "fast0"}
+    assert machine.describe_machine(pingpong)["programs"]["mpirun"] == ""
+    assert machine.describe_card((), "fast0", tmp_path) == {"name": "fast0"}
 
 
 def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
     iperf = benchmark.read({"kind": "IPerf"})
-    facts = machine.facts(iperf)
+    facts = machine.describe_machine(iperf)
     assert facts["kernel"] == os.uname().release
     assert {"processor", "memory", "cores", "system", "programs"} <= set(facts)
     # given a card with a driver, as the kernel shows it
@@ -647,11 +651,11 @@ def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "fast0" / "device").mkdir(parents=True)
     (tmp_path / "fast0" / "device" / "driver").symlink_to(tmp_path / "drivers" / "mlx5_core")
     (tmp_path / "fast0" / "speed").write_text("100000\n")
-    assert machine.card((), "fast0", tmp_path) == {
+    assert machine.describe_card((), "fast0", tmp_path) == {
         "name": "fast0",
         "driver": "mlx5_core",
         "speed_bit_s": 10**11,
     }
     # and one that says nothing of its speed
     (tmp_path / "fast0" / "speed").write_text("-\n")
-    assert machine.card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}
+    assert machine.describe_card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}

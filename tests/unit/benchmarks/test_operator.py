@@ -120,7 +120,7 @@ def test_6_a_phase_never_goes_back() -> None:
     assert cluster.requests == before + 1
     iperf = benchmark.read(cluster.objects["iperfs", "one"] | {"status": {}})
     observation = Observation(BenchmarkPhase.PREPARING)
-    assert status.of(iperf, observation, {"phase": "Running"}, 0.0)["phase"] == "Running"
+    assert status.status_of(iperf, observation, {"phase": "Running"}, 0.0)["phase"] == "Running"
 
 
 def test_13_peers_have_addresses_of_the_family_and_the_network_that_were_asked_for() -> None:
@@ -267,7 +267,7 @@ def test_15_a_status_is_bounded() -> None:
         lines=("l" * 100_000,) * 100,
         network={"peer": "p" * 9000},
     )
-    state = status.of(iperf, Observation(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
+    state = status.status_of(iperf, Observation(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
     assert len(json.dumps(state).encode()) <= status.MOST_BYTES
     assert "left out" in state["message"]
 

@@ -258,7 +258,7 @@ def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) 
     assert state["observedGeneration"] == 2
     # and of a change after the end, too
     change(cluster, "iperfs", "one", streams=9)
-    assert status.changed(cluster.objects["iperfs", "one"])
+    assert status.is_edited(cluster.objects["iperfs", "one"])
     assert look(cluster)["observedGeneration"] == 3
 
 
@@ -289,7 +289,7 @@ def test_a_document_of_an_older_operator_is_not_taken_for_a_changed_one() -> Non
         "metadata": {"generation": 5},
         "status": {"phase": "Completed"},
     }
-    assert not status.changed(document)
+    assert not status.is_edited(document)
 
 
 def test_19_every_result_says_on_what_it_was_measured() -> None:

@@ -50,7 +50,7 @@ def admit(cluster: FakeCluster, name: str = "one") -> None:
     scheduled = {
         "type": "Scheduled",
         "status": "True",
-        "lastTransitionTime": status.stamp(cluster.now),
+        "lastTransitionTime": status.timestamp(cluster.now),
     }
     cluster.objects["podgroups", name]["status"] = {"phase": "Running", "conditions": [scheduled]}
 
