@@ -25,7 +25,7 @@ from tests.cluster.conftest import (
     needs_own,
 )
 from tests.conftest import eventually
-from tests.unit.benchmarks.test_documents import DOCUMENTS, FILE, GROUP
+from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS, FILE, GROUP
 
 pytestmark = needs_own
 PLURALS = {

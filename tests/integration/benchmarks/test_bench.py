@@ -24,7 +24,7 @@ from scaletest.benchmarks.measure.local_executor import LocalExecutor
 from scaletest.model import State
 from scaletest.model.errors import UsageError
 from tests.conftest import call, call_here, eventually, missing, need, processes_with, program
-from tests.unit.benchmarks.test_documents import DOCUMENTS
+from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS
 
 
 @pytest.fixture(scope="session")
