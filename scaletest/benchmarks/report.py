@@ -258,7 +258,7 @@ def _times(run: BenchmarkRun) -> list[dict[str, str]]:
     rows = []
     for (number, part), repeats in sorted(activities.items()):
         # CPU time over the time that these ran
-        ran_s = sum(sum(activity.seconds.values()) for activity in repeats)
+        ran_s = sum(chain.from_iterable(activity.seconds.values() for activity in repeats))
         cores = sum(activity.cpu_s for activity in repeats) / ran_s if ran_s else 0.0
         rows.append(
             {

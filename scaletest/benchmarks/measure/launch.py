@@ -65,7 +65,7 @@ def start(
         raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or <resume> RUN")
     document = read_document(subject, changes, on_this_machine=is_here(place))
     folder = BenchmarkFolder(new_path(os.environ, run_dir))
-    with _executor(place, folder) as executor:
+    with _open_executor(place, folder) as executor:
         # everything that the executor cannot do is refused before anything is started
         plan, warnings = plan_of(document, executor.nodes)
         progress.warn(warnings)
@@ -108,7 +108,7 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
         )
     )
     folder = BenchmarkFolder(files.path)
-    with files.locked(), _executor(place, folder) as executor, _hold_lock(place, progress):
+    with files.locked(), _open_executor(place, folder) as executor, _hold_lock(place, progress):
         # observes the machine while the run is read
         look = _observe_machine(place)
         stored = folder.load()
@@ -207,24 +207,24 @@ def _go_on(
     progress.warn(noticed)
     with stopping(_stop, unwind=True), progress.of_run(folder, plan.workload):
         try:
-            told = _PlanProgress(plan, len(results), progress)
-            run_plan(plan, results, executor, folder.store, told)
+            listener = _PlanProgress(plan, len(results), progress)
+            run_plan(plan, results, executor, folder.store, listener)
         except KeyboardInterrupt:
             progress.message(f"interrupted; go on with: {_resume_command(folder)}")
         finally:
             judged = evaluate_benchmarks(plan, results, name=folder.name)
             failed = len(judged.failures)
             succeeded = len(judged.counted) - failed
-            elapsed_s = 0.0
-            for result in results.values():
-                elapsed_s += max(0.0, result.finished_s - result.started_s)
             finished = datetime.now(UTC).isoformat(timespec="seconds")
             folder.write(
                 RESULT,
                 {
                     "schema_version": 1,
                     "verdict": judged.verdict.to_dict(),
-                    "elapsed_s": elapsed_s,
+                    "elapsed_s": sum(
+                        max(0.0, result.finished_s - result.started_s)
+                        for result in results.values()
+                    ),
                     "permutations": len(plan.permutations),
                     "count": plan.count,
                     "succeeded": succeeded,
@@ -236,7 +236,8 @@ def _go_on(
 
 
 @contextmanager
-def _executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Executor]:
+def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Executor]:
+    """Choose where benchmarks run, and connect to it."""
     checks.refuse(
         (
             place.queue and place.namespace,
@@ -282,7 +283,3 @@ def _hold_lock(place: BenchmarkPlace, progress: Progress) -> Iterator[None]:
             progress.message("waiting for another run of benchmarks on this machine")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-# -- documents
-# --------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What the ConfigMaps of a benchmark hold: the benchmark as it began, and its result.
 
-Others may write ConfigMaps too, so what cannot be read is an error of this benchmark alone."""
+Others may write ConfigMaps too, so what cannot be read is an error of this benchmark alone.
+"""
 
 from __future__ import annotations
 
