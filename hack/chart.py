@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from scaletest.benchmarks import document_schemas
+from scaletest.benchmarks.documents import custom_resources
 
 CHART = Path(__file__).parents[1] / "charts" / "scaletest"
 REDIS = CHART / "charts" / "redis"
@@ -197,7 +197,7 @@ def crds() -> str:
 
     They stay when a release is deleted: benchmarks would be deleted too.
     """
-    definitions = document_schemas.definitions()
+    definitions = custom_resources.definitions()
     for definition in definitions:
         definition["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
     return yaml.safe_dump_all(definitions, sort_keys=False, explicit_start=True)

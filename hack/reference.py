@@ -14,10 +14,10 @@ from hack.autoscale import charts
 from hack.dashboard import dashboard
 from hack.house import picture
 from hack.manual import manual_page
-from scaletest.benchmarks import document_schemas
-from scaletest.benchmarks.benchmark_set import SetSpec
-from scaletest.benchmarks.kinds.kind import CommonSpec
+from scaletest.benchmarks.documents import json_schema
+from scaletest.benchmarks.documents.benchmark_set import SetSpec
 from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.kinds.spec import CommonSpec
 from scaletest.cli.main import cli
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.metrics import BOUNDS
@@ -195,7 +195,7 @@ PAGES = {
     CLI_PAGE: cli_page,
     BENCHMARKS_PAGE: benchmarks_page,
     ROOT / "docs" / "reference" / "benchmark.schema.json": lambda: (
-        json.dumps(document_schemas.schema(), indent=2) + "\n"
+        json.dumps(json_schema.schema(), indent=2) + "\n"
     ),
     METRICS_PAGE: metrics_page,
     ROOT / "docs" / "reference" / "python.md": python_reference.page,

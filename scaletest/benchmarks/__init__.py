@@ -1,5 +1,4 @@
-"""Benchmarks: expands and orders sets, and runs each benchmark by an executor.
+"""Benchmarks of network, storage and compute, by the tools that measure them.
 
-This package knows benchmark kinds and no particular tool. An executor takes a benchmark and returns
-its result. Statistics over repetitions belong to `analysis`, files of a run to `archive`.
+All but the kinds knows no particular tool. An executor takes a benchmark and returns its result.
 """

@@ -1,17 +1,15 @@
-"""A run of benchmarks as a report: what a terminal, a comment in CI and a page show, its benchmarks
-for programs, and test cases.
-"""
+"""Report a run of benchmarks: to a terminal, a comment in CI, a page, programs and test suites."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult
-from scaletest.benchmarks.judging.benchmark_run import BenchmarkRun, MeasuredPermutation
+from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.judging.evaluation import BenchmarkRun
+from scaletest.benchmarks.judging.thresholds import MeasuredPermutation
 from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import Activity, VerdictKind
 from scaletest.model.error_pattern import pattern_of
@@ -34,17 +32,13 @@ from scaletest.render.svg import Axis, Chart
 from scaletest.render.text import cell, clean, one_line
 from scaletest.report.words import AXES, CUT, sentence
 from scaletest.runs.places import default_root, reference
-from scaletest.stats.estimate import Summary
 
-# So many parts of benchmarks are told where their time went, where a page would have a table.
-MOST_TIMES = 6
-# So many failures a terminal shows, and so many a page.
+MOST_TIMES = 6  # parts of benchmarks of which a terminal tells where their time went
+# Groups of failures on a terminal and on a page, and names of benchmarks in a group.
 MOST_FAILURES, MOST_FAILURES_SHOWN, MOST_NAMES = 5, 20, 3
-WIDTH, HEIGHT = 380.0, 250.0
-# So many permutations are drawn.
-MOST_DRAWN = 200
-# So many numbers stand beside the verdict.
-MOST_TILES = 8
+WIDTH, HEIGHT = 380.0, 250.0  # of a chart
+MOST_DRAWN = 200  # permutations in a chart
+MOST_TILES = 8  # numbers beside the verdict
 TIMES_NOTE = (
     "Each part from its start to its end, over all repetitions: a server waits for its client"
     " before and after."
@@ -52,10 +46,13 @@ TIMES_NOTE = (
 # An interval of two repetitions may be many times its mean; the axis does not follow it beyond
 # this.
 HIGHEST = 1.6
+# Columns of the sheet.
+FIXED = ("name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s")
+NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
 
 
 def benchmark_report(run: BenchmarkRun) -> Report:
-    """What every format shows of a run of benchmarks."""
+    """Return what every format shows of a run of benchmarks."""
     return Report(
         head=_head(run),
         summary=lambda: summary(run),
@@ -68,19 +65,27 @@ def benchmark_report(run: BenchmarkRun) -> Report:
 
 
 def _head(run: BenchmarkRun) -> Head:
-    took_s = sum(map(_took_s, (ended for _, ended in run.counted)))
+    took_s = sum(_took_s(result) for _, result in run.counted)
+    # the numbers of a single permutation, of which a chart would have one point
+    numbers = []
+    if len(run.rows) == 1:
+        summaries = run.rows[0].summaries
+        measured = [headline for headline in run.headlines if headline.name in summaries]
+        for headline in measured[:MOST_TILES]:
+            text = quantity(summaries[headline.name].mean, headline.unit)
+            numbers.append((headline.label, text))
     return Head(
         title=run.plan.name,
         verdict=run.verdict,
-        conditions=[run.plan.described],
+        conditions=[run.plan.overview],
         folder=run.folder,
         name=reference(Path(run.folder), default_root(os.environ)),
         elapsed_s=took_s,
         facts=[
-            *_main_numbers(run),
+            *numbers,
             ("measured", str(len(run.counted) - len(run.failures))),
             ("failed", str(len(run.failures))),
-            ("not measured", str(run.plan.counted - len(run.counted))),
+            ("not measured", str(run.plan.count - len(run.counted))),
             # not known while it is measured
             *([("measuring took", duration(took_s))] if took_s else []),
         ],
@@ -90,24 +95,12 @@ def _head(run: BenchmarkRun) -> Head:
     )
 
 
-def _main_numbers(run: BenchmarkRun) -> list[tuple[str, str]]:
-    """The numbers of a run that has a single permutation, where a chart would have one point."""
-    if len(run.rows) != 1:
-        return []
-    (row,) = run.rows
-    measured = [headline for headline in run.headlines if headline.name in row.summaries]
-    return [
-        (headline.label, quantity(row.summaries[headline.name].mean, headline.unit))
-        for headline in measured[:MOST_TILES]
-    ]
-
-
-def _took_s(ended: BenchmarkResult) -> float:
-    return max(0.0, ended.finished_s - ended.started_s)
+def _took_s(result: BenchmarkResult) -> float:
+    return max(0.0, result.finished_s - result.started_s)
 
 
 def summary(run: BenchmarkRun) -> list[Block]:
-    """The table of permutations, how they ran, failures and notes."""
+    """Return the table of permutations, how they ran, failures and notes."""
     groups = failure_groups(run.failures)
     failures = list(chain.from_iterable(map(_group_lines, groups[:MOST_FAILURES])))
     left_out = sum(map(len, groups[MOST_FAILURES:]))
@@ -124,7 +117,7 @@ def summary(run: BenchmarkRun) -> list[Block]:
 
 
 def comment(run: BenchmarkRun) -> list[Block]:
-    """What the summary has, with all failures, for a comment in CI."""
+    """Return what the summary has, with all failures, for a comment in CI."""
     failures = chain.from_iterable(map(_group_lines, failure_groups(run.failures)))
     return [
         table(run),
@@ -135,8 +128,11 @@ def comment(run: BenchmarkRun) -> list[Block]:
 
 
 def sections(run: BenchmarkRun) -> list[Section]:
-    """All sections that have anything to show."""
-    plan = [("benchmarks", run.plan.described), ("network", "; ".join(_networks(run)))]
+    """Return all sections that have anything to show."""
+    notes = [f"Note: {note}" for note in run.notes]
+    if _is_repeated(run):
+        notes.insert(0, "Mean ± half of its 95 % interval over n repetitions.")
+    plan = [("benchmarks", run.plan.overview), ("network", "; ".join(_networks(run)))]
     meaning = f"Large dots: means, with their 95 % intervals; small dots: single values. {CUT}"
     times = Table.of_rows(
         _times(run)[:MOST_DRAWN],
@@ -146,7 +142,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
     )
     return contents.page(
         {
-            "Results": _results(run),
+            "Results": [table(run, on_page=True), Text(notes, "soft")],
             "Over the permutations": [Charts(_charts(run), "two", note=meaning)],
             "Where the time went": [times],
             "Failed": [_failures(run)],
@@ -155,28 +151,26 @@ def sections(run: BenchmarkRun) -> list[Section]:
     )
 
 
-def _results(run: BenchmarkRun) -> list[Block]:
-    notes = [f"Note: {note}" for note in run.notes]
-    if _is_repeated(run):
-        notes.insert(0, "Mean ± half of its 95 % interval over n repetitions.")
-    return [table(run, on_page=True), Text(notes, "soft")]
-
-
 def _is_repeated(run: BenchmarkRun) -> bool:
-    """Whether any number is a mean over repetitions."""
-    return any(row.good > 1 for row in run.rows)
+    """Check whether any number is a mean over repetitions."""
+    return any(row.succeeded > 1 for row in run.rows)
 
 
 def table(run: BenchmarkRun, *, on_page: bool = False) -> Table:
-    """A row for each permutation; of a single one, a row for each number. on_page: with the numbers
-    by which charts name the permutations.
+    """Return a row for each permutation; of a single one, a row for each number.
+
+    on_page: with the numbers by which charts name the permutations.
     """
+    rows = []
     if len(run.rows) == 1:
-        return _numbers(run)
-    is_numbered, rows = on_page and not _only_key(run.rows[:MOST_DRAWN]), []
+        for headline in run.headlines:
+            cells = {"measured": headline.label, "value": _number(headline, run.rows[0])}
+            rows.append({**cells, "meaning": headline.help, "name in thresholds": headline.name})
+        return Table.of_rows(rows, {"measured", "meaning", "name in thresholds"}, layout="wrapped")
+    is_numbered = on_page and not _only_key(run.rows[:MOST_DRAWN])
     for row in run.rows:
         number = f"{row.number + 1}: " if is_numbered else ""
-        cells = {"permutation": f"{number}{clean(row.name, 60)}", "n": str(row.good)}
+        cells = {"permutation": f"{number}{clean(row.name, 60)}", "n": str(row.succeeded)}
         for headline in run.headlines:
             cells[headline.label] = _number(headline, row)
         rows.append({**cells, "failed": str(row.failed) if run.failures else ""})
@@ -184,16 +178,16 @@ def table(run: BenchmarkRun, *, on_page: bool = False) -> Table:
 
 
 def failure_groups(failures: Sequence[BenchmarkResult]) -> list[list[BenchmarkResult]]:
-    """Failed benchmarks in groups of one kind and one pattern of text, the largest group first."""
+    """Group failed benchmarks by their kind of failure and pattern of text, the largest first."""
     groups: dict[tuple[str, str], list[BenchmarkResult]] = {}
-    for ended in failures:
-        pattern = pattern_of("\n".join((ended.message, *ended.lines)))
-        groups.setdefault((str(ended.failure), pattern), []).append(ended)
+    for result in failures:
+        pattern = pattern_of("\n".join((result.message, *result.lines)))
+        groups.setdefault((str(result.failure), pattern), []).append(result)
     return sorted(groups.values(), key=len, reverse=True)
 
 
 def _group_lines(group: Sequence[BenchmarkResult]) -> list[str]:
-    """The first failure of a group, and which other benchmarks failed alike."""
+    """Tell the first failure of a group, and which other benchmarks failed alike."""
     lines = failure_lines(group[0])
     if len(group) > 1:
         lines.insert(1, f"  {plural(len(group) - 1, 'more benchmark')} alike: {_names(group[1:])}")
@@ -201,45 +195,32 @@ def _group_lines(group: Sequence[BenchmarkResult]) -> list[str]:
 
 
 def _names(group: Sequence[BenchmarkResult]) -> str:
-    """The names of the first few benchmarks of a group."""
-    rest = len(group) - MOST_NAMES
-    names = [one_line(ended.name, 100) for ended in group[:MOST_NAMES]]
-    return ", ".join([*names, *([f"{rest} more"] if rest > 0 else [])])
-
-
-def _numbers(run: BenchmarkRun) -> Table:
-    """A row for each number of the only permutation."""
-    (row,) = run.rows
-    rows = [
-        {
-            "measured": headline.label,
-            "value": _number(headline, row),
-            "meaning": headline.help,
-            "name in thresholds": headline.name,
-        }
-        for headline in run.headlines
-    ]
-    return Table.of_rows(rows, {"measured", "meaning", "name in thresholds"}, layout="wrapped")
+    """Return the names of the first few benchmarks of a group."""
+    names = [one_line(result.name, 100) for result in group[:MOST_NAMES]]
+    if len(group) > MOST_NAMES:
+        names.append(f"{len(group) - MOST_NAMES} more")
+    return ", ".join(names)
 
 
 def _number(headline: Headline, row: MeasuredPermutation) -> str:
-    """A number of a permutation with its interval and its unit; n/a where it was not measured."""
+    """Write a number of a permutation with interval and unit; n/a where it was not measured."""
     summary = row.summaries.get(headline.name)
     if summary is None:
         return NOTHING
     return quantity_measured(summary.mean, summary.half_width, headline.unit)
 
 
-def failure_lines(ended: BenchmarkResult) -> list[str]:
-    """Why a benchmark failed, with the lines that say so, and what to do where the failure itself
-    knows that.
-    """
-    first = f"{ended.name}: {ended.failure or 'failed'}: {clean(ended.message, 300)}"
-    advice = [f"  what to do: {clean(ended.remedy, 300)}"] if ended.remedy else []
-    return [one_line(first), *(f"  | {clean(line, 200)}" for line in ended.lines), *advice]
+def failure_lines(result: BenchmarkResult) -> list[str]:
+    """Tell why a benchmark failed, the lines that say so, and what the failure advises."""
+    first = f"{result.name}: {result.failure or 'failed'}: {clean(result.message, 300)}"
+    lines = [one_line(first), *(f"  | {clean(line, 200)}" for line in result.lines)]
+    if result.remedy:
+        lines.append(f"  what to do: {clean(result.remedy, 300)}")
+    return lines
 
 
 def _failures(run: BenchmarkRun) -> Table:
+    """Return a row for each of the largest groups of failures."""
     groups = failure_groups(run.failures)
     rows = [
         {
@@ -253,129 +234,111 @@ def _failures(run: BenchmarkRun) -> Table:
         for group in groups[:MOST_FAILURES_SHOWN]
     ]
     left_out = sum(map(len, groups[MOST_FAILURES_SHOWN:]))
-    rest = f"{left_out} more: see the JSON." if left_out > 0 else ""
+    note = f"{left_out} more: see the JSON." if left_out > 0 else ""
     texts = ("benchmark", "why", "message", "what the tool said", "what to do")
-    return Table.of_rows(rows, texts, layout="errors", note=rest)
+    return Table.of_rows(rows, texts, layout="errors", note=note)
 
 
 def _networks(run: BenchmarkRun) -> list[str]:
-    """The networks that were really used."""
-    used = [ended.network for _, ended in run.counted if ended.network]
-    rows = [
-        clean(f"{network.get('interface')}, {network.get('family')}, MTU {network.get('mtu')}")
-        for network in used
-    ]
-    return list(dict.fromkeys(rows))[:4]
+    """Tell the first few networks that were really used."""
+    networks = {}
+    for _, result in run.counted:
+        if used := result.network:
+            text = f"{used.get('interface')}, {used.get('family')}, MTU {used.get('mtu')}"
+            networks[clean(text)] = True
+    return list(networks)[:4]
 
 
 def _times(run: BenchmarkRun) -> list[dict[str, str]]:
-    """Where the time of each part of each permutation went, over all repetitions."""
+    """Tell where the time of each part of each permutation went, over all repetitions."""
     activities: dict[tuple[int, str], list[Activity]] = {}
-    for benchmark, ended in run.counted:
-        for part, activity in ended.activities.items():
+    for benchmark, result in run.counted:
+        for part, activity in result.activities.items():
             activities.setdefault((benchmark.permutation, part), []).append(activity)
-    return [
-        {
-            "permutation": run.rows[number].name,
-            "part": part,
-            "CPU": f"{_cores(parts):.2g} cores",
-            "where its time went": sentence(parts),
-        }
-        for (number, part), parts in sorted(activities.items())
-    ]
-
-
-def _cores(activities: Sequence[Activity]) -> float:
-    """CPU time over the time that these ran."""
-    whole_s = sum(chain.from_iterable(activity.seconds.values() for activity in activities))
-    used_s = sum(activity.cpu_s for activity in activities)
-    return used_s / whole_s if whole_s else 0.0
+    rows = []
+    for (number, part), repeats in sorted(activities.items()):
+        # CPU time over the time that these ran
+        ran_s = sum(chain.from_iterable(activity.seconds.values() for activity in repeats))
+        cores = sum(activity.cpu_s for activity in repeats) / ran_s if ran_s else 0.0
+        rows.append(
+            {
+                "permutation": run.rows[number].name,
+                "part": part,
+                "CPU": f"{cores:.2g} cores",
+                "where its time went": sentence(repeats),
+            }
+        )
+    return rows
 
 
 def _time_lines(run: BenchmarkRun) -> list[str]:
-    """Where the time of each part went, in a line each."""
+    """Tell where the time of each part went, in a line each."""
     rows = map(dict.values, _times(run))
     return [clean(f"time of {part}, {name}: {cores}; {place}") for name, part, cores, place in rows]
 
 
 def _charts(run: BenchmarkRun) -> list[Chart]:
-    """One a number, over the permutations; none where there is nothing to compare."""
+    """Draw each number over the permutations; none where there is nothing to compare."""
     rows = run.rows[:MOST_DRAWN]
+    # side by side: by their values when one key alone varies, else by their numbers
+    label, names = "permutation", [str(row.number + 1) for row in rows]
+    if key := _only_key(rows):
+        label, names = key, [clean(as_yaml(row.values[key]), 24) for row in rows]
+    across = Axis(label, -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
     charts = []
     for headline in run.headlines:
         measured = [row for row in rows if headline.name in row.summaries]
         if len(measured) > 1:
-            charts.append(_chart(run, headline, measured, _across(rows)))
+            charts.append(_chart(run, headline, measured, across))
     return charts
 
 
 def _chart(
     run: BenchmarkRun, headline: Headline, rows: Sequence[MeasuredPermutation], across: Axis
 ) -> Chart:
+    """Draw means with their intervals as large dots, and single values as small ones."""
     name = headline.name
     summaries = {row.number: row.summaries[name] for row in rows}
+    repeated = {number: summary for number, summary in summaries.items() if summary.count > 1}
     top = max(summary.most for summary in summaries.values()) or 1.0
+    ends = [summary.mean + summary.half_width for summary in repeated.values()]
+    highest = min(HIGHEST * top, max([top, *ends]))
     size, unit = scale(top, headline.unit)
     chart = Chart(
         id=f"chart-{name}",
         title=headline.label,
         description=(f"{headline.help} Mean, 95 % interval and single values at each permutation."),
         x=across,
-        y=Axis(
-            AXES.get(unit, unit or headline.label),
-            0.0,
-            svg.ceiling(_highest(summaries.values(), top) / size),
-        ),
+        y=Axis(AXES.get(unit, unit or headline.label), 0.0, svg.ceiling(highest / size)),
         width=WIDTH,
         height=HEIGHT,
     )
-    repeated = {number: each for number, each in summaries.items() if each.count > 1}
-    for number, each in repeated.items():
-        low, high = max(0.0, each.mean - each.half_width), each.mean + each.half_width
+    for number, summary in repeated.items():
+        low, high = max(0.0, summary.mean - summary.half_width), summary.mean + summary.half_width
         chart.error(number, low / size, high / size, "c-error")
-    for benchmark, ended in run.counted:
+    for benchmark, result in run.counted:
         number = benchmark.permutation
-        if number in repeated and ended.ok and name in ended.headlines:
-            chart.dot(number, ended.headlines[name] / size, "c-faint", radius=2.5)
+        if number in repeated and result.ok and name in result.headlines:
+            chart.dot(number, result.headlines[name] / size, "c-faint", radius=2.5)
     for row in rows:
-        number, summary = row.number, row.summaries[name]
-        text = quantity_measured(summary.mean, summary.half_width, headline.unit)
-        chart.dot(number, summary.mean / size, "c-dot", clean(f"{row.name}: {text}", 200))
+        text = _number(headline, row)
+        hint = clean(f"{row.name}: {text}", 200)
+        chart.dot(row.number, row.summaries[name].mean / size, "c-dot", hint)
     return chart
 
 
-def _highest(summaries: Iterable[Summary], top: float) -> float:
-    """How high the axis goes for these numbers and their intervals. top: the largest number."""
-    ends = [each.mean + each.half_width for each in summaries if each.count > 1]
-    return min(HIGHEST * top, max([top, *ends]))
-
-
-def _across(rows: Sequence[MeasuredPermutation]) -> Axis:
-    """The permutations side by side: by their values when one key alone varies, else by their
-    numbers.
-    """
-    label, names = "permutation", [str(row.number + 1) for row in rows]
-    if key := _only_key(rows):
-        label, names = key, [clean(as_yaml(row.values[key]), 24) for row in rows]
-    return Axis(label, -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
-
-
 def _only_key(rows: Sequence[MeasuredPermutation]) -> str:
-    """The key that alone varies, whose values can stand at an axis; "" for none."""
+    """Return the key that alone varies, whose values can stand at an axis; "" for none."""
     keys = set(chain.from_iterable(row.values for row in rows))
     values = list(chain.from_iterable(row.values.values() for row in rows))
     is_plain = all(isinstance(value, str | int | float) for value in values)
     return keys.pop() if len(keys) == 1 and len(values) == len(rows) and is_plain else ""
 
 
-FIXED = ("name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s")
-NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
-
-
 def sheet(run: BenchmarkRun) -> Sheet:
-    """One row a benchmark; new columns come at the end.
+    """Return one row a benchmark; new columns come at the end.
 
-    KEY is permutation.KEY where it is taken.
+    The column of a key of the permutations is permutation.KEY where KEY is taken.
     """
     keys = list(dict.fromkeys(chain.from_iterable(row.values for row in run.rows)))
     numbers = [headline.name for headline in run.headlines]
@@ -384,41 +347,38 @@ def sheet(run: BenchmarkRun) -> Sheet:
     for number, key in enumerate(keys):
         if key not in taken:
             titles[number] = cell(key)
-    rows = [_row(run, *pair, keys) for pair in run.counted]
+    rows = []
+    for benchmark, result in run.counted:
+        values = run.rows[benchmark.permutation].values
+        rows.append(
+            [
+                benchmark.name,
+                benchmark.kind.name,
+                benchmark.permutation,
+                benchmark.repetition,
+                result.phase,
+                result.failure,
+                result.started_s,
+                result.finished_s,
+                *(result.network.get(name, "") for name in NETWORK),
+                *(as_yaml(values.get(key, "")) for key in keys),
+                *(result.headlines.get(name, "") for name in numbers),
+                *(result.network.get(name, "") for name in ADDRESSES),
+            ]
+        )
     return Sheet([*FIXED, *NETWORK, *titles, *numbers, *ADDRESSES], rows, line_end="\n")
 
 
-def _row(
-    run: BenchmarkRun, benchmark: Benchmark, ended: BenchmarkResult, keys: Sequence[str]
-) -> list[Any]:
-    values = run.rows[benchmark.permutation].values
-    return [
-        benchmark.name,
-        benchmark.kind.name,
-        benchmark.permutation,
-        benchmark.repetition,
-        ended.phase,
-        ended.failure,
-        ended.started_s,
-        ended.finished_s,
-        *(ended.network.get(name, "") for name in NETWORK),
-        *(as_yaml(values.get(key, "")) for key in keys),
-        *(ended.headlines.get(headline.name, "") for headline in run.headlines),
-        *(ended.network.get(name, "") for name in ADDRESSES),
-    ]
-
-
 def _cases(run: BenchmarkRun) -> list[Case]:
-    """Each benchmark."""
-    kinds = {True: VerdictKind.PASS, False: VerdictKind.FAIL}
+    """Return each benchmark as a test case."""
     return [
         Case(
-            ended.name,
-            kinds[ended.ok],
-            "\n".join([ended.message, *failure_lines(ended)[1:]]),
-            _took_s(ended),
+            result.name,
+            VerdictKind.PASS if result.ok else VerdictKind.FAIL,
+            "\n".join([result.message, *failure_lines(result)[1:]]),
+            _took_s(result),
             group=benchmark.kind.name,
-            problem=str(ended.failure),
+            problem=str(result.failure),
         )
-        for benchmark, ended in run.counted
+        for benchmark, result in run.counted
     ]

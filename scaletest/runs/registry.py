@@ -52,7 +52,7 @@ TYPES: dict[str, Registered] = {
     "benchmark": Registered(
         "scaletest.benchmarks.run_type",
         "scaletest.benchmarks.report:benchmark_report",
-        "scaletest.benchmarks.document_schemas",
+        "scaletest.benchmarks.documents.json_schema",
     ),
     "lifecycle": Registered(
         "scaletest.lifecycle.run_type",

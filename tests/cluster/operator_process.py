@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.operator.handlers import run
 from scaletest.cluster.connection import connect

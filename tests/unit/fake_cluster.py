@@ -9,15 +9,15 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.sweep import merge
 from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.benchmarks.operator import benchmark_reconciler, set_reconciler, status
-from scaletest.benchmarks.operator.benchmark_reconciler import ReconcileSettings
-from scaletest.benchmarks.sweep import merged
+from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_reconciler, status
+from scaletest.benchmarks.operator.reporting import ReconcileSettings
 from scaletest.cluster.objects import JOBS, PODS, Conflict, Missing, Resource
 
 IPERF = KINDS["IPerf"]
@@ -105,7 +105,7 @@ class FakeCluster:
         document["metadata"] |= {"namespace": "ns", "generation": 1}
         document["metadata"] |= {
             "uid": f"u{next(self._uids)}",
-            "creationTimestamp": status.stamp(self.now),
+            "creationTimestamp": status.timestamp(self.now),
             "resourceVersion": "1",
         }
         self.objects[resource.plural, document["metadata"]["name"]] = document
@@ -120,7 +120,7 @@ class FakeCluster:
         version = body.get("metadata", {}).get("resourceVersion")
         if version and version != old["metadata"]["resourceVersion"]:
             raise Conflict(name)
-        new = dict(merged(old, without_nulls(body)))
+        new = dict(merge(old, without_nulls(body)))
         new["metadata"] = {
             **new["metadata"],
             "resourceVersion": str(int(old["metadata"]["resourceVersion"]) + 1),
@@ -240,7 +240,7 @@ def until_set_ended(
         if "finishedAt" in state:
             return state
         for plural, name in list(cluster.objects):
-            if plural == "iperfs" and not benchmark_reconciler.ended(cluster.objects[plural, name]):
+            if plural == "iperfs" and not reporting.has_ended(cluster.objects[plural, name]):
                 look(cluster, name)
     raise AssertionError(state)
 

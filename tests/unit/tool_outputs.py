@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, ToolMeasurement, ToolOutput
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed
+from scaletest.benchmarks.kinds.kind import ToolMeasurement, ToolOutput
 
 SAMPLES = Path(__file__).parent / "samples" / "benchmarks"
 Report = dict[str, Any]

@@ -14,8 +14,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import fail_if
 from scaletest.benchmarks.kinds.kind import (
-    CommonSpec,
     ExecutionSite,
     Headline,
     Kind,
@@ -25,6 +25,7 @@ from scaletest.benchmarks.kinds.kind import (
     ToolOutput,
     bound,
 )
+from scaletest.benchmarks.kinds.spec import CommonSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ def parse(spec: CompressionSpec, output: ToolOutput) -> ToolMeasurement:
     parsing.ended_well(output, "compression")
     document = parsing.json_object(output.stdout, "compression")
     before = parsing.positive(document, "bytes")
-    parsing.fail_if(
+    fail_if(
         before != spec.mebibytes * 2**20, f"it compressed {before:.0f} bytes, not what was asked"
     )
     headlines = {

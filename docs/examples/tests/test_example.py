@@ -8,7 +8,8 @@ import pytest
 from scaletest_example.checksums import Checksums
 from scaletest_example.compression import KIND, CompressionSpec, main
 
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, ToolOutput
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ExecutionSite, ToolOutput
 
 
 def test_a_request_reads_the_block_as_often_as_it_wants() -> None:

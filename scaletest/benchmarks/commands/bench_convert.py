@@ -9,8 +9,8 @@ import click
 import cloup
 import yaml
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.sweep import plan_of
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.cli.output import echo
 from scaletest.documents import reader
 from scaletest.model import checks
@@ -28,14 +28,14 @@ def command(file: str) -> None:
     hint = "give a file with benchmarks or sets of kube-perftest"
     documents = reader.read_all(reader.text_of(file, file, hint), file, hint)
     checks.refuse((not documents, f"{file} holds no document", hint))
-    converted = [_converted(document) for document in documents]
+    converted = [_convert(document) for document in documents]
     echo(yaml.safe_dump_all(converted, sort_keys=False), nl=False)
 
 
-def _converted(document: Any) -> dict[str, Any]:
-    """The document as ours; warnings go to stderr. InvalidValue for one that cannot be measured."""
+def _convert(document: Any) -> dict[str, Any]:
+    """Convert a document to ours; warnings go to stderr. InvalidValue if it cannot be measured."""
     warnings: list[str] = []
-    body = benchmark.envelope(document, warnings)
+    body = benchmark.read_envelope(document, warnings)
     # nodes are those of a cluster, and a matrix may choose among them
     if not (isinstance(body["spec"], Mapping) and body["spec"].get("matrix")):
         warnings += plan_of(body, lambda: ())[1]

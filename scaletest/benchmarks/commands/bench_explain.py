@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import chain
 
 import click
@@ -10,8 +9,8 @@ import cloup
 import yaml
 
 from scaletest.benchmarks.commands.bench import complete_kind
-from scaletest.benchmarks.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS, kind_of
+from scaletest.benchmarks.kinds.spec import CrowdSpec, MpiSpec, PairSpec
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
 from scaletest.model.declared import DocumentMember, members
@@ -19,9 +18,13 @@ from scaletest.model.json_schema import json_type
 from scaletest.model.wording import as_options
 from scaletest.plugins import BUILT_IN
 
+# Fields that not one kind alone has.
+_SHARED = chain(*(members(spec) for spec in (PairSpec, CrowdSpec, MpiSpec)))
+_COMMON = {field.name for field in _SHARED} - {"transport"}
 
-def kinds() -> tuple[list[dict[str, str]], str]:
-    """All kinds, and the packages that those come from which are not built in."""
+
+def list_kinds() -> tuple[list[dict[str, str]], str]:
+    """List all kinds, and the packages that those come from which are not built in."""
     for problem in KINDS.problems:
         echo(f"warning: {problem}", err=True)
     rows = [
@@ -29,15 +32,15 @@ def kinds() -> tuple[list[dict[str, str]], str]:
         for kind in KINDS.values()
     ]
     width = max(len(row["kind"]) for row in rows)
-    return rows, "\n".join(f"{row['kind']:{width}}  {row['help']}{_source(row)}" for row in rows)
+    lines = []
+    for row in rows:
+        source = "" if row["package"] == BUILT_IN else f" ({row['package']})"
+        lines.append(f"{row['kind']:{width}}  {row['help']}{source}")
+    return rows, "\n".join(lines)
 
 
-def _source(row: Mapping[str, str]) -> str:
-    return "" if row["package"] == BUILT_IN else f" ({row['package']})"
-
-
-def explained(name: str) -> tuple[dict[str, object], str]:
-    """One kind, as data and as text."""
+def explain_kind(name: str) -> tuple[dict[str, object], str]:
+    """Explain a kind, as data and as text."""
     kind = kind_of(name)
     spec = members(kind.spec)
     example = {
@@ -50,7 +53,7 @@ def explained(name: str) -> tuple[dict[str, object], str]:
     explanation: dict[str, object] = {
         "kind": kind.name,
         "help": kind.help,
-        "fields": list(map(_row_of_field, spec)),
+        "fields": list(map(_field_row, spec)),
         "headlines": [
             {
                 "name": headline.name,
@@ -65,7 +68,7 @@ def explained(name: str) -> tuple[dict[str, object], str]:
     width = max(len(field.name) for field in spec)
     lines = [
         *(f"{kind.name}: {kind.help}", *map(as_options, kind.notes), "", "spec"),
-        *(f"  {field.name:{width}}  {_described(field)}" for field in spec),
+        *(f"  {field.name:{width}}  {_describe_field(field)}" for field in spec),
         *("", "numbers"),
         *(
             f"  {headline.name}  {headline.label}, {headline.unit or 'a number'}. {headline.help}"
@@ -77,8 +80,8 @@ def explained(name: str) -> tuple[dict[str, object], str]:
     return explanation, "\n".join(lines)
 
 
-def _row_of_field(field: DocumentMember) -> dict[str, object]:
-    """A field of a kind's spec as data. own: the kind alone has it, others do not."""
+def _field_row(field: DocumentMember) -> dict[str, object]:
+    """Return a field of a kind's spec as data. own: the kind alone has it, others do not."""
     rule = field.rule
     return {
         "field": field.name,
@@ -92,8 +95,8 @@ def _row_of_field(field: DocumentMember) -> dict[str, object]:
     }
 
 
-def _described(field: DocumentMember) -> str:
-    """Type, default, description and limits of a field, in words."""
+def _describe_field(field: DocumentMember) -> str:
+    """Write type, default, description and limits of a field in words."""
     default = field.usual
     usual = "not set"
     if default not in ("", None, [], {}):
@@ -101,11 +104,6 @@ def _described(field: DocumentMember) -> str:
         usual = f"default {written}"
     sentences = f"{field.rule.description} {field.rule.allowed}".rstrip()
     return f"{json_type(field.hint)}, {usual}. {sentences}"
-
-
-# Fields that not one kind alone has.
-_SHARED = chain(*(members(spec) for spec in (PairSpec, CrowdSpec, MpiSpec)))
-_COMMON = {field.name for field in _SHARED} - {"transport"}
 
 
 @cloup.command()
@@ -119,5 +117,5 @@ def explain(kind: str | None, output: Output) -> None:
     scaletest bench explain
     scaletest bench explain Fio
     """
-    data, text = explained(kind) if kind else kinds()
+    data, text = explain_kind(kind) if kind else list_kinds()
     output.show(data, [text])

@@ -103,8 +103,8 @@ def run(
     from scaletest.cli.watching import watched
 
     if resume:
-        own = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
-        allowed = {"resume", "output", "form", *(field.name for field in own)}
+        places = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
+        allowed = {"resume", "output", "form", *(field.name for field in places)}
         shared.refuse_beside("--resume", allowed=allowed)
     # without a queue it names a default that nobody chose
     with watched(watch, place.redis_url if place.queue else "") as progress:
@@ -122,7 +122,8 @@ def execute(document: str, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
     this.
     """
-    from scaletest.benchmarks.benchmark import frame, read
+    from scaletest.benchmarks.documents.benchmark import read
+    from scaletest.benchmarks.documents.result import frame
     from scaletest.benchmarks.measure.local_executor import LocalExecutor
     from scaletest.model import wire
 

@@ -9,9 +9,9 @@ import cloup
 import yaml
 
 from scaletest import __version__
-from scaletest.benchmarks.document_schemas import definitions
+from scaletest.benchmarks.documents.custom_resources import definitions
+from scaletest.benchmarks.documents.kube_perftest import GROUPS
 from scaletest.benchmarks.kinds.registry import GROUP
-from scaletest.benchmarks.kube_perftest import GROUPS
 from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 from scaletest.cluster.connection import connect, groups
@@ -106,6 +106,6 @@ def command(
 
 
 def _pod_fields(pull_policy: str | None, scheduler: str) -> dict[str, str]:
-    """Attributes of specs, without those that no option sets: an empty one could not be read."""
+    """Return attributes of specs, without unset ones: an empty one could not be read."""
     fields = {"image_pull_policy": pull_policy or "", "scheduler_name": scheduler}
     return {name: text for name, text in fields.items() if text}

@@ -17,11 +17,9 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    CrowdSpec,
     ExecutionSite,
-    Failure,
     Headline,
     Kind,
     Task,
@@ -30,17 +28,21 @@ from scaletest.benchmarks.kinds.kind import (
     bound,
     master_and_workers,
 )
+from scaletest.benchmarks.kinds.spec import CrowdSpec
 from scaletest.model.checks import refuse
 from scaletest.model.declared import TRUSTED, aliases, choice, text
 
 JOB, FILES = "job.fio", "data"
 SECTION = "scaletest"
 ALL = "All clients"
+SIDES = ("read", "write")
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"
 _UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MIXED = ("readwrite", "randrw")
 _ROW_FIELDS = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
 _PERCENTILES = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
+
+Row = dict[str, Any]  # fio's results of a worker, of a job, or their sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +101,7 @@ class FioSpec(CrowdSpec):
                 "leave one of them out",
             ),
             (
-                seconds(self.runtime) < 1,
+                parse_seconds(self.runtime) < 1,
                 f"runtime {self.runtime} is too short",
                 "give one second or more",
             ),
@@ -111,20 +113,20 @@ class FioSpec(CrowdSpec):
         )
 
 
-def seconds(text: str) -> float:
-    """A duration of fio in seconds."""
+def parse_seconds(text: str) -> float:
+    """Return a duration of fio in seconds."""
     digits = "".join(character for character in text if character.isdigit())
     return float(digits) * _UNITS[text[len(digits) :]]
 
 
-def bytes_of(text: str) -> float:
-    """A size of fio in bytes; its letters are powers of 1024."""
+def parse_bytes(text: str) -> float:
+    """Return a size of fio in bytes; its letters are powers of 1024."""
     digits, letter = (text[:-1], text[-1].upper()) if not text[-1].isdigit() else (text, "")
     return float(digits) * 1024.0 ** " KMGTP".find(letter)
 
 
 def job_file(spec: FioSpec, directory: str = FILES) -> str:
-    """The job file of fio."""
+    """Write the job file of fio."""
     sequential = spec.rw in ("read", "write", "readwrite")
     options = {
         "rw": spec.rw,
@@ -148,7 +150,7 @@ def job_file(spec: FioSpec, directory: str = FILES) -> str:
 
 
 def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
-    """A server on each worker, and a client on the master, with a job file for each server."""
+    """Run a server on each worker, and a client on the master, with a job file for each server."""
     scheme = "ip6:" if spec.ip_family == "IPv6" else "ip:"
     servers, files = [], {}
     line = ["fio", "--output-format=json"]
@@ -176,89 +178,75 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
     if "{" not in output.stdout:
         parsing.ended_well(output, "fio")
     report = parsing.json_object(output.stdout, "fio")
-    rows = _rows(report)
-    wrong = [row for row in rows if row.get("error")]
-    if wrong:
-        messages = [line for line in output.text.splitlines() if "fio:" in line]
-        raise BenchmarkFailed(
-            Failure.EXIT, "fio reports a failed job", messages or [f"error {wrong[0].get('error')}"]
-        )
-    parsing.ended_well(output, "fio")
-    single = [row for row in rows if row.get("jobname") != ALL]
-    _check_workers(spec, single)
-    _check_work(spec, single)
-    return ToolMeasurement(
-        _together(spec, _summed([row for row in rows if row.get("jobname") == ALL], single)),
-        {"version": parsing.at(report, "fio version"), "jobs": [_short(row) for row in rows]},
-        str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
-    )
-
-
-def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Results by worker or job, and their sums. Raises BenchmarkFailed without any."""
-    rows: list[dict[str, Any]] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
-    parsing.fail_if(
+    # results by worker or job, and their sum
+    rows: list[Row] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
+    fail_if(
         not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows),
         "fio's report has neither client_stats nor jobs",
         list(map(str, report)),
     )
-    return rows
+    errors = [row["error"] for row in rows if row.get("error")]
+    messages = [line for line in output.text.splitlines() if "fio:" in line]
+    fail_if(
+        errors,
+        "fio reports a failed job",
+        messages or [f"error {error}" for error in errors[:1]],
+        failure=Failure.EXIT,
+    )
+    parsing.ended_well(output, "fio")
+    single = [row for row in rows if row.get("jobname") != ALL]
+    _check_work(spec, single)
+    # fio's own sum, if it has one, is that of its workers
+    sums = [row for row in rows if row.get("jobname") == ALL]
+    fail_if(len(sums) > 1, f"fio reports the sum of all workers {len(sums)} times")
+    for fio_sum, side, count in product(sums, SIDES, ("io_bytes", "total_ios")):
+        reported = parsing.number(fio_sum, side, count)
+        total = sum(parsing.number(row, side, count) for row in single)
+        fail_if(
+            reported != total,
+            f"fio's sum of {side}.{count} is {reported:.0f}, but its workers' add up to"
+            f" {total:.0f}",
+        )
+    return ToolMeasurement(
+        _read_headlines(spec, sums or single),
+        {"version": parsing.at(report, "fio version"), "jobs": list(map(_shorten, rows))},
+        str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
+    )
 
 
-def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
-    """Raises BenchmarkFailed unless each worker has one row, or one for each job."""
+def _check_work(spec: FioSpec, rows: Sequence[Row]) -> None:
+    """Raise BenchmarkFailed unless each worker did what the spec asks for, and for its time."""
+    # each worker has one row, or one for each job
     counts = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
     names = [f"{host} port {port}: {count}" for (host, port), count in counts.items()]
-    parsing.fail_if(
+    fail_if(
         len(counts) != spec.num_workers,
         f"fio reports {len(counts)} workers instead of {spec.num_workers}",
         names,
     )
-    parsing.fail_if(
+    fail_if(
         set(counts.values()) not in ({1}, {spec.num_jobs}),
         f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
         names,
     )
-
-
-def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
-    """Raises BenchmarkFailed if reads or writes are missing, were not asked for, or ended early."""
-    for row, side in product(rows, ("read", "write")):
+    for row, side in product(rows, SIDES):
         done, wanted = parsing.number(row, side, "total_ios"), side in _sides(spec)
-        parsing.fail_if(
+        fail_if(
             wanted and not done,
             f"fio reports a worker without {side}s with rw {spec.rw}",
         )
-        parsing.fail_if(
+        fail_if(
             done and not wanted,
             f"fio reports {done:.0f} {side}s with rw {spec.rw}",
             failure=Failure.MISMATCH,
         )
     for row in rows:
-        lasted = max(parsing.number(row, side, "runtime") for side in ("read", "write")) / 1e3
-        parsing.check_length(lasted, seconds(spec.runtime), "a worker of fio")
-
-
-def _summed(
-    sums: Sequence[dict[str, Any]], single: Sequence[dict[str, Any]]
-) -> Sequence[dict[str, Any]]:
-    """fio's own sum if it has one, else its rows. Raises BenchmarkFailed for a wrong sum."""
-    parsing.fail_if(
-        len(sums) > 1,
-        f"fio reports the sum of all workers {len(sums)} times",
-    )
-    for whole, side, count in product(sums, ("read", "write"), ("io_bytes", "total_ios")):
-        own = parsing.number(whole, side, count)
-        total = sum(parsing.number(row, side, count) for row in single)
-        parsing.fail_if(
-            own != total,
-            f"fio's sum of {side}.{count} is {own:.0f}, but its workers' add up to {total:.0f}",
-        )
-    return sums or single
+        lasted_s = max(parsing.number(row, side, "runtime") for side in SIDES) / 1e3
+        parsing.check_length(lasted_s, parse_seconds(spec.runtime), "a worker of fio")
 
 
 def _sides(spec: FioSpec) -> list[str]:
-    """Directions that are measured: read, write or both."""
+    """Return the directions that are measured: read, write or both."""
     if spec.rw not in _MIXED:
         return ["read" if "read" in spec.rw else "write"]
     return [
@@ -268,8 +256,8 @@ def _sides(spec: FioSpec) -> list[str]:
     ]
 
 
-def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Headlines of all rows; percentiles only with a single row, since they cannot be merged."""
+def _read_headlines(spec: FioSpec, rows: Sequence[Row]) -> dict[str, float]:
+    """Return the headlines; percentiles only of a single row, since they cannot be merged."""
     headlines: dict[str, float] = {}
     for side in _sides(spec):
         counts = [parsing.number(row, side, "total_ios") for row in rows]
@@ -285,20 +273,20 @@ def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]
     return headlines
 
 
-def _rate(row: dict[str, Any], side: str, name: str, count: str) -> float:
-    """A rate of fio. Raises BenchmarkFailed unless it is the count divided by the time."""
+def _rate(row: Row, side: str, name: str, count: str) -> float:
+    """Return a rate of fio. Raises BenchmarkFailed unless it is the count divided by the time."""
     rate = parsing.positive(row, side, name)
     seconds = parsing.positive(row, side, "runtime") / 1e3
     parsing.check_agreement(rate, parsing.number(row, side, count) / seconds, f"{side}.{name}")
     return rate
 
 
-def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """One row without details that nobody reads: bins, depths, samples."""
-    short = parsing.picked(row, _ROW_FIELDS)
-    for side in ("read", "write"):
+def _shorten(row: Row) -> dict[str, Any]:
+    """Return a row without details that nobody reads: bins, depths, samples."""
+    short = parsing.pick_keys(row, _ROW_FIELDS)
+    for side in SIDES:
         keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
-        short[side] = parsing.picked(row.get(side), (*keep, "lat_ns"))
+        short[side] = parsing.pick_keys(row.get(side), (*keep, "lat_ns"))
         tails = parsing.at(row, side, "clat_ns", "percentile")
         if isinstance(tails, dict):
             short[side]["clat_ns_percentile"] = {
@@ -308,8 +296,8 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def files(spec: FioSpec, folder: str) -> str:
-    """A sentence about the test files. folder: for those of a spec that names no directory."""
-    size = bytes_of(spec.size) * spec.num_jobs * spec.num_workers
+    """Say what test files there will be. folder: for those of a spec that names no directory."""
+    size = parse_bytes(spec.size) * spec.num_jobs * spec.num_workers
     place = spec.directory or folder
     return (
         f"fio lays out {size / 1e9:.3g} GB of test files in {place}, measures for {spec.runtime},"
@@ -318,7 +306,7 @@ def files(spec: FioSpec, folder: str) -> str:
 
 
 def absent(spec: FioSpec) -> dict[str, str]:
-    """Headlines that this spec cannot have, each with the reason."""
+    """Return the headlines that this spec cannot have, each with the reason."""
     missing: dict[str, str] = {}
     if spec.num_workers > 1:
         several = f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})"
@@ -361,10 +349,10 @@ KIND = Kind(
     tasks=tasks,
     parse=parse,
     absent=absent,
-    limit_s=lambda spec: 2 * seconds(spec.runtime) + 600,
+    limit_s=lambda spec: 2 * parse_seconds(spec.runtime) + 600,
     headlines=(*_headlines("read"), *_headlines("write")),
     scratch_bytes=lambda spec: (
-        0.0 if spec.directory else bytes_of(spec.size) * spec.num_jobs * spec.num_workers
+        0.0 if spec.directory else parse_bytes(spec.size) * spec.num_jobs * spec.num_workers
     ),
     files=files,
     here={"size": "1G"},

@@ -1,4 +1,4 @@
-"""IPerf: bandwidth between two nodes over TCP or UDP, by iperf3's JSON, or by iperf 2's CSV.
+"""IPerf: bandwidth between two nodes over TCP or UDP, by iperf3, or by iperf 2.
 
 The received rate counts, not the sent one, since data in buffers at the end never arrived. iperf 2
 reports only the sent one, and the result notes it.
@@ -6,44 +6,32 @@ reports only the sent one, and the result notes it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds import iperf2, parsing
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
-    Failure,
     Headline,
     Kind,
-    PairSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bound,
     server_and_client,
 )
+from scaletest.benchmarks.kinds.spec import PairSpec
 from scaletest.model.checks import refuse
 from scaletest.model.declared import aliases, choice, text
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
 # Intervals in a result; those of a longer run are thinned out evenly.
 MOST_INTERVALS = 120
-CSV_COLUMNS = 9
-# Relative error of one second when iperf 2 rounds both of its ends to tenths.
-INTERVAL_ROUNDED = 0.12
-SENT = "iperf 2 reports what the client sent, not what arrived"
 _RATES = ("bandwidth", "reverseBandwidth")
-_SUM, _PREFIXES = "SUM", ("", "K", "M", "G")
-_NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
-_LINE = re.compile(
-    rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes\s+{_NUMBER}"
-    r" ([KMG]?)bits/sec\s*$",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,16 +70,6 @@ class IPerfSpec(PairSpec):
         )
 
 
-class _Stream(NamedTuple):
-    """iperf 2's numbers of a stream, or of the sum. remote: peer address, "" in the text format."""
-
-    stream: str
-    remote: str
-    seconds: float
-    bytes: float
-    bits_per_second: float
-
-
 def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
     """A server that listens on its address only, and a client that measures."""
     address, port = site.address("server"), PORTS[spec.tool]
@@ -113,77 +91,70 @@ def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
         program = ("iperf3", "-6" if spec.ip_family == "IPv6" else "-4")
         common = ("--port", str(port), "--json")
         server = (*program, "--server", "--one-off", "--bind", address, *common)
+        options = [
+            *{"forward": (), "reverse": ("--reverse",), "both": ("--bidir",)}[spec.direction],
+            *(("--udp",) if spec.protocol == "UDP" else ()),
+            *(("--bitrate", spec.bitrate) if spec.bitrate else ()),
+            *(("--omit", str(spec.omit)) if spec.omit else ()),
+        ]
         patient = (*lasting, "--connect-timeout", "10000")
-        client = (*program, "--client", address, *common, *patient, *_options(spec))
+        client = (*program, "--client", address, *common, *patient, *options)
     return (
         Task("server", 0, bound(spec, server), port=port),
         Task("client", 0, bound(spec, client)),
     )
 
 
-def _options(spec: IPerfSpec) -> list[str]:
-    return [
-        *{"forward": (), "reverse": ("--reverse",), "both": ("--bidir",)}[spec.direction],
-        *(("--udp",) if spec.protocol == "UDP" else ()),
-        *(("--bitrate", spec.bitrate) if spec.bitrate else ()),
-        *(("--omit", str(spec.omit)) if spec.omit else ()),
-    ]
-
-
 def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
-    """Parse iperf3's JSON or iperf 2's CSV. Raises BenchmarkFailed."""
+    """Parse iperf3's JSON or what iperf 2 wrote. Raises BenchmarkFailed."""
     if spec.tool == "iperf":
-        return _csv(spec, output)
+        return iperf2.parse(output, spec.streams, spec.duration)
     if not output.stdout.strip():
         parsing.ended_well(output, "iperf3")
     report = parsing.json_object(output.stdout, "iperf3")
     error = str(report.get("error") or "")
-    parsing.fail_if(error, "iperf3 reports an error", [error], failure=Failure.EXIT)
+    fail_if(error, "iperf3 reports an error", [error], failure=Failure.EXIT)
     parsing.ended_well(output, "iperf3")
     streams = parsing.at(report, "end", "streams")
     count = len(streams) if isinstance(streams, list) else 0
     wanted = spec.streams * len(_ways(spec, "sum"))
-    parsing.fail_if(
+    fail_if(
         count != wanted,
         f"iperf3 reports {count} streams instead of {wanted}",
         list(report),
     )
-    _check_test(spec, report)
-    measure = _udp if spec.protocol == "UDP" else _tcp
-    return ToolMeasurement(
-        measure(spec, report, streams),
-        _result(report, streams),
-        str(parsing.at(report, "start", "connected", 0, "remote_host") or ""),
-    )
-
-
-def _check_test(spec: IPerfSpec, report: dict[str, Any]) -> None:
-    """Raises BenchmarkFailed if iperf3 reports other settings than those of the spec."""
-    wanted = {
+    # it measured with the settings of the spec
+    settings = {
         "protocol": spec.protocol,
         "num_streams": spec.streams,
         "duration": spec.duration,
         "omit": spec.omit,
         "reverse": int(spec.direction == "reverse"),
     }
-    for name, setting in wanted.items():
+    for name, setting in settings.items():
         used = parsing.at(report, "start", "test_start", name)
-        parsing.fail_if(
+        fail_if(
             used != setting,
             f"iperf3 measured with {name} {used} instead of {setting}",
             failure=Failure.MISMATCH,
         )
+    read_headlines = _udp_headlines if spec.protocol == "UDP" else _tcp_headlines
+    return ToolMeasurement(
+        read_headlines(spec, report, streams),
+        _details(report, streams),
+        str(parsing.at(report, "start", "connected", 0, "remote_host") or ""),
+    )
 
 
 def _ways(spec: IPerfSpec, name: str) -> list[str]:
-    """iperf3's names of the sums of all directions that are measured."""
+    """Return iperf3's names of the sums of all directions that are measured."""
     return [name, f"{name}_bidir_reverse"] if spec.direction == "both" else [name]
 
 
 def _check_sums(
     spec: IPerfSpec, report: dict[str, Any], streams: list[Any], part: str, name: str
 ) -> None:
-    """Raises BenchmarkFailed unless the streams match the sums and the duration."""
+    """Raise BenchmarkFailed unless the streams match the sums and the duration."""
     total = sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name))
     parsing.check_agreement(
         total,
@@ -195,7 +166,7 @@ def _check_sums(
 
 
 def _rate(report: dict[str, Any], way: str) -> float:
-    """The rate of a direction in bit/s.
+    """Return the rate of a direction in bit/s.
 
     Raises BenchmarkFailed unless it is bytes divided by time.
     """
@@ -205,7 +176,8 @@ def _rate(report: dict[str, Any], way: str) -> float:
     return rate
 
 
-def _tcp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
+def _tcp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
+    """Return rates, and retransmits where they are counted."""
     _check_sums(spec, report, streams, "receiver", "sum_received")
     headlines = {
         headline: _rate(report, way)
@@ -218,8 +190,8 @@ def _tcp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[st
     return headlines
 
 
-def _udp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
-    """Headlines of UDP: loss in both directions together, jitter of the worse direction."""
+def _udp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
+    """Return rates, loss in both directions together, and jitter of the worse direction."""
     _check_sums(spec, report, streams, "udp", "sum")
     ways = _ways(spec, "sum")
     packets = [parsing.positive(report, "end", way, "packets") for way in ways]
@@ -228,29 +200,21 @@ def _udp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[st
         "jitter": max(parsing.number(report, "end", way, "jitter_ms") for way in ways) / 1000,
         "lost": sum(lost) / sum(packets),
     }
-    for headline, way, part, whole in zip(
-        _RATES, _ways(spec, "sum_received"), lost, packets, strict=False
-    ):
-        headlines[headline] = _arrived(report, way, part / whole)
+    for headline, way, lost_here, sent_here in zip(_RATES, ways, lost, packets, strict=False):
+        received = way.replace("sum", "sum_received")
+        if parsing.at(report, "end", received) is None:
+            # versions of iperf3 without the received rate have the sent one in `sum`
+            sent = parsing.positive(report, "end", way, "bits_per_second")
+            headlines[headline] = sent * (1 - lost_here / sent_here)
+        elif lost_here < sent_here:
+            headlines[headline] = _rate(report, received)
+        else:
+            headlines[headline] = parsing.number(report, "end", received, "bits_per_second")
     return headlines
 
 
-def _arrived(report: dict[str, Any], way: str, lost: float) -> float:
-    """The rate at which datagrams arrived, in bit/s. Raises BenchmarkFailed.
-
-    Versions of iperf3 without this rate have the sent one in `sum`.
-    """
-    if parsing.at(report, "end", way) is None:
-        return parsing.positive(
-            report, "end", way.replace("sum_received", "sum"), "bits_per_second"
-        ) * (1 - lost)
-    if lost < 1:
-        return _rate(report, way)
-    return parsing.number(report, "end", way, "bits_per_second")
-
-
-def _result(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
-    """Details: the end of the report, and sums by interval, without the large lists of streams."""
+def _details(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
+    """Return the end of the report, and sums by interval, without the large lists of streams."""
     sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
     stride = -(-len(sums) // MOST_INTERVALS) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
@@ -265,13 +229,13 @@ def _result(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
         },
         "streams": streams,
         "intervals": [
-            parsing.picked(total, keep) for total in sums[::stride] if isinstance(total, dict)
+            parsing.pick_keys(total, keep) for total in sums[::stride] if isinstance(total, dict)
         ],
     }
 
 
 def absent(spec: IPerfSpec) -> dict[str, str]:
-    """Headlines that this spec cannot have, each with the reason."""
+    """Return the headlines that this spec cannot have, each with the reason."""
     missing = {}
     if spec.direction != "both":
         missing["reverseBandwidth"] = f"direction {spec.direction} measures one direction"
@@ -282,100 +246,6 @@ def absent(spec: IPerfSpec) -> dict[str, str]:
     if spec.tool == "iperf":
         missing["retransmits"] = "iperf 2 does not count retransmits"
     return missing
-
-
-def _text(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
-    """Parse iperf 2's text format, which it uses on slow links too."""
-    rows = [
-        _Stream(
-            stream,
-            "",
-            float(end) - float(start),
-            float(size) * 1024.0 ** _PREFIXES.index(large),
-            float(rate) * 1000.0 ** _PREFIXES.index(prefix),
-        )
-        for stream, start, end, size, large, rate, prefix in _LINE.findall(output.stdout)
-    ]
-    return _summed(spec, rows, output)
-
-
-def _csv(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
-    """Parse CSV: time,local,port,remote,port,id,interval,bytes,bit/s; the sum has id -1."""
-    parsing.ended_well(output, "iperf")
-    lines = output.stdout.splitlines()
-    parsing.fail_if(
-        not output.stdout.endswith("\n"),
-        "iperf's output ends in the middle of a line",
-        lines[-1:],
-    )
-    rows = [line.split(",") for line in lines if line.count(",") >= CSV_COLUMNS - 1]
-    datagrams = [line for line in lines if "UDP port" in line]
-    datagrams = datagrams or [",".join(row) for row in rows if len(row) > CSV_COLUMNS]
-    parsing.fail_if(
-        datagrams,
-        "iperf measured UDP instead of TCP",
-        datagrams,
-        failure=Failure.MISMATCH,
-    )
-    if not rows:
-        return _text(spec, output)
-    return _summed(spec, list(map(_csv_row, rows)), output)
-
-
-def _csv_row(columns: list[str]) -> _Stream:
-    interval = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)", columns[6])
-    if not interval or not all(number.isdecimal() and len(number) < 19 for number in columns[7:9]):
-        raise parsing.bad("iperf wrote a line without numbers", [",".join(columns)])
-    stream = _SUM if columns[5] == "-1" else columns[5]
-    return _Stream(
-        stream,
-        columns[3],
-        float(interval[2]) - float(interval[1]),
-        float(columns[7]),
-        float(columns[8]),
-    )
-
-
-def _summed(spec: IPerfSpec, rows: Sequence[_Stream], output: ToolOutput) -> ToolMeasurement:
-    """Sum the rates of the streams.
-
-    Only bytes of iperf's own sum can be compared: its interval differs.
-    """
-    streams = [row for row in rows if row.stream != _SUM]
-    lines = output.stdout.splitlines()[-4:]
-    parsing.fail_if(
-        len(streams) != spec.streams,
-        f"iperf reports {len(streams)} streams instead of {spec.streams}",
-        lines,
-    )
-    parsing.fail_if(
-        len({row.stream for row in streams}) != spec.streams,
-        "iperf reports a stream more than once",
-        lines,
-    )
-    own = sum(row.bytes for row in streams)
-    for row in rows:
-        if row.stream == _SUM:
-            parsing.check_agreement(row.bytes, own, "the sum of the streams' bytes")
-        parsing.check_length(row.seconds, spec.duration, "iperf")
-        parsing.check_agreement(
-            row.bits_per_second,
-            8 * row.bytes / row.seconds,
-            f"the rate of {row.stream}",
-            INTERVAL_ROUNDED,
-        )
-    total = sum(row.bits_per_second for row in streams)
-    parsing.fail_if(
-        total <= 0,
-        "iperf sent nothing",
-        lines,
-    )
-    details = {
-        row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams
-    }
-    return ToolMeasurement(
-        {"bandwidth": total}, {"streams": details}, streams[0].remote, notes=(SENT,)
-    )
 
 
 KIND = Kind(

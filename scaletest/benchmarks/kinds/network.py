@@ -7,40 +7,41 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import CommonSpec, Failure
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
+from scaletest.benchmarks.kinds.spec import CommonSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The measuring part's route to its peer. mtu: of that interface, in bytes."""
+    """The measuring part's route to its peer."""
 
     interface: str
     family: str
-    mtu: int
+    mtu: int  # of that interface, in bytes
     address: str
     peer: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
-def used(peer: str, route: str, links: str) -> Network:
+def parse_network(peer: str, route: str, links: str) -> Network:
     """Parse `ip -json route get PEER` and `ip -json link show` of the measuring part."""
     first = parsing.json_object(route.strip().removeprefix("[").removesuffix("]"), "ip route")
     name = str(first.get("dev", ""))
     known = parsing.json_object('{"links":' + (links.strip() or "[]") + "}", "ip link")["links"]
     sizes = [parsing.at(link, "mtu") for link in known if parsing.at(link, "ifname") == name]
-    parsing.fail_if(
+    fail_if(
         not sizes or not isinstance(sizes[0], int),
         f"the interface {name or 'to the peer'} cannot be found",
         [route],
         failure=Failure.MISMATCH,
     )
-    return Network(name, family(peer), sizes[0], str(first.get("prefsrc", "")), peer)
+    return Network(name, family_of(peer), sizes[0], str(first.get("prefsrc", "")), peer)
 
 
-def family(address: str) -> str:
+def family_of(address: str) -> str:
     """IPv4 or IPv6; "" for text that is not an address."""
     try:
         return f"IPv{ipaddress.ip_address(address).version}"
@@ -48,29 +49,29 @@ def family(address: str) -> str:
         return ""
 
 
-def check(spec: CommonSpec, network: Network, remote: str) -> None:
-    """Raises BenchmarkFailed if the tool used another network than the spec asks for.
+def check_network(spec: CommonSpec, network: Network, remote: str) -> None:
+    """Raise BenchmarkFailed if the tool used another network than the spec asks for.
 
     remote: the peer's address as the tool reports it, "" if it does not.
     """
-    parsing.fail_if(
+    fail_if(
         spec.mtu is not None and network.mtu != spec.mtu,
         f"{network.interface} had an MTU of {network.mtu} instead of {spec.mtu}",
         failure=Failure.MISMATCH,
     )
-    parsing.fail_if(
+    fail_if(
         network.family != spec.ip_family,
         f"the peer was reached over {network.family or network.peer} instead of {spec.ip_family}",
         failure=Failure.MISMATCH,
     )
     address = remote.removeprefix("::ffff:")
-    used = family(address)
-    parsing.fail_if(
+    used = family_of(address)
+    fail_if(
         used and used != spec.ip_family,
         f"the tool used {used} ({remote}) instead of {spec.ip_family}",
         failure=Failure.MISMATCH,
     )
-    parsing.fail_if(
+    fail_if(
         used and ipaddress.ip_address(address) != ipaddress.ip_address(network.peer),
         f"the tool talked to {remote} instead of {network.peer}",
         failure=Failure.MISMATCH,

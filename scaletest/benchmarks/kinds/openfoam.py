@@ -1,40 +1,36 @@
 """OpenFOAM: wall-clock time of icoFoam on the 3-D lid-driven cavity, by MPI on one node or several.
 
-The case is generated here: a cube of 0.1 m, lid at 1 m/s, Reynolds number 10. Its files depend on
-the number of cells along an edge; the time step gives a Courant number of 0.5, and all sizes have
-the same number of time steps, so they differ only in the work of each. It is not the OpenFOAM HPC
-collection's case, so its times can only be compared with each other.
+It is not the OpenFOAM HPC collection's case, so its times can only be compared with each other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import mpi, parsing
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import fail_if
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
     Headline,
     Kind,
-    MpiSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bound,
     master_and_workers,
 )
+from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, mpirun
+from scaletest.benchmarks.kinds.openfoam_case import SIZES, STEPS, case_files
+from scaletest.benchmarks.kinds.spec import MpiSpec
 from scaletest.model.checks import refuse
 from scaletest.model.declared import choice, refused
 
-EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50
-# Cells along an edge; docs/how-to/benchmarks.md has the memory of each.
-SIZES: Mapping[str, int] = {"XS": 20, "S": 100, "M": 200, "XL": 400, "XXL": 512}
 METHODS = ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
-_ITERATIONS = 100
 _PETSC = "no packaged OpenFOAM has PETSc"
 _CLOCK = re.compile(
     r"^ExecutionTime = (\d{1,9}(?:\.\d{1,9})?) s\s+ClockTime = (\d{1,9}) s", re.MULTILINE
@@ -81,24 +77,24 @@ class OpenFOAMSpec(MpiSpec):
 
 
 def cells(spec: OpenFOAMSpec) -> int:
-    """Number of cells of the mesh."""
+    """Return the number of cells of the mesh."""
     return int(SIZES[spec.problem_size] ** 3)
 
 
 def memory_bytes(spec: OpenFOAMSpec) -> float:
-    """Estimated memory of all processes together."""
+    """Estimate the memory of all processes together."""
     return 80e6 * spec.num_procs + _MEMORY_PER_CELL * cells(spec)
 
 
 def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
-    """The master creates the case and runs the solver, with several processes on the workers."""
+    """Create the case and run the solver on the master, with several processes on the workers."""
     parallel = spec.num_procs > 1
     solver = ["icoFoam", "-case", site.peers["master"][0].folder or "."]
     if parallel:
         exported = ["-x", "PATH", "-x", "WM_PROJECT_DIR"]
-        solver = [*mpi.mpirun(spec, site, spec.num_procs, "node"), *exported, *solver, "-parallel"]
+        solver = [*mpirun(spec, site, spec.num_procs, "node"), *exported, *solver, "-parallel"]
     files = case_files(spec.problem_size, spec.iterative_method, spec.num_procs)
-    files[mpi.HOSTFILE] = mpi.hostfile(site, -(-spec.num_procs // spec.num_nodes))
+    files[HOSTFILE] = hostfile(site, -(-spec.num_procs // spec.num_nodes))
     task = Task(
         "master",
         0,
@@ -117,16 +113,35 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse the solver's log, and the output of `time -p` after it."""
     text = output.text
     fatal = parsing.lines_with(text, _FATAL)
-    parsing.fail_if(
-        fatal and output.exit_code,
-        "OpenFOAM ended with an error",
-        fatal,
-    )
+    fail_if(fatal and output.exit_code, "OpenFOAM ended with an error", fatal)
     parsing.ended_well(output, "icoFoam")
-    steps = _check_log(spec, text)
-    times = _times(text)
+    # icoFoam ran once to its end
+    steps, processes = _CLOCK.findall(text), _PROCESSES.findall(text)
+    fail_if(
+        not re.search(r"^End\s*$", text, re.MULTILINE) or not steps,
+        "icoFoam's log is incomplete",
+        text.splitlines()[-4:],
+    )
+    fail_if(
+        processes != [str(spec.num_procs)],
+        f"icoFoam ran on {', '.join(processes) or 'an unknown number of'} processes instead of"
+        f" {spec.num_procs}",
+        [f"nProcs : {count}" for count in processes],
+    )
+    fail_if(
+        len(steps) != STEPS,
+        f"icoFoam reports {len(steps)} time steps instead of {STEPS}",
+    )
+    # `time -p` printed each time once
+    timed = parsing.TIMES.findall(text)
+    fail_if(
+        sorted(name for name, _ in timed) != ["real", "sys", "user"],
+        "the output does not have the times of the solver once",
+        [f"{name} {seconds}" for name, seconds in timed],
+    )
+    times = {name: float(seconds) for name, seconds in timed}
     execution = float(steps[-1][0])
-    parsing.fail_if(
+    fail_if(
         times["real"] <= 0 or execution <= 0,
         "the solver took no time",
         [f"real {times['real']}", f"ExecutionTime = {execution} s"],
@@ -147,153 +162,6 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
             "cells": cells(spec),
         },
     )
-
-
-def _times(text: str) -> dict[str, float]:
-    """Seconds that `time -p` printed. Raises BenchmarkFailed unless each is there once."""
-    timed = parsing.TIMES.findall(text)
-    parsing.fail_if(
-        sorted(name for name, _ in timed) != ["real", "sys", "user"],
-        "the output does not have the times of the solver once",
-        [f"{name} {seconds}" for name, seconds in timed],
-    )
-    return {name: float(seconds) for name, seconds in timed}
-
-
-def _check_log(spec: OpenFOAMSpec, text: str) -> list[tuple[str, str]]:
-    """icoFoam's times after each time step.
-
-    Raises BenchmarkFailed unless it ran once to its end.
-    """
-    steps, processes = _CLOCK.findall(text), _PROCESSES.findall(text)
-    parsing.fail_if(
-        not re.search(r"^End\s*$", text, re.MULTILINE) or not steps,
-        "icoFoam's log is incomplete",
-        text.splitlines()[-4:],
-    )
-    parsing.fail_if(
-        processes != [str(spec.num_procs)],
-        f"icoFoam ran on {', '.join(processes) or 'an unknown number of'} processes instead of"
-        f" {spec.num_procs}",
-        [f"nProcs : {count}" for count in processes],
-    )
-    parsing.fail_if(
-        len(steps) != STEPS,
-        f"icoFoam reports {len(steps)} time steps instead of {STEPS}",
-    )
-    return steps
-
-
-# -- the case
-# --------------------------------------------------------------------------------------------------
-
-_HEADER = (
-    'FoamFile {{ version 2.0; format ascii; class {kind}; location "{place}"; object {name}; }}\n'
-)
-_GAMG = (
-    "preconditioner { preconditioner GAMG; smoother DICGaussSeidel; tolerance 1e-5; relTol 0.1;"
-    " nVcycles 1; }"
-)
-
-
-def case_files(size: str, method: str, processes: int) -> dict[str, str]:
-    """Text of all files of the case, by path."""
-    cells = SIZES[size]
-    return {
-        "system/blockMeshDict": _file("dictionary", "system", "blockMeshDict", _mesh(cells)),
-        "system/controlDict": _file(
-            "dictionary", "system", "controlDict", _control(COURANT * EDGE_M / cells)
-        ),
-        "system/fvSchemes": _file("dictionary", "system", "fvSchemes", _SCHEMES),
-        "system/fvSolution": _file("dictionary", "system", "fvSolution", _solution(method)),
-        "system/decomposeParDict": _file(
-            "dictionary", "system", "decomposeParDict", _split(processes)
-        ),
-        "constant/transportProperties": _file(
-            "dictionary", "constant", "transportProperties", f"nu [0 2 -1 0 0 0 0] {VISCOSITY};\n"
-        ),
-        "0/U": _file("volVectorField", "0", "U", _VELOCITY),
-        "0/p": _file("volScalarField", "0", "p", _PRESSURE),
-    }
-
-
-def boxes(processes: int) -> tuple[int, int, int]:
-    """Three factors with this product, as equal as possible."""
-    best = (processes, 1, 1)
-    for x in range(1, processes + 1):
-        if processes % x:
-            continue
-        rest = processes // x
-        for y in range(1, rest + 1):
-            if rest % y == 0 and max(x, y, rest // y) < max(best):
-                best = (x, y, rest // y)
-    return best
-
-
-def _file(kind: str, place: str, name: str, body: str) -> str:
-    return _HEADER.format(kind=kind, place=place, name=name) + body
-
-
-def _mesh(cells: int) -> str:
-    square = ("0 0", "1 0", "1 1", "0 1")
-    corners = " ".join(
-        [f"({corner} 0)" for corner in square] + [f"({corner} 1)" for corner in square]
-    )
-    walls = "(0 4 7 3) (2 6 5 1) (1 5 4 0) (0 3 2 1) (4 5 6 7)"
-    return (
-        f"scale {EDGE_M};\nvertices ({corners});\nblocks (hex (0 1 2 3 4 5 6 7) ({cells} {cells}"
-        f" {cells}) simpleGrading (1 1 1));\nedges ();\nboundary (\n  movingWall {{ type wall;"
-        f" faces ((3 7 6 2)); }}\n  fixedWalls {{ type wall; faces ({walls});"
-        " }\n);\nmergePatchPairs ();\n"
-    )
-
-
-def _control(time_step: float) -> str:
-    """The control file. No field is written, as only the solver is measured."""
-    return (
-        "application icoFoam;\nstartFrom startTime;\nstartTime 0;\nstopAt endTime;\nendTime"
-        f" {time_step * STEPS:.9g};\ndeltaT {time_step:.9g};\nwriteControl timeStep;\nwriteInterval"
-        " 1000000;\npurgeWrite 0;\nwriteFormat binary;\nwritePrecision 6;\nwriteCompression"
-        " off;\ntimeFormat general;\ntimePrecision 6;\nrunTimeModifiable false;\n"
-    )
-
-
-_SCHEMES = (
-    "ddtSchemes { default Euler; }\ngradSchemes { default Gauss linear; }\ndivSchemes { default"
-    " none; div(phi,U) Gauss linear; }\nlaplacianSchemes { default Gauss linear orthogonal;"
-    " }\ninterpolationSchemes { default linear; }\nsnGradSchemes { default orthogonal; }\n"
-)
-
-
-def _solution(method: str) -> str:
-    norm = "tolerance 1e-4; relTol 0; minIter 1; maxIter 3000;"
-    if method == "fixedITER":
-        norm = f"tolerance 1e-30; relTol 0; minIter {_ITERATIONS}; maxIter {_ITERATIONS};"
-    inner = _GAMG if method.startswith("FOAM-GAMG") else "preconditioner DIC;"
-    pressure = f"solver PCG; {inner} {norm}"
-    return (
-        f"solvers {{\n  p {{ {pressure} }}\n  pFinal {{ {pressure} }}\n  U {{ solver PBiCGStab;"
-        " preconditioner DILU; tolerance 1e-6; relTol 0; minIter 1; maxIter 100; }\n}\nPISO {"
-        " nCorrectors 2; nNonOrthogonalCorrectors 0; pRefCell 0; pRefValue 0; }\n"
-    )
-
-
-def _split(processes: int) -> str:
-    x, y, z = boxes(processes)
-    return (
-        f"numberOfSubdomains {processes};\nmethod simple;\nsimpleCoeffs {{ n ({x} {y} {z}); delta"
-        " 0.001; }\n"
-    )
-
-
-_VELOCITY = (
-    "dimensions [0 1 -1 0 0 0 0];\ninternalField uniform (0 0 0);\nboundaryField {\n"
-    "  movingWall { type fixedValue; value uniform (1 0 0); }\n  fixedWalls { type noSlip; }\n}\n"
-)
-_PRESSURE = (
-    "dimensions [0 2 -2 0 0 0 0];\ninternalField uniform 0;\nboundaryField {\n"
-    "  movingWall { type zeroGradient; }\n  fixedWalls { type zeroGradient; }\n}\n"
-)
 
 
 KIND = Kind(

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, ToolOutput
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds.kind import ToolOutput
 from scaletest.model.checks import cut
 
 MOST_NUMBER = 1e18
@@ -44,7 +45,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def ended_well(output: ToolOutput, program: str) -> None:
-    """Raises BenchmarkFailed if the tool found no device or program, or ended with an error."""
+    """Raise BenchmarkFailed if the tool found no device or program, or ended with an error."""
     if not output.exit_code:
         return
     if missing := lines_with(output.text, NO_DEVICE):
@@ -64,37 +65,25 @@ def ended_well(output: ToolOutput, program: str) -> None:
 
 
 def lines_with(text: str, phrases: Sequence[str]) -> list[str]:
-    """Lines that contain one of the phrases."""
+    """Return the lines that contain one of the phrases."""
     return [line for line in text.splitlines() if any(map(line.__contains__, phrases))]
 
 
 def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
-    """The last lines of stderr, else of stdout, without the output of `time -p`."""
+    """Return the last lines of stderr, else of stdout, without the output of `time -p`."""
     errors = [
         line for line in output.stderr.splitlines() if line.strip() and not TIMES.fullmatch(line)
     ]
     return (errors or [line for line in output.stdout.splitlines() if line.strip()])[-most:]
 
 
-def bad(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
-    """The error for output that cannot be parsed."""
+def bad_output(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
+    """Return the error for output that cannot be parsed."""
     return BenchmarkFailed(Failure.BAD_OUTPUT, message, lines)
 
 
-def fail_if(
-    wrong: object,
-    message: str,
-    lines: Sequence[str] = (),
-    failure: Failure = Failure.BAD_OUTPUT,
-    remedy: str = "",
-) -> None:
-    """Raises BenchmarkFailed where something is wrong: output contradicts itself, or the spec."""
-    if wrong:
-        raise BenchmarkFailed(failure, message, lines, remedy)
-
-
 def json_object(text: str, program: str) -> dict[str, Any]:
-    """The only JSON object in a tool's output, whatever text stands around it.
+    """Return the only JSON object in a tool's output, whatever text stands around it.
 
     Raises BenchmarkFailed.
 
@@ -108,7 +97,7 @@ def json_object(text: str, program: str) -> dict[str, Any]:
         parsed, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError) as error:
         position = getattr(error, "pos", len(text))
-        raise bad(
+        raise bad_output(
             f"{program} wrote incomplete or invalid JSON: {cut(str(error), 120)}",
             text[max(start, position - 80) : position + 80].splitlines(),
         ) from error
@@ -119,7 +108,7 @@ def json_object(text: str, program: str) -> dict[str, Any]:
 
 
 def at(document: Any, *path: str | int) -> Any:
-    """The part at a path of a JSON document; None if there is none."""
+    """Return the part at a path of a JSON document; None if there is none."""
     for key in path:
         # a text has indices too, but no parts
         if isinstance(document, str):
@@ -131,13 +120,13 @@ def at(document: Any, *path: str | int) -> Any:
     return document
 
 
-def picked(document: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Some keys of a JSON object; None for one that it does not have."""
+def pick_keys(document: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return some keys of a JSON object; None for one that it does not have."""
     return {name: at(document, name) for name in names}
 
 
 def number(document: Any, *path: str | int) -> float:
-    """The number at a path of a JSON document.
+    """Return the number at a path of a JSON document.
 
     Raises BenchmarkFailed without one from 0 to 1e18.
     """
@@ -159,7 +148,7 @@ def positive(document: Any, *path: str | int) -> float:
 
 
 def check_agreement(reported: float, computed: float, name: str, rounded: float = ROUNDED) -> None:
-    """Raises BenchmarkFailed if a number contradicts others of the same output.
+    """Raise BenchmarkFailed if a number contradicts others of the same output.
 
     computed: the number by the others. rounded: relative difference that is allowed.
     """
@@ -171,7 +160,7 @@ def check_agreement(reported: float, computed: float, name: str, rounded: float 
 
 
 def check_length(measured_s: float, wanted_s: float, program: str) -> None:
-    """Raises BenchmarkFailed if a tool measured for less time than planned."""
+    """Raise BenchmarkFailed if a tool measured for less time than planned."""
     fail_if(
         measured_s < LEAST_PART * wanted_s,
         f"{program} measured for {measured_s:g} s instead of {wanted_s:g} s",
@@ -179,17 +168,17 @@ def check_length(measured_s: float, wanted_s: float, program: str) -> None:
 
 
 def check_sizes(rows: Sequence[Sequence[float]], wanted: Sequence[int], program: str) -> None:
-    """Raises BenchmarkFailed unless the first column of a table has these message sizes."""
+    """Raise BenchmarkFailed unless the first column of a table has these message sizes."""
     sizes = [int(row[0]) for row in rows]
     if sizes != list(wanted):
         size, expected = next(pair for pair in zip_longest(sizes, wanted) if pair[0] != pair[1])
         row = "no row" if size is None else f"{size} bytes"
         instead = "no row" if expected is None else f"{expected} bytes"
-        raise bad(f"{program}'s table has {row} instead of {instead}", [str(sizes)])
+        raise bad_output(f"{program}'s table has {row} instead of {instead}", [str(sizes)])
 
 
 def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple[float, ...]]:
-    """Rows of `columns` numbers after the only line that contains `header`.
+    """Return the rows of `columns` numbers after the only line that contains `header`.
 
     Other lines between rows, such as warnings, are skipped; a blank line or a rule after a row
     ends the table. A line that begins like a row must be one: else it was cut off, or is
@@ -205,11 +194,23 @@ def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple
     start = starts[0]
     rows: list[tuple[float, ...]] = []
     for line in lines[start + 1 :]:
-        columns_of_line = line.split()
-        if rows and (not columns_of_line or line.lstrip().startswith(("---", "#"))):
+        texts = line.split()
+        if rows and (not texts or line.lstrip().startswith(("---", "#"))):
             break
-        if columns_of_line and columns_of_line[0].isdigit():
-            rows.append(_row(line, columns, program))
+        if texts and texts[0].isdigit():
+            fail_if(
+                len(texts) != columns
+                or not all(_NUMBER.fullmatch(text) and len(text) < 40 for text in texts),
+                f"{program} wrote a row without {columns} numbers",
+                [line],
+            )
+            row = tuple(map(float, texts))
+            fail_if(
+                not all(math.isfinite(number) and 0 <= number <= MOST_NUMBER for number in row),
+                f"{program} wrote an impossible number",
+                [line],
+            )
+            rows.append(row)
     fail_if(
         not rows,
         f"{program} wrote a table without rows",
@@ -221,20 +222,3 @@ def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple
         lines[-1:],
     )
     return rows
-
-
-def _row(line: str, columns: int, program: str) -> tuple[float, ...]:
-    texts = line.split()
-    fail_if(
-        len(texts) != columns
-        or not all(_NUMBER.fullmatch(text) and len(text) < 40 for text in texts),
-        f"{program} wrote a row without {columns} numbers",
-        [line],
-    )
-    numbers = tuple(map(float, texts))
-    fail_if(
-        not all(math.isfinite(number) and 0 <= number <= MOST_NUMBER for number in numbers),
-        f"{program} wrote an impossible number",
-        [line],
-    )
-    return numbers

@@ -8,25 +8,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    CommonSpec,
     ExecutionSite,
-    Failure,
     Headline,
     Kind,
     Part,
-    PodOverrides,
     Task,
     ToolMeasurement,
     ToolOutput,
     bound,
 )
+from scaletest.benchmarks.kinds.spec import CommonSpec, PodOverrides
 from scaletest.model import checks
 from scaletest.model.declared import choice
 from scaletest.model.workload import UNAVAILABLE
@@ -69,7 +67,7 @@ class PyTorchSpec(CommonSpec):
 
 
 def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
-    """The program of the torch workload, with one request: a number and its options in JSON."""
+    """Run the program of the torch workload, with one request: a number and its options in JSON."""
     options = [
         *("--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device),
         *("--batch", str(spec.input_batch_size), "--batches", str(spec.batches)),
@@ -93,7 +91,7 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse the workload's answer."""
-    parsing.fail_if(
+    fail_if(
         output.exit_code == UNAVAILABLE
         or (output.exit_code and "No module named" in output.stderr),
         "PyTorch cannot be used here",
@@ -102,16 +100,32 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         remedy=_INSTALL,
     )
     parsing.ended_well(output, "PyTorch")
-    figures = _figures(parsing.json_object(output.stdout, "PyTorch"))
+    answer = parsing.json_object(output.stdout, "PyTorch")
+    if error := answer.get("error"):
+        fail_if(
+            answer.get("unavailable"),
+            "the installed PyTorch cannot compute this",
+            [str(error)],
+            failure=Failure.NO_BINARY,
+            remedy=_INSTALL,
+        )
+        raise BenchmarkFailed(
+            Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT,
+            "PyTorch reports an error",
+            [str(error)],
+        )
+    figures = answer.get("figures")
+    if not isinstance(figures, Mapping):
+        raise parsing.bad_output("PyTorch's answer has no figures", [json.dumps(answer)])
     used = figures.get("torch_device")
-    parsing.fail_if(
+    fail_if(
         used != spec.device,
         f"PyTorch computed on {used} instead of {spec.device}",
         failure=Failure.MISMATCH,
     )
     wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
     for name, count in wanted.items():
-        parsing.fail_if(
+        fail_if(
             parsing.number(figures, name) != count,
             f"PyTorch computed {figures[name]} {name} instead of {count}",
             failure=Failure.MISMATCH,
@@ -137,32 +151,8 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     )
 
 
-def _figures(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The measured numbers.
-
-    Raises BenchmarkFailed for a missing package or device, or a failure of the computation.
-    """
-    if error := answer.get("error"):
-        parsing.fail_if(
-            answer.get("unavailable"),
-            "the installed PyTorch cannot compute this",
-            [str(error)],
-            failure=Failure.NO_BINARY,
-            remedy=_INSTALL,
-        )
-        raise BenchmarkFailed(
-            Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT,
-            "PyTorch reports an error",
-            [str(error)],
-        )
-    figures = answer.get("figures")
-    if not isinstance(figures, Mapping):
-        raise parsing.bad("PyTorch's answer has no figures", [json.dumps(answer)])
-    return figures
-
-
 def absent(spec: PyTorchSpec) -> dict[str, str]:
-    """Headlines that this spec cannot have, each with the reason."""
+    """Return the headlines that this spec cannot have, each with the reason."""
     return dict.fromkeys(
         ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else (),
         f"device {spec.device} uses no GPU",

@@ -14,18 +14,18 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
     ExecutionSite,
-    Failure,
     Headline,
     Kind,
-    PairSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bound,
     server_and_client,
 )
+from scaletest.benchmarks.kinds.spec import PairSpec
 from scaletest.model.checks import refuse
 from scaletest.model.declared import TRUSTED, choice, text
 
@@ -96,7 +96,7 @@ class RDMABandwidthSpec(RDMASpec):
 
 
 def _tasks(spec: RDMASpec, site: ExecutionSite, tool: str, *arguments: str) -> Sequence[Task]:
-    """Server and client of ib_read_bw, ib_write_lat and so on."""
+    """Run server and client of ib_read_bw, ib_write_lat and so on."""
     line = [f"ib_{spec.mode}_{tool}", "-a", "-F", "-R", "-n", str(spec.iterations), *arguments]
     if spec.ip_family == "IPv6":
         line += ["--ipv6"]
@@ -114,14 +114,14 @@ def parse_bandwidth(spec: RDMABandwidthSpec, output: ToolOutput) -> ToolMeasurem
     program = f"ib_{spec.mode}_bw"
     rows = _rows(spec, output, program, "BW", BANDWIDTHS, {"Gb/sec", "Mpps"})
     pairs = _QPS.findall(output.stdout)
-    parsing.fail_if(
+    fail_if(
         pairs != [str(spec.qps)],
         f"{program} used {', '.join(pairs) or 'an unknown number of'} queue pairs instead of"
         f" {spec.qps}",
         failure=Failure.MISMATCH,
     )
     _, _, peak, average, rate = map(max, zip(*(row.values() for row in rows), strict=True))
-    parsing.fail_if(
+    fail_if(
         average <= 0 or rate <= 0,
         f"{program} reports a bandwidth or message rate of 0",
     )
@@ -146,7 +146,7 @@ def parse_latency(spec: RDMASpec, output: ToolOutput) -> ToolMeasurement:
     program = f"ib_{spec.mode}_lat"
     rows = _rows(spec, output, program, "Latency", LATENCIES, {"usec"})
     best = min(rows, key=lambda row: row["average"])
-    parsing.fail_if(
+    fail_if(
         min(min(row["minimum"], row["average"], row["percentile99"]) for row in rows) <= 0,
         f"{program} reports a latency of 0",
     )
@@ -168,7 +168,7 @@ def _rows(
     columns: Sequence[str],
     units: set[str],
 ) -> list[dict[str, float]]:
-    """Rows of a complete run, each by column.
+    """Return the rows of a complete run, each by column.
 
     test, units: perftest's names of the test and of the columns' units.
     """
@@ -176,14 +176,14 @@ def _rows(
     rows = parsing.rows_after(output.stdout, "#bytes", len(columns), program)
     wanted = (spec.mode.capitalize(), test)
     titles = _TITLE.findall(output.stdout)
-    parsing.fail_if(
+    fail_if(
         titles != [wanted],
         f"{program} did not measure RDMA_{' '.join(wanted)} Test",
         [f"RDMA_{' '.join(title)}" for title in titles],
         failure=Failure.MISMATCH,
     )
     header = next(line for line in output.stdout.splitlines() if "#bytes" in line)
-    parsing.fail_if(
+    fail_if(
         set(_UNIT.findall(header)) != units,
         f"{program} has other units than {', '.join(sorted(units))}",
         [header],

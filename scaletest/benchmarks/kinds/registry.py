@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from scaletest.benchmarks.kinds import fio, iperf, mpi, openfoam, pytorch, rdma
+from scaletest.benchmarks.kinds import fio, iperf, openfoam, pingpong, pytorch, rdma
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.model.errors import InvalidValue
 from scaletest.plugins import Registry
@@ -17,7 +17,7 @@ BUILT_IN = {
     kind.name: kind
     for kind in (
         iperf.KIND,
-        mpi.KIND,
+        pingpong.KIND,
         openfoam.KIND,
         rdma.BANDWIDTH,
         rdma.LATENCY,
@@ -29,7 +29,7 @@ KINDS = Registry("scaletest.kinds", Kind, BUILT_IN, taken=[SET])
 
 
 def kind_of(name: object) -> Kind:
-    """The kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
+    """Return the kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
     kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
     if str(name).lower() == SET.lower():
         raise InvalidValue(

@@ -18,20 +18,17 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.generators import Node
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import (
-    DIFFERENT_NODES,
-    BenchmarkFailed,
-    ExecutionSite,
-    Failure,
-    PartAddress,
-    ToolOutput,
-)
-from scaletest.benchmarks.measure import namespaces, programs
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
+from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES
+from scaletest.benchmarks.measure import machine, namespaces, programs
 from scaletest.benchmarks.measure.processes import Processes
-from scaletest.benchmarks.measure.runner import Node, PhaseListener
-from scaletest.model import Activity, checks
+from scaletest.benchmarks.measure.runner import PhaseListener
+from scaletest.model import checks
 from scaletest.model.errors import UsageError
 from scaletest.observe.sampler import RequestSampler
 from scaletest.runs.environment import make_folder
@@ -43,23 +40,20 @@ _AGENT = "agent"
 
 
 class LocalExecutor:
-    """Runs benchmarks one after the other.
-
-    logs: the folder that keeps logs, or None. no_causes: do not sample where the time of the parts
-    goes.
-    """
+    """Runs benchmarks one after the other."""
 
     def __init__(self, logs: Path | None = None, *, no_causes: bool = False) -> None:
+        """Keep the tools' logs in a folder; no_causes: do not sample where the time goes."""
         self._sampler = None if no_causes else RequestSampler(LOOKS_SHARE)
         self._logs = logs
         self._namespaces = namespaces.available()
 
     def refuse(self, benchmark: Benchmark) -> None:
-        """Raises UsageError for a benchmark that needs more than this machine."""
+        """Raise UsageError for a benchmark that needs more than this machine."""
         name, spec, several = benchmark.name, benchmark.spec, _several(benchmark)
         needs_namespaces = spec.mtu is not None or spec.placement == DIFFERENT_NODES
-        known = [node.name for node in self.nodes()]
-        unknown = [node for node in spec.nodes if node not in known]
+        names = [node.name for node in self.nodes()]
+        unknown = [node for node in spec.nodes if node not in names]
         checks.refuse(
             (
                 spec.network_name,
@@ -79,7 +73,7 @@ class LocalExecutor:
             (
                 unknown,
                 f"{name}: there is no node {', '.join(unknown)} here",
-                f"there are {', '.join(known)}",
+                f"there are {', '.join(names)}",
             ),
         )
 
@@ -99,11 +93,11 @@ class LocalExecutor:
             with tempfile.TemporaryDirectory(
                 prefix="scaletest-", ignore_cleanup_errors=True
             ) as folder:
-                ended = run.measure(Path(folder))
+                result = run.measure(Path(folder))
         except (BenchmarkFailed, UsageError, OSError) as error:
-            ended = benchmark.failed_by(error)
-        on_phase(ended.phase)
-        return replace(ended, started_s=began_s, finished_s=time.time())
+            result = benchmark.failed_by(error)
+        on_phase(result.phase)
+        return replace(result, started_s=began_s, finished_s=time.time())
 
 
 class _Run:
@@ -126,9 +120,9 @@ class _Run:
 
     def measure(self, folder: Path) -> BenchmarkResult:
         """Create the network, run all parts, parse the result. BenchmarkFailed or UsageError."""
-        benchmark = self._benchmark
+        benchmark, spec = self._benchmark, self._benchmark.spec
         self._check_room(folder)
-        paths = programs.find(benchmark)
+        paths = programs.find_programs(benchmark)
         logs = self._logs or folder / "logs"
         # programs append to their logs: those of an attempt that was interrupted are not theirs
         if logs.exists():
@@ -136,7 +130,11 @@ class _Run:
         make_folder(logs)
         environment = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
         with ExitStack() as stack:
-            network = stack.enter_context(closing(self._network()))
+            network: namespaces.Network = namespaces.Loopback(spec.ip_family)
+            if self._isolated:
+                nodes = max(part.node for part in self._parts) + 1
+                network = namespaces.Namespaces(nodes, spec.mtu, spec.ip_family)
+            stack.callback(network.close)
             # setting the network up is not its time
             until = time.monotonic() + benchmark.limit_s
             processes = stack.enter_context(
@@ -144,40 +142,41 @@ class _Run:
             )
             output = self._run_parts(self._site(network, folder, paths), processes, network, folder)
             self._on_phase(BenchmarkPhase.SUMMARISING)
-            measured = benchmark.kind.parse(benchmark.spec, output)
+            measured = benchmark.kind.parse(spec, output)
             # the measuring node's command prefix, and a peer's address
-            own = next(part for part in self._parts if part.role == self._benchmark.kind.measures)
-            others = [part for part in self._parts if part is not own]
-            remote = [part for part in others if part.node != own.node]
+            measuring = next(part for part in self._parts if part.role == benchmark.kind.measures)
+            others = [part for part in self._parts if part is not measuring]
+            remote = [part for part in others if part.node != measuring.node]
             peer = network.address((remote or others)[0].node) if others else ""
-            enter = network.enter(own.node)
-            machine = programs.facts(benchmark)
-            ended = programs.result(benchmark, measured, enter, peer, machine)
-        notes = ended.notes
-        if _several(benchmark) and not self._isolated and not benchmark.spec.host_network:
+            enter = network.enter(measuring.node)
+            result = machine.build_result(
+                benchmark, measured, enter, peer, machine.describe_machine(benchmark)
+            )
+        notes = result.notes
+        if _several(benchmark) and not self._isolated and not spec.host_network:
             notes += (
                 "over the loopback interface, since no network namespaces can be created here;"
                 f" {namespaces.NEEDED}",
             )
-        if getattr(benchmark.spec, "volume_claim_template", None):
-            place = getattr(benchmark.spec, "directory", "") or folder.parent
+        if getattr(spec, "volume_claim_template", None):
+            place = getattr(spec, "directory", "") or folder.parent
             notes += (f"the volume claim was not used: the files were in {place}",)
-        return replace(ended, notes=notes, activities=self._activities(processes))
-
-    def _activities(self, processes: Processes) -> dict[str, Activity]:
-        """Collect where the time of each part went, without the commands that prepared it."""
-        names = [f"{part.role}-{part.index}" for part in self._parts]
-        known = processes.activities
-        return {name: known[name] for name in names if name in known}
+        # where the time of each part went, without the commands that prepared it
+        activities = {}
+        for part in self._parts:
+            name = f"{part.role}-{part.index}"
+            if name in processes.activities:
+                activities[name] = processes.activities[name]
+        return replace(result, notes=notes, activities=activities)
 
     def _check_room(self, folder: Path) -> None:
-        """Raises BenchmarkFailed for a benchmark that is larger than the machine.
+        """Raise BenchmarkFailed for a benchmark that is larger than the machine.
 
         Without this check it would fail late, and other programs with it.
         """
         kind, spec = self._benchmark.kind, self._benchmark.spec
-        memory, available = kind.memory_bytes(spec), _memory()
-        parsing.fail_if(
+        memory, available = kind.memory_bytes(spec), _available_memory()
+        fail_if(
             memory > available,
             f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
             f" {available / 1e9:.3g} GB are available",
@@ -185,7 +184,7 @@ class _Run:
             remedy="choose a smaller size",
         )
         scratch, free = kind.scratch_bytes(spec), shutil.disk_usage(folder).free
-        parsing.fail_if(
+        fail_if(
             scratch > free,
             f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
             f"and {folder.parent} has {free / 1e9:.3g} GB free",
@@ -193,24 +192,17 @@ class _Run:
             remedy="choose a smaller size, or another folder: TMPDIR=DIR",
         )
 
-    def _network(self) -> namespaces.Network:
-        spec = self._benchmark.spec
-        if not self._isolated:
-            return namespaces.Loopback(spec.ip_family)
-        return namespaces.Namespaces(
-            max(part.node for part in self._parts) + 1, spec.mtu, spec.ip_family
-        )
-
     def _site(
         self, network: namespaces.Network, folder: Path, paths: Mapping[str, str]
     ) -> ExecutionSite:
+        """Create the parts' folders, and the agent that runs a command on a node."""
         peers: dict[str, list[PartAddress]] = defaultdict(list)
         lines = ["#!/bin/sh", "host=$1; shift", 'case "$host" in']
         for part in self._parts:
-            own = folder / f"{part.role}-{part.index}"
-            own.mkdir()
+            place = folder / f"{part.role}-{part.index}"
+            place.mkdir()
             host, address = network.host(part.node), network.address(part.node)
-            peers[part.role].append(PartAddress(part.role, part.index, host, address, str(own)))
+            peers[part.role].append(PartAddress(part.role, part.index, host, address, str(place)))
             enter = shlex.join(network.enter(part.node))
             lines.append(f'  {host}) exec {enter} /bin/sh -c "$*" ;;')
         agent = folder / _AGENT
@@ -242,7 +234,7 @@ class _Run:
         raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")
 
 
-def _memory() -> float:
+def _available_memory() -> float:
     """Return the bytes of memory that the kernel estimates as available."""
     for line in Path("/proc/meminfo").read_text("utf-8").splitlines():
         if line.startswith("MemAvailable:"):

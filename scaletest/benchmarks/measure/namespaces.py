@@ -24,6 +24,10 @@ INTERFACE = "eth0"
 DEFAULT_MTU = 1500
 MOST_NODES = 200
 PATIENCE_S = 20.0
+NEEDED = (
+    "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with"
+    " iproute2 and util-linux"
+)
 _HOLD = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
 _USER = ("--user", "--preserve-credentials")
 
@@ -35,7 +39,7 @@ class Namespaces:
     """
 
     def __init__(self, nodes: int, mtu: int | None, family: str) -> None:
-        """Raises UsageError when this machine cannot create them."""
+        """Create all nodes. Raises UsageError when this machine cannot."""
         checks.refuse(
             (
                 nodes > MOST_NODES,
@@ -43,13 +47,28 @@ class Namespaces:
                 "use fewer, or a cluster",
             )
         )
+        mtu = mtu or DEFAULT_MTU
         self._family = family
         self._holders: list[subprocess.Popen[bytes]] = []
         self._root = os.geteuid() == 0
         try:
             for index in range(nodes):
                 self._hold(self.host(index))
-            self._join(nodes, mtu or DEFAULT_MTU)
+            if nodes > 2:
+                self._hold("switch")
+                self._on(nodes, "ip link add br0 type bridge")
+                self._on(nodes, f"ip link set br0 mtu {mtu} up")
+            for index in range(nodes):
+                if nodes == 2 and index == 0:
+                    self._wire(0, 1, INTERFACE)
+                elif nodes > 2:
+                    self._wire(index, nodes, f"port{index}")
+                    self._on(nodes, f"ip link set port{index} master br0 mtu {mtu} up")
+                self._on(index, f"ip link set {INTERFACE} mtu {mtu} up")
+                # both families: the control channel of MPI needs IPv4, whichever its data use
+                self._on(index, f"ip addr add {address(index, 'IPv4')}/24 dev {INTERFACE}")
+                # nodad: no program can bind to an address that is being checked for duplicates
+                self._on(index, f"ip addr add {address(index, 'IPv6')}/64 dev {INTERFACE} nodad")
         except BaseException:
             self.close()
             raise
@@ -64,15 +83,9 @@ class Namespaces:
 
     def enter(self, index: int) -> tuple[str, ...]:
         """Return the command prefix that runs a command on that node."""
-        return (
-            "nsenter",
-            "--target",
-            str(self._holders[index].pid),
-            *(() if self._root else _USER),
-            "--net",
-            "--uts",
-            "--",
-        )
+        pid = str(self._holders[index].pid)
+        user = () if self._root else _USER
+        return ("nsenter", "--target", pid, *user, "--net", "--uts", "--")
 
     def close(self) -> None:
         """End all holders, and with them the namespaces."""
@@ -86,8 +99,15 @@ class Namespaces:
         self._holders.clear()
 
     def _hold(self, name: str) -> None:
+        """Start the holder of one more namespace."""
+        unshare: tuple[str, ...] = ("unshare", "--net", "--uts")
+        if not self._root and not self._holders:
+            unshare = ("unshare", "--user", "--map-root-user", "--net", "--uts")
+        elif not self._root:
+            first = str(self._holders[0].pid)
+            unshare = ("nsenter", "--target", first, *_USER, "--", *unshare)
         holder = subprocess.Popen(
-            [*self._unshare(), "sh", "-c", _HOLD, "scaletest-node", name],
+            [*unshare, "sh", "-c", _HOLD, "scaletest-node", name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -100,77 +120,21 @@ class Namespaces:
                 reason = holder.stderr.read().decode(errors="replace").strip()
                 raise UsageError(f"no network namespace can be created: {reason}", hint=NEEDED)
 
-    def _unshare(self) -> tuple[str, ...]:
-        if self._root:
-            return ("unshare", "--net", "--uts")
-        if not self._holders:
-            return ("unshare", "--user", "--map-root-user", "--net", "--uts")
-        first = ("nsenter", "--target", str(self._holders[0].pid), *_USER, "--")
-        return (*first, "unshare", "--net", "--uts")
-
-    def _join(self, nodes: int, mtu: int) -> None:
-        if nodes > 2:
-            self._hold("switch")
-            self._on(nodes, "ip", "link", "add", "br0", "type", "bridge")
-            self._on(nodes, "ip", "link", "set", "br0", "mtu", str(mtu), "up")
-        for index in range(nodes):
-            if nodes == 2 and index == 0:
-                self._wire(0, 1, INTERFACE)
-            elif nodes > 2:
-                self._wire(index, nodes, f"port{index}")
-                self._on(
-                    nodes,
-                    "ip",
-                    "link",
-                    "set",
-                    f"port{index}",
-                    "master",
-                    "br0",
-                    "mtu",
-                    str(mtu),
-                    "up",
-                )
-            self._on(index, "ip", "link", "set", INTERFACE, "mtu", str(mtu), "up")
-            # both families: the control channel of MPI needs IPv4, whichever family its data use
-            self._on(index, "ip", "addr", "add", f"{address(index, 'IPv4')}/24", "dev", INTERFACE)
-            # nodad: no program can bind to an address that is still being checked for duplicates
-            self._on(
-                index,
-                "ip",
-                "addr",
-                "add",
-                f"{address(index, 'IPv6')}/64",
-                "dev",
-                INTERFACE,
-                "nodad",
-            )
-
     def _wire(self, node: int, other: int, name: str) -> None:
         """Create a veth pair: eth0 on one node, and `name` on the other."""
-        self._on(
-            node,
-            "ip",
-            "link",
-            "add",
-            INTERFACE,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            name,
-            "netns",
-            str(self._holders[other].pid),
-        )
+        peer = f"peer name {name} netns {self._holders[other].pid}"
+        self._on(node, f"ip link add {INTERFACE} type veth {peer}")
 
-    def _on(self, index: int, *argv: str) -> None:
+    def _on(self, index: int, command: str) -> None:
+        """Run a command on a node."""
         done = subprocess.run(
-            [*self.enter(index), *argv],
+            [*self.enter(index), *command.split()],
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
             check=False,
         )
-        checks.refuse((done.returncode, f"{' '.join(argv)} failed: {done.stderr.strip()}", NEEDED))
+        checks.refuse((done.returncode, f"{command} failed: {done.stderr.strip()}", NEEDED))
 
 
 def address(index: int, family: str) -> str:
@@ -201,27 +165,23 @@ class Loopback:
 
 
 Network = Namespaces | Loopback
-NEEDED = (
-    "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with"
-    " iproute2 and util-linux"
-)
 
 
 def route(enter: Sequence[str], peer: str) -> networks.Network | None:
     """Return interface, family and MTU of the route to a peer; None without the program `ip`."""
     if not shutil.which("ip"):
         return None
-    return networks.used(peer, _ip(enter, "route", "get", peer), _ip(enter, "link", "show"))
-
-
-def _ip(enter: Sequence[str], *arguments: str) -> str:
-    return subprocess.run(
-        [*enter, "ip", "-json", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    ).stdout
+    outputs = []
+    for arguments in (["route", "get", peer], ["link", "show"]):
+        done = subprocess.run(
+            [*enter, "ip", "-json", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        outputs.append(done.stdout)
+    return networks.parse_network(peer, *outputs)
 
 
 def available() -> bool:
@@ -229,12 +189,10 @@ def available() -> bool:
     if any(shutil.which(name) is None for name in ("ip", "unshare", "nsenter")):
         return False
     user: Sequence[str] = () if os.geteuid() == 0 else ("--user", "--map-root-user")
-    return (
-        subprocess.run(
-            ["unshare", *user, "--net", "--uts", "true"],
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
-        ).returncode
-        == 0
+    done = subprocess.run(
+        ["unshare", *user, "--net", "--uts", "true"],
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
+    return done.returncode == 0

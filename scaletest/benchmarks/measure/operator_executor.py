@@ -10,14 +10,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, Kind
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.generators import Node
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import API_VERSION
-from scaletest.benchmarks.measure.runner import Node, PhaseListener
-from scaletest.benchmarks.objects.manifests import SPARE_S, Document, start_s
-from scaletest.benchmarks.objects.owned_objects import stored
-from scaletest.benchmarks.objects.pod_status import refuse
+from scaletest.benchmarks.measure.runner import PhaseListener
+from scaletest.benchmarks.objects.config_maps import load_result
+from scaletest.benchmarks.objects.manifests import SPARE_S, Document, refuse, start_s
 from scaletest.cluster.objects import NODES, Documents, Resource
 
 RUN = "scaletest.dev/run"
@@ -27,7 +28,7 @@ SILENT_S = 60.0
 
 
 def resource(kind: Kind) -> Resource:
-    """API path of the objects of a benchmark kind."""
+    """Return the API path of the objects of a benchmark kind."""
     return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
 
 
@@ -60,7 +61,7 @@ class OperatorExecutor:
         self._sleep = sleep
 
     def refuse(self, benchmark: Benchmark) -> None:
-        """Raises UsageError for a benchmark that cannot be measured in pods."""
+        """Raise UsageError for a benchmark that cannot be measured in pods."""
         refuse(benchmark)
 
     def nodes(self) -> Sequence[Node]:
@@ -69,13 +70,17 @@ class OperatorExecutor:
 
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Wait until the operator has measured the benchmark, then delete its object."""
-        began_s = self._clock()
+        began_s, path = self._clock(), resource(benchmark.kind)
         try:
-            ended = self._measured(benchmark, on_phase)
+            uid = self._ensure(path, benchmark)["metadata"]["uid"]
+            try:
+                result = self._wait(benchmark, path, uid, on_phase)
+            finally:
+                self._objects.delete(path, self._namespace, benchmark.name, uid)
         except BenchmarkFailed as error:
-            ended = benchmark.failed_by(error, started_s=began_s, finished_s=self._clock())
-        on_phase(ended.phase)
-        return ended
+            result = benchmark.failed_by(error, started_s=began_s, finished_s=self._clock())
+        on_phase(result.phase)
+        return result
 
     def _ensure(self, resource: Resource, benchmark: Benchmark) -> Document:
         """Create the run's object or find it. BenchmarkFailed when another run has the name.
@@ -104,8 +109,9 @@ class OperatorExecutor:
     def _wait(
         self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener
     ) -> BenchmarkResult:
-        # the limit counts from the first phase after PENDING; waiting for others has no limit
+        """Follow the object's phases to its result. Raises BenchmarkFailed without one."""
         began_s = self._clock()
+        # the limit counts from the first phase after PENDING; waiting for others has no limit
         limit_s = 2 * start_s(benchmark) + benchmark.limit_s + 2 * SPARE_S
         started_s, phase = 0.0, ""
         while True:
@@ -115,11 +121,11 @@ class OperatorExecutor:
             status: dict[str, Any] = document.get("status") or {}
             if status.get("phase", "") != phase:
                 phase = status["phase"]
-                if BenchmarkPhase(phase).ended:
-                    return self._load(benchmark, document)
+                if BenchmarkPhase(phase).is_final:
+                    break
                 on_phase(BenchmarkPhase(phase))
             now_s = self._clock()
-            parsing.fail_if(
+            fail_if(
                 not phase and now_s - began_s > SILENT_S,
                 "no operator takes care of it",
                 failure=Failure.TIMED_OUT,
@@ -127,28 +133,16 @@ class OperatorExecutor:
             )
             if not started_s and phase not in ("", BenchmarkPhase.PENDING):
                 started_s = now_s
-            parsing.fail_if(
+            fail_if(
                 started_s and now_s - started_s > limit_s,
                 f"the operator brought no result in {limit_s:.0f} s",
                 [str(status.get("message", ""))],
                 failure=Failure.TIMED_OUT,
             )
             self._sleep(LOOK_S)
-
-    def _measured(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
-        path = resource(benchmark.kind)
-        uid = self._ensure(path, benchmark)["metadata"]["uid"]
-        try:
-            return self._wait(benchmark, path, uid, on_phase)
-        finally:
-            self._objects.delete(path, self._namespace, benchmark.name, uid)
-
-    def _load(self, benchmark: Benchmark, document: Document) -> BenchmarkResult:
-        """Load the stored result; BenchmarkFailed by the object's status when none is stored."""
-        uid, status = document["metadata"]["uid"], document["status"]
-        ended = stored(self._objects, self._namespace, benchmark.name, uid)
-        if ended is not None:
-            return ended
+        result = load_result(self._objects, self._namespace, benchmark.name, uid)
+        if result is not None:
+            return result
         # the message of one that was measured holds notes
         failure = Failure(status.get("failure") or Failure.NONE)
         reason = status.get("message") if failure else ""

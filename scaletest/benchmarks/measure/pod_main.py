@@ -19,17 +19,13 @@ from pathlib import Path
 
 import msgspec
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult, frame, read
+from scaletest.benchmarks.documents.benchmark import Benchmark, read
+from scaletest.benchmarks.documents.result import BenchmarkResult, frame
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    ExecutionSite,
-    Failure,
-    PartAddress,
-    Task,
-)
-from scaletest.benchmarks.measure import programs
-from scaletest.benchmarks.measure.processes import Process, Processes
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress
+from scaletest.benchmarks.measure import machine, programs
+from scaletest.benchmarks.measure.processes import Processes
 from scaletest.benchmarks.objects import gang_scheduling, ssh
 from scaletest.benchmarks.objects.manifests import DOCUMENT, HOLD_S, PEERS, READY, start_s
 from scaletest.model import wire
@@ -42,84 +38,75 @@ KEYS, SSH = Path(ssh.MOUNT), Path("/tmp/ssh")
 def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str], None]) -> int:
     """Run the part and return its exit code. `say` writes to the pod's log."""
     benchmark = read(wire.load((folder / DOCUMENT).read_text("utf-8"), "the benchmark"))
-    began = time.time()
+    began_s = time.time()
     try:
-        ended = _play(benchmark, role, index, folder, scratch)
+        result = _play(benchmark, role, index, folder, scratch)
     except (BenchmarkFailed, OSError) as error:
-        ended = benchmark.failed_by(error)
-    where = {**programs.facts(benchmark), **ended.environment}
+        result = benchmark.failed_by(error)
+    where = {**machine.describe_machine(benchmark), **result.environment}
     # a server prints its failure too: the benchmark takes its class of failure from there
-    say(frame(replace(ended, environment=where, started_s=began, finished_s=time.time())))
+    say(frame(replace(result, environment=where, started_s=began_s, finished_s=time.time())))
     if role != benchmark.kind.measures:
         return 5
+    # so that the log can be read before the Job is over
     time.sleep(HOLD_S)
-    return 0 if ended.ok else 5
+    return 0 if result.ok else 5
 
 
 def _play(
     benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Path
 ) -> BenchmarkResult:
-    site = replace(_site(benchmark, folder, scratch), programs=programs.find(benchmark))
+    """Run the part to its end. Raises BenchmarkFailed, always for a part that only serves."""
+    site = replace(_site(benchmark, folder, scratch), programs=programs.find_programs(benchmark))
     measures = role == benchmark.kind.measures
-    own = scratch / f"{role}-{index}"
+    place = scratch / f"{role}-{index}"
     # processes that the measuring part starts on this pod by ssh begin in the folder of the same
     # name as its own
-    for path in (own, scratch / f"{benchmark.kind.measures}-0"):
+    for path in (place, scratch / f"{benchmark.kind.measures}-0"):
         path.mkdir(parents=True, exist_ok=True)
-    if ssh.wanted(benchmark.kind) and measures:
+    if ssh.is_needed(benchmark.kind) and measures:
         site = replace(site, ssh=ssh.client(benchmark, KEYS, SSH))
-    task = _task(benchmark, site, role, index)
+    tasks = benchmark.kind.tasks(benchmark.spec, site)
+    task = next((task for task in tasks if (task.role, task.index) == (role, index)), None)
+    if task is None and ssh.is_needed(benchmark.kind):
+        task = ssh.server(benchmark, site, index, KEYS, SSH)
+    if task is None:
+        # keeps its node for the others until it is ended
+        Path(READY).touch()
+        time.sleep(HOLD_S)
+        raise BenchmarkFailed(Failure.TIMED_OUT, "the node was not needed any more")
     limit_s = benchmark.limit_s if measures else start_s(benchmark) + benchmark.limit_s + HOLD_S
     logs = Path("/tmp") / f"logs-{role}-{index}"
     logs.mkdir(exist_ok=True)
     environment = {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"}
     with closing(Processes(logs, time.monotonic() + limit_s, environment)) as processes:
-        processes.prepare("part", task, own)
+        processes.prepare("part", task, place)
         if task.shared:
-            _share(ssh.copies(site, own), processes, own)
-        process = processes.start("part", task.argv, own, task.environment)
+            _share(ssh.copies(site, place), processes, place)
+        process = processes.start("part", task.argv, place, task.environment)
         if not measures:
-            _serve(process, task, processes)
+            processes.wait_ready(process, task)
+            Path(READY).touch()
+            parsing.ended_well(processes.finish(process), process.program)
+            # one that ended well after it has served leaves the pod running: a pod that ends
+            # before the measurement counts as a failure
+            time.sleep(HOLD_S)
+            raise BenchmarkFailed(Failure.TIMED_OUT, "nobody ended the server")
         output = processes.finish(process)
     addresses = [peer.address for peer in chain.from_iterable(site.peers.values())]
     measured = benchmark.kind.parse(benchmark.spec, output)
-    return programs.result(benchmark, measured, (), next(filter(None, addresses), ""), {})
+    return machine.build_result(benchmark, measured, (), next(filter(None, addresses), ""), {})
 
 
-def _task(benchmark: Benchmark, site: ExecutionSite, role: str, index: int) -> Task:
-    """Choose the part's task.
-
-    A part without one keeps its node for the others until it is ended.
-    """
-    for task in benchmark.kind.tasks(benchmark.spec, site):
-        if (task.role, task.index) == (role, index):
-            return task
-    if ssh.wanted(benchmark.kind):
-        return ssh.server(benchmark, site, index, KEYS, SSH)
-    Path(READY).touch()
-    time.sleep(HOLD_S)
-    raise BenchmarkFailed(Failure.TIMED_OUT, "the node was not needed any more")
-
-
-def _share(commands: Sequence[Sequence[str]], processes: Processes, own: Path) -> None:
+def _share(commands: Sequence[Sequence[str]], processes: Processes, folder: Path) -> None:
     """Run the copy commands, several at a time. Raises BenchmarkFailed."""
     for first in range(0, len(commands), ssh.AT_ONCE):
-        batch = list(enumerate(commands))[first : first + ssh.AT_ONCE]
-        for copy in [processes.start(f"copy-{number}", argv, own, {}) for number, argv in batch]:
+        copies = [
+            processes.start(f"copy-{number}", argv, folder, {})
+            for number, argv in enumerate(commands[first : first + ssh.AT_ONCE], first)
+        ]
+        for copy in copies:
             parsing.ended_well(processes.finish(copy), "the copy of the case to a worker")
-
-
-def _serve(process: Process, task: Task, processes: Processes) -> None:
-    """Run a server. Raises BenchmarkFailed when it fails.
-
-    A server that ends well, after it has served its client, leaves the pod running: a pod that ends
-    before the measurement counts as a failure.
-    """
-    processes.wait_ready(process, task)
-    Path(READY).touch()
-    parsing.ended_well(processes.finish(process), process.program)
-    time.sleep(HOLD_S)
-    raise BenchmarkFailed(Failure.TIMED_OUT, "nobody ended the server")
 
 
 def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
@@ -128,7 +115,7 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
         return ExecutionSite({}, python=(sys.executable, "-P"))
     until = time.monotonic() + start_s(benchmark) + gang_scheduling.wait_s(benchmark)
     while not (folder / PEERS).exists():
-        parsing.fail_if(
+        fail_if(
             time.monotonic() > until,
             "the addresses of the peers did not arrive",
             failure=Failure.TIMED_OUT,

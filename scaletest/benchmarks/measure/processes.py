@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, Task, ToolOutput
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds.kind import Task, ToolOutput
 from scaletest.model import Activity
 from scaletest.model.texts import without_secrets
 from scaletest.observe.sampler import ProgramWatch, RequestSampler
@@ -24,11 +25,11 @@ GRACE_S = 3.0
 LOOK_S = 0.02
 # Bytes of a log that are read; more than any of the tools writes.
 MOST_BYTES = 64 * 1024 * 1024
-_LISTENING = "0A"
+_LISTENING = "0A"  # state of a socket in /proc/net/tcp
 
 
 class Process:
-    """One running program. watch: samples where its time goes; None without sampling."""
+    """One running program."""
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class Process:
         self.name = name
         self.program = program
         self.popen = popen
-        self.watch = watch
+        self.watch = watch  # samples where its time goes; None without sampling
         self._logs = logs
 
     def output(self) -> ToolOutput:
@@ -67,7 +68,12 @@ class Process:
                     and columns[3] == _LISTENING
                 ):
                     sockets.add(f"socket:[{columns[9]}]")
-        return bool(sockets & _open_files(self.popen.pid))
+        files = set()
+        with contextlib.suppress(OSError):
+            for descriptor in Path(f"/proc/{self.popen.pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    files.add(str(descriptor.readlink()))
+        return bool(sockets & files)
 
 
 class _CombinedWatch:
@@ -98,10 +104,7 @@ class _CombinedWatch:
 
 
 class Processes:
-    """All processes of one benchmark. until: the monotonic time at which all must have ended.
-
-    activities: where the time of ended programs went, by name; empty without a sampler.
-    """
+    """All processes of one benchmark."""
 
     def __init__(
         self,
@@ -110,6 +113,8 @@ class Processes:
         environment: Mapping[str, str],
         sampler: RequestSampler | None = None,
     ) -> None:
+        """Begin without any; `until` is the monotonic time at which all must have ended."""
+        # where the time of ended programs went, by name; empty without a sampler
         self.activities: dict[str, Activity] = {}
         self._sampler = sampler
         self._logs = logs
@@ -123,7 +128,11 @@ class Processes:
         self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
     ) -> Process:
         """Start a program. Raises BenchmarkFailed when that is impossible."""
-        program = _program(argv)
+        # the tool's name, without nsenter and taskset before it
+        command = list(argv)
+        if "--" in command and command[0] == "nsenter":
+            command = command[command.index("--") + 1 :]
+        program = Path(command[3 if command[0] == "taskset" else 0]).name
         watch = self._sampler.begin() if self._sampler else None
         try:
             with (
@@ -163,15 +172,16 @@ class Processes:
 
     def finish(self, process: Process) -> ToolOutput:
         """Wait for its end. Raises BenchmarkFailed when the time is over."""
-        ended = wait_child(process.popen, self._until, watch=self._watch)
+        is_in_time = wait_child(process.popen, self._until, watch=self._watch)
         self._end(process)
-        if not ended:
-            raise BenchmarkFailed(
-                Failure.TIMED_OUT,
-                f"{process.program} did not end in time",
-                parsing.last_lines(process.output()),
-            )
-        return process.output()
+        output = process.output()
+        fail_if(
+            not is_in_time,
+            f"{process.program} did not end in time",
+            parsing.last_lines(output),
+            failure=Failure.TIMED_OUT,
+        )
+        return output
 
     def wait_ready(self, process: Process, task: Task) -> None:
         """Wait until a server is ready. BenchmarkFailed when it ends, or the time is over."""
@@ -196,10 +206,10 @@ class Processes:
 
     def dead(self) -> list[Process]:
         """List the programs that ended by themselves."""
-        ended = [process for process in self._running if exited(process.popen)]
-        for process in ended:
+        dead = [process for process in self._running if exited(process.popen)]
+        for process in dead:
             process.popen.wait()
-        return ended
+        return dead
 
     def close(self) -> None:
         """End all, the last started first."""
@@ -217,26 +227,9 @@ class Processes:
             self.activities[process.name] = activity
 
 
-def _program(argv: Sequence[str]) -> str:
-    """Return the tool's name, without nsenter and taskset before it."""
-    command = list(argv)
-    if "--" in command and command[0] == "nsenter":
-        command = command[command.index("--") + 1 :]
-    return Path(command[3 if command[0] == "taskset" else 0]).name
-
-
 def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file.read(MOST_BYTES).decode(errors="replace")
     except OSError:
         return ""
-
-
-def _open_files(pid: int) -> set[str]:
-    files = set()
-    with contextlib.suppress(OSError):
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                files.add(str(descriptor.readlink()))
-    return files

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
-from scaletest.benchmarks.kinds.kind import DIFFERENT_NODES, BenchmarkFailed, Failure
-from scaletest.benchmarks.measure.runner import Node, PhaseListener
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.generators import Node
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, unframe
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES
+from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
 from scaletest.model import Outcome, Reason, Reply, Request, checks, wire
@@ -39,7 +42,7 @@ class QueueExecutor:
     """Sends benchmarks to a declared queue and waits for each. Not safe for several threads."""
 
     def __init__(self, redis: Redis, queue: str) -> None:
-        """Raises UndeclaredQueue."""
+        """Connect to the queue. Raises UndeclaredQueue."""
         self._redis = redis
         self._queue = queue
         names = Queues(redis).names()
@@ -48,7 +51,7 @@ class QueueExecutor:
         self._client = Client(redis)
 
     def refuse(self, benchmark: Benchmark) -> None:
-        """Raises UsageError for a benchmark that one worker cannot run alone."""
+        """Raise UsageError for a benchmark that one worker cannot run alone."""
         spec = benchmark.spec
         checks.refuse(
             (
@@ -73,20 +76,20 @@ class QueueExecutor:
         )
         self._client.submit_one(request)
         try:
-            reply = self._wait(request)
+            reply = self._wait_for_reply(request)
         except BaseException:
             self._client.cancel(self._queue, [request.id])
             raise
-        ended = ended_by(benchmark, reply)
-        on_phase(ended.phase)
-        return ended
+        result = result_of(benchmark, reply)
+        on_phase(result.phase)
+        return result
 
     def close(self) -> None:
         """Sign off from the queue and close the connection."""
         self._client.close()
         self._redis.close()
 
-    def _wait(self, request: Request) -> Reply:
+    def _wait_for_reply(self, request: Request) -> Reply:
         while True:
             for _, reply in self._client.replies(WAIT_S):
                 if reply.id == request.id:
@@ -94,25 +97,25 @@ class QueueExecutor:
             self._client.recover({request.id: request})
 
 
-def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
+def result_of(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
     """Read the worker's framed result from a reply, or build a failure with the reason."""
-    ended = unframe(str(reply.figures.get("result", "")))
-    if ended is None:
+    result = unframe(str(reply.figures.get("result", "")))
+    if result is None:
         failure = _FAILURES.get((reply.outcome, reply.reason), Failure.EXIT)
         message = reply.error or f"the request ended as {reply.outcome}, without a result"
         remedy = ""
         if failure in (Failure.EXIT, Failure.REFUSED):
             remedy = "start workers that run benchmarks: scaletest worker --queue QUEUE bench"
-        ended = benchmark.failed_by(
+        result = benchmark.failed_by(
             BenchmarkFailed(failure, message, remedy=remedy),
             started_s=reply.started_s,
             finished_s=reply.ended_s,
         )
     return replace(
-        ended,
+        result,
         name=benchmark.name,
         environment={
-            **ended.environment,
+            **result.environment,
             "node": reply.node,
             "worker": reply.worker,
             "wait_s": reply.wait_s,

@@ -7,24 +7,19 @@ whether the other benchmarks still run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Protocol
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.benchmark_set import BenchmarkPlan
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.generators import Node
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.plan import BenchmarkPlan
 
 PhaseListener = Callable[[BenchmarkPhase], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A node that an executor can use, with its labels."""
-
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+Progress = Callable[[Benchmark, BenchmarkResult | None, BenchmarkPhase], None]
 
 
 class Executor(Protocol):
@@ -43,35 +38,19 @@ class Executor(Protocol):
         """
 
 
-Progress = Callable[[Benchmark, BenchmarkResult | None, BenchmarkPhase], None]
-
-
-def counts(plan: BenchmarkPlan, ended: Mapping[str, BenchmarkResult]) -> tuple[int, int]:
-    """Count the benchmarks of a plan that succeeded, and that failed, so far; no warm-ups.
-
-    ended: results by benchmark name.
-    """
-    counted = [
-        ended[benchmark.name].ok
-        for benchmark in plan.benchmarks
-        if not benchmark.warm_up and benchmark.name in ended
-    ]
-    return counted.count(True), counted.count(False)
-
-
-def run(
+def run_plan(
     plan: BenchmarkPlan,
-    ended: dict[str, BenchmarkResult],
+    results: dict[str, BenchmarkResult],
     executor: Executor,
     store: Callable[[BenchmarkResult], None],
     progress: Progress,
 ) -> None:
-    """Run the benchmarks that have no result yet, and add theirs to `ended`.
+    """Run the benchmarks that have no result yet, and add theirs to `results`.
 
     Each result is stored as it comes, also when an exception ends the run.
     """
     for benchmark in plan.benchmarks:
-        if benchmark.name in ended:
+        if benchmark.name in results:
             continue
         result = replace(
             executor.run(benchmark, partial(progress, benchmark, None)),
@@ -79,7 +58,7 @@ def run(
             repetition=benchmark.repetition,
         )
         store(result)
-        ended[result.name] = result
+        results[result.name] = result
         progress(benchmark, result, result.phase)
         if not result.ok and plan.stop_on_failure:
             return

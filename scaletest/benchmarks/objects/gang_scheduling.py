@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark
-from scaletest.benchmarks.kinds.kind import VOLCANO
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.benchmarks.objects.pod_status import conditions, holds, seconds
+from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
 from scaletest.cluster.objects import Documents, Resource
 from scaletest.model.errors import UsageError
 
@@ -28,16 +28,13 @@ AT_ONCE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Whether all parts may start.
+    """Whether all parts may start."""
 
-    since_s: since when, in seconds since the epoch; 0 while they may not. message: why they wait.
-    """
-
-    since_s: float
-    message: str = ""
+    since_s: float  # since the epoch; 0 while they may not
+    message: str = ""  # why they wait
 
 
-def wanted(benchmark: Benchmark) -> bool:
+def is_wanted(benchmark: Benchmark) -> bool:
     """Check whether the parts are admitted together."""
     return benchmark.spec.gang == VOLCANO
 
@@ -53,10 +50,10 @@ def wait_s(benchmark: Benchmark) -> float:
     Pods of a gang are created before there is a node for them, and a benchmark that is admitted may
     have to wait for its turn.
     """
-    return max(ADMIT_S, admit_s(benchmark)) if wanted(benchmark) else 0.0
+    return max(ADMIT_S, admit_s(benchmark)) if is_wanted(benchmark) else 0.0
 
 
-def absent(reason: str) -> UsageError:
+def volcano_missing(reason: str) -> UsageError:
     """Build the error of a cluster that lacks Volcano, or does not allow its use."""
     return UsageError(
         f"gang {VOLCANO} needs Volcano: {reason}",
@@ -79,8 +76,20 @@ def pod_group(benchmark: Benchmark, owner: Document) -> Document:
 
 def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
     """Build the Jobs of all roles, for pods that are all created at once."""
-    roles = dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec))
-    return [_job(benchmark, role, owner, image) for role in roles]
+    built = []
+    for role in dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec)):
+        job = manifests.job(benchmark, role, owner, image)
+        template = job["spec"]["template"]
+        (container,) = template["spec"]["containers"]
+        job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
+        if role == benchmark.kind.measures:
+            template["spec"].setdefault("initContainers", []).append(_wait_container(container))
+        # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
+        container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
+        template["spec"]["schedulerName"] = "volcano"
+        template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
+        built.append(job)
+    return built
 
 
 def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admission:
@@ -90,7 +99,7 @@ def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admis
         return Admission(0.0, "the PodGroup was deleted by somebody")
     known = conditions(group)
     is_running = group.get("status", {}).get("phase") == "Running"
-    if not is_running and not holds(group, "Scheduled"):
+    if not is_running and not has_condition(group, "Scheduled"):
         message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
         reason = known.get("Unschedulable", {}).get("message")
         return Admission(0.0, ": ".join(filter(None, (message, reason))))
@@ -98,23 +107,7 @@ def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admis
     return Admission(seconds(admitted or group["metadata"]["creationTimestamp"]))
 
 
-def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
-    job = manifests.job(benchmark, role, owner, image)
-    template = job["spec"]["template"]
-    job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
-    if role == benchmark.kind.measures:
-        template["spec"].setdefault("initContainers", []).append(
-            _wait(template["spec"]["containers"][0])
-        )
-    for container in template["spec"]["containers"]:
-        # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
-        container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
-    template["spec"]["schedulerName"] = "volcano"
-    template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
-    return job
-
-
-def _wait(container: Document) -> Document:
+def _wait_container(container: Document) -> Document:
     """Build the init container that waits until the operator lets the measurement begin."""
     file = f"{manifests.FOLDER}/{manifests.MEASURING}"
     return {

@@ -1,4 +1,4 @@
-"""Builds the documents of a benchmark's objects in a cluster. Pure.
+"""Build the documents of a benchmark's objects in a cluster. Pure.
 
 There is an Indexed Job for each role behind one headless Service, a ConfigMap with the peers'
 addresses, from which parts find each other without DNS, and a claim for fio. A Job is never tried
@@ -12,18 +12,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark
-from scaletest.benchmarks.kinds.kind import (
-    DIFFERENT_NODES,
-    SAME_NODE,
-    Kind,
-    Part,
-    PartAddress,
-    PodOverrides,
-)
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.custom_resources import MOST_NAME
+from scaletest.benchmarks.kinds.kind import Kind, Part, PartAddress
 from scaletest.benchmarks.kinds.registry import GROUP
+from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES, SAME_NODE, PodOverrides
 from scaletest.benchmarks.objects import ssh
+from scaletest.model import checks
 
+# of benchmarks, whose objects have longer ones
+NAME = re.compile(rf"[a-z]([a-z0-9-]{{0,{MOST_NAME - 2}}}[a-z0-9])?")
 # Pods of an earlier benchmark of the same name may still exist: the uid tells them apart.
 BENCHMARK, ROLE, UID = f"{GROUP}/benchmark", f"{GROUP}/role", f"{GROUP}/uid"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -33,15 +31,34 @@ FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
 # The group of the images' user: without it a fresh volume belongs to root alone.
 GROUP_ID = 10001
 PULL_POLICY = "IfNotPresent"
-# START_S: until all parts have a node and servers are ready, unless the spec says otherwise. Then
-# the benchmark's own limit counts, with SPARE_S added. HOLD_S: how long the log can be read after
-# that.
-START_S, SPARE_S, HOLD_S = 600.0, 60.0, 3600.0
+START_S = 600.0  # until all parts have a node and servers are ready, unless the spec says otherwise
+SPARE_S = 60.0  # added to the benchmark's own limit, which counts from then on
+HOLD_S = 3600.0  # how long the log can be read after that
 # Seconds after which a part that no node can take ends a benchmark whose spec gives no startLimit:
 # other benchmarks of its namespace wait for it, and a cluster that makes nodes or volumes on demand
 # has mostly made them by then.
 UNSCHEDULABLE_S = 120.0
 Document = dict[str, Any]
+
+
+def refuse(benchmark: Benchmark) -> None:
+    """Raise UsageError for a benchmark that cannot run in any cluster."""
+    checks.refuse(
+        (
+            not NAME.fullmatch(benchmark.name),
+            f"the name {benchmark.name[:80]!r} cannot be used for a Service and its Jobs",
+            f"use a-z, 0-9 and '-', a letter first, {MOST_NAME} characters at most",
+        )
+    )
+    nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
+    checks.refuse(
+        (
+            benchmark.spec.nodes and len(benchmark.spec.nodes) < len(nodes),
+            f"the benchmark uses {len(nodes)} nodes, and its spec names"
+            f" {len(benchmark.spec.nodes)}",
+            "name more nodes, or none",
+        )
+    )
 
 
 def start_s(benchmark: Benchmark) -> float:
@@ -81,7 +98,7 @@ def labels(benchmark: Benchmark) -> dict[str, str]:
     return {BENCHMARK: benchmark.name}
 
 
-def own(name: str, uid: str) -> str:
+def selector_of(name: str, uid: str) -> str:
     """Build the label selector of the objects that one benchmark owns."""
     return f"{BENCHMARK}={name},{UID}={uid}"
 
@@ -131,7 +148,7 @@ def secret(benchmark: Benchmark, owner: Document) -> Document:
         "metadata": meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner),
         "type": "Opaque",
         "immutable": True,
-        "data": ssh.pair(),
+        "data": ssh.make_key_pair(),
     }
 
 
@@ -148,11 +165,7 @@ def claim(benchmark: Benchmark, owner: Document) -> Document | None:
 
 def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
     """Build the Indexed Job of one role. image: unless the spec names one."""
-    parts = [part for part in benchmark.kind.layout(benchmark.spec) if part.role == role]
-    count = len(parts)
-    pod = _pod(benchmark, role, parts, image, role == benchmark.kind.measures)
-    if ssh.wanted(benchmark.kind):
-        ssh.mounted(pod, ssh.secret_name(benchmark.name, owner["uid"]))
+    count = sum(part.role == role for part in benchmark.kind.layout(benchmark.spec))
     return {
         "metadata": meta(benchmark, name_of(benchmark, role), owner),
         "spec": {
@@ -162,51 +175,24 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
             "backoffLimit": 0,
             "podReplacementPolicy": "Failed",
             "activeDeadlineSeconds": int(start_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S),
-            "template": {
-                "metadata": _pod_meta(benchmark, role, owner),
-                "spec": pod,
-            },
+            "template": pod_template(benchmark, role, owner, image),
         },
     }
 
 
-def _pod_meta(benchmark: Benchmark, role: str, owner: Document) -> Document:
-    overrides = _overrides(benchmark, role)
-    annotations = dict(overrides.annotations)
-    if benchmark.spec.network_name:
-        annotations[MULTUS] = benchmark.spec.network_name
-    return {
-        "labels": {**overrides.labels, **labels(benchmark), UID: owner["uid"], ROLE: role},
-        "annotations": annotations,
-    }
-
-
-def _overrides(benchmark: Benchmark, role: str) -> PodOverrides:
-    """The spec's changes to all pods, with those to the pods of the role over them."""
-    common, own = benchmark.spec.pods, getattr(benchmark.spec, role, PodOverrides())
-    resources: Document = {}
-    for part in (benchmark.spec.resources, common.resources, own.resources):
-        for kind, quantities in part.items():
-            resources[kind] = {**resources.get(kind, {}), **quantities}
-    return PodOverrides(
-        labels={**common.labels, **own.labels},
-        annotations={**common.annotations, **own.annotations},
-        node_selector={**common.node_selector, **own.node_selector},
-        node_affinity=own.node_affinity or common.node_affinity,
-        tolerations=(*common.tolerations, *own.tolerations),
-        resources=resources,
-    )
-
-
-def _pod(
-    benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, measuring: bool
-) -> Document:
+def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
+    """Build the template of the pods of one role."""
     spec, overrides = benchmark.spec, _overrides(benchmark, role)
-    volumes, mounts = _volumes(benchmark, role, measuring)
+    measuring = role == benchmark.kind.measures
+    pull_policy = spec.image_pull_policy or PULL_POLICY
+    annotations = dict(overrides.annotations)
+    if spec.network_name:
+        annotations[MULTUS] = spec.network_name
+    volumes, mounts = _volumes(benchmark, measuring)
     container: Document = {
         "name": "benchmark",
         "image": spec.image or image,
-        "imagePullPolicy": spec.image_pull_policy or PULL_POLICY,
+        "imagePullPolicy": pull_policy,
         "args": ["bench", "part", "--role", role, "--folder", FOLDER, "--scratch", SCRATCH],
         "env": [
             {
@@ -227,7 +213,7 @@ def _pod(
             "exec": {"command": ["test", "-f", READY]},
             "periodSeconds": 1,
         }
-    return {
+    pod: Document = {
         "restartPolicy": "Never",
         "subdomain": benchmark.name,
         "terminationGracePeriodSeconds": 5,
@@ -241,24 +227,24 @@ def _pod(
         },
         "containers": [container],
         "volumes": volumes,
-        **_place(benchmark, overrides, parts, measuring),
-        **_other_fields(benchmark, spec.image or image),
     }
-
-
-def _other_fields(benchmark: Benchmark, image: str) -> Document:
-    """Build the fields of a pod's spec for scheduler and network that are set."""
-    spec, pod_fields = benchmark.spec, dict[str, Any]()
+    # what chooses its node, where anything does
+    constraints = {
+        "nodeSelector": overrides.node_selector,
+        "tolerations": list(overrides.tolerations),
+        "affinity": _affinity(benchmark, role, overrides.node_affinity),
+    }
+    pod |= {key: constraint for key, constraint in constraints.items() if constraint}
     if spec.scheduler_name:
-        pod_fields["schedulerName"] = spec.scheduler_name
+        pod["schedulerName"] = spec.scheduler_name
     if spec.host_network:
-        pod_fields |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+        pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
         # sets the MTU of eth0, also Multus's default network
         setter = {
             "name": "mtu",
-            "image": image,
-            "imagePullPolicy": spec.image_pull_policy or PULL_POLICY,
+            "image": spec.image or image,
+            "imagePullPolicy": pull_policy,
             "command": ["ip", "link", "set", "dev", "eth0", "mtu", str(spec.mtu)],
             "securityContext": {
                 "runAsUser": 0,
@@ -267,17 +253,50 @@ def _other_fields(benchmark: Benchmark, image: str) -> Document:
                 "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
             },
         }
-        pod_fields["initContainers"] = [setter]
-    return pod_fields
+        pod["initContainers"] = [setter]
+    if ssh.is_needed(benchmark.kind):
+        ssh.mount_key(pod, ssh.secret_name(benchmark.name, owner["uid"]))
+    return {
+        "metadata": {
+            "labels": {**overrides.labels, **labels(benchmark), UID: owner["uid"], ROLE: role},
+            "annotations": annotations,
+        },
+        "spec": pod,
+    }
 
 
-def _volumes(
-    benchmark: Benchmark, role: str, measuring: bool
-) -> tuple[list[Document], list[Document]]:
+def _overrides(benchmark: Benchmark, role: str) -> PodOverrides:
+    """Return the spec's changes to all pods, with those to the pods of the role over them."""
+    common, special = benchmark.spec.pods, getattr(benchmark.spec, role, PodOverrides())
+    resources: Document = {}
+    for part in (benchmark.spec.resources, common.resources, special.resources):
+        for kind, quantities in part.items():
+            resources[kind] = {**resources.get(kind, {}), **quantities}
+    return PodOverrides(
+        labels={**common.labels, **special.labels},
+        annotations={**common.annotations, **special.annotations},
+        node_selector={**common.node_selector, **special.node_selector},
+        node_affinity=special.node_affinity or common.node_affinity,
+        tolerations=(*common.tolerations, *special.tolerations),
+        resources=resources,
+    )
+
+
+def _volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document], list[Document]]:
     """Build a pod's volumes and their mounts: peers, scratch and /tmp."""
+    # the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir
+    scratch: Document = {"emptyDir": {}}
+    template = getattr(benchmark.spec, "volume_claim_template", None)
+    volume = getattr(benchmark.spec, "volume", None)
+    if volume and not measuring:
+        scratch = dict(volume)
+    elif template and not measuring:
+        scratch = {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
+        if "ReadWriteMany" in template.get("accessModes", ()):
+            scratch = {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
     volumes: list[Document] = [
         {"name": "peers", "configMap": {"name": name_of(benchmark, "peers")}},
-        {"name": "scratch", **_scratch(benchmark, measuring)},
+        {"name": "scratch", **scratch},
         {"name": "tmp", "emptyDir": {}},
     ]
     mounts: list[Document] = [
@@ -293,66 +312,37 @@ def _volumes(
     return volumes, mounts
 
 
-def _scratch(benchmark: Benchmark, measuring: bool) -> Document:
-    """Choose the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir."""
-    template = getattr(benchmark.spec, "volume_claim_template", None)
-    volume = getattr(benchmark.spec, "volume", None)
-    if volume and not measuring:
-        return dict(volume)
-    if measuring or not template:
-        return {"emptyDir": {}}
-    if "ReadWriteMany" in template.get("accessModes", ()):
-        return {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
-    return {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
-
-
-def _place(
-    benchmark: Benchmark, overrides: PodOverrides, parts: Sequence[Part], measuring: bool
-) -> Document:
-    """Build the fields of a pod's spec that choose its node."""
-    affinity: Document = {"nodeAffinity": overrides.node_affinity}
-    nodes = benchmark.spec.nodes
-    if nodes:
-        affinity["nodeAffinity"] = _on([nodes[part.node % len(nodes)] for part in parts])
-    lone_client = measuring and len(parts) == 1 and len(servers(benchmark)) > 1
-    affinity |= _pod_affinity(benchmark, lone_client)
-    constraints: Document = {
-        "nodeSelector": overrides.node_selector,
-        "tolerations": list(overrides.tolerations),
-        "affinity": {kind: terms for kind, terms in affinity.items() if terms},
-    }
-    return {key: constraint for key, constraint in constraints.items() if constraint}
-
-
-def _pod_affinity(benchmark: Benchmark, lone_client: bool) -> Document:
-    """Place pods on one node, on different ones, or on as many as there are.
-
-    lone_client: one client of several servers may share a node with one of them.
-    """
+def _affinity(benchmark: Benchmark, role: str, node_affinity: Mapping[str, Any]) -> Document:
+    """Choose the nodes by name, and place pods on one node, on different ones, or on many."""
+    spec, affinity = benchmark.spec, dict[str, Any]()
+    parts = [part for part in benchmark.kind.layout(spec) if part.role == role]
+    if node_affinity:
+        affinity["nodeAffinity"] = node_affinity
+    if spec.nodes:
+        names = {spec.nodes[part.node % len(spec.nodes)] for part in parts}
+        on_them = {"key": "kubernetes.io/hostname", "operator": "In", "values": sorted(names)}
+        affinity["nodeAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [on_them]}]
+            }
+        }
     everyone = {
         "labelSelector": {"matchLabels": labels(benchmark)},
         "topologyKey": "kubernetes.io/hostname",
     }
-    if benchmark.spec.placement == SAME_NODE:
-        return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}}
-    if benchmark.spec.placement == DIFFERENT_NODES:
-        return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}}
-    if lone_client:
-        return {}
-    return {
-        "podAntiAffinity": {
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}
+    # one client of several servers may share a node with one of them
+    is_lone_client = (
+        role == benchmark.kind.measures and len(parts) == 1 and len(servers(benchmark)) > 1
+    )
+    if spec.placement == SAME_NODE:
+        affinity["podAffinity"] = required
+    elif spec.placement == DIFFERENT_NODES:
+        affinity["podAntiAffinity"] = required
+    elif not is_lone_client:
+        affinity["podAntiAffinity"] = {
             "preferredDuringSchedulingIgnoredDuringExecution": [
                 {"weight": 100, "podAffinityTerm": everyone}
             ]
         }
-    }
-
-
-def _on(nodes: Sequence[str]) -> Mapping[str, Any]:
-    """Build the affinity for the nodes of these names."""
-    hostnames = [{"key": "kubernetes.io/hostname", "operator": "In", "values": sorted(set(nodes))}]
-    return {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{"matchExpressions": hostnames}]
-        }
-    }
+    return affinity

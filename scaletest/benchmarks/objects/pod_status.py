@@ -1,4 +1,4 @@
-"""The status of a benchmark's pods and Jobs, and reasons to wait or not to run at all."""
+"""What the status of a benchmark's pods and Jobs says: addresses, places, reasons to wait."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult
-from scaletest.benchmarks.document_schemas import MOST_NAME
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.kinds.kind import PartAddress
 from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
 from scaletest.cluster.objects import EVENTS, Documents
-from scaletest.model import checks
 from scaletest.render.numbers import plural
 
 MOST_PLACES = 32
+# A Job tries again after 1, 2, 4, ... seconds: a denial that is only temporary is over by then. A
+# quota may still be used by pods that are being deleted, which takes longer.
+REFUSED_S, QUOTA_S = 10.0, 30.0
+_FINAL = re.compile(r"is forbidden|denied the request|is invalid|not found")
 
 
 def name(pod: Document) -> str:
@@ -23,7 +26,7 @@ def name(pod: Document) -> str:
     return str(pod["metadata"]["name"])
 
 
-def marked(pod: Document) -> bool:
+def is_marked(pod: Document) -> bool:
     """Check whether the pod's labels and annotations tell which part it is."""
     meta = pod["metadata"]
     index = (meta.get("annotations") or {}).get(INDEX, "0")
@@ -40,7 +43,7 @@ def started_s(pod: Document) -> float:
     return seconds(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
 
 
-def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
+def reachable_servers(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
     """List the servers that have an address on the network that the benchmark measures."""
     spec = benchmark.spec
     peers = []
@@ -75,15 +78,15 @@ def addresses(pod: Document, network: str) -> list[str]:
     return ips
 
 
-def elsewhere(pod: Document, network: str, ended: BenchmarkResult) -> str:
+def explain_other_network(pod: Document, network: str, result: BenchmarkResult) -> str:
     """Explain by which other network the pod reached its peer; "" when it used the spec's."""
-    used, own = str(ended.network.get("address", "")), addresses(pod, network)
-    if not network or not ended.ok or used in own:
+    used, known = str(result.network.get("address", "")), addresses(pod, network)
+    if not network or not result.ok or used in known:
         return ""
-    route = f"from {used or 'nowhere'} by {ended.network.get('interface', 'no interface')}"
+    route = f"from {used or 'nowhere'} by {result.network.get('interface', 'no interface')}"
     return (
         f"the peer was reached {route}, and the pod's address on {network} is"
-        f" {', '.join(own) or 'unknown'}"
+        f" {', '.join(known) or 'unknown'}"
     )
 
 
@@ -95,7 +98,7 @@ def conditions(document: Document) -> dict[str, Document]:
     }
 
 
-def holds(document: Document, *names: str) -> bool:
+def has_condition(document: Document, *names: str) -> bool:
     """Check whether an object has one of these conditions, and it is true."""
     known = conditions(document)
     return any(known[name].get("status") == "True" for name in names if name in known)
@@ -111,7 +114,7 @@ def places(pods: Sequence[Document]) -> Document:
     return {"nodes": nodes, "images": images}
 
 
-def crowded(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str, ...]:
+def crowding_notes(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str, ...]:
     """Write a note when the parts had fewer nodes than the benchmark is meant for; else none."""
     wanted = {part.node for part in benchmark.kind.layout(benchmark.spec)}
     used = {pod["spec"].get("nodeName", "") for pod in pods}
@@ -146,34 +149,7 @@ def why_not(pod: Document) -> str:
     return str(status.get("phase", "Pending"))
 
 
-NAME = re.compile(rf"[a-z]([a-z0-9-]{{0,{MOST_NAME - 2}}}[a-z0-9])?")
-# A Job tries again after 1, 2, 4, ... seconds: a denial that is only temporary is over by then. A
-# quota may still be used by pods that are being deleted, which takes longer.
-REFUSED_S, QUOTA_S = 10.0, 30.0
-_FINAL = re.compile(r"is forbidden|denied the request|is invalid|not found")
-
-
-def refuse(benchmark: Benchmark) -> None:
-    """Raises UsageError for a benchmark that cannot run in any cluster."""
-    checks.refuse(
-        (
-            not NAME.fullmatch(benchmark.name),
-            f"the name {benchmark.name[:80]!r} cannot be used for a Service and its Jobs",
-            f"use a-z, 0-9 and '-', a letter first, {MOST_NAME} characters at most",
-        )
-    )
-    nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
-    checks.refuse(
-        (
-            benchmark.spec.nodes and len(benchmark.spec.nodes) < len(nodes),
-            f"the benchmark uses {len(nodes)} nodes, and its spec names"
-            f" {len(benchmark.spec.nodes)}",
-            "name more nodes, or none",
-        )
-    )
-
-
-def denial(objects: Documents, namespace: str, job: Document) -> str:
+def last_denial(objects: Documents, namespace: str, job: Document) -> str:
     """Return the API server's last reason to deny pods of a Job, from its events; "" without one.
 
     The status of a Job does not tell it.
@@ -185,13 +161,13 @@ def denial(objects: Documents, namespace: str, job: Document) -> str:
     return str(max(events, key=_time).get("message", ""))
 
 
-def failed(job: Document) -> str:
+def why_failed(job: Document) -> str:
     """Explain why a Job has failed; "" when it has not."""
     message = conditions(job).get("Failed", {}).get("message") or "the Job has failed"
-    return str(message) if holds(job, "Failed") else ""
+    return str(message) if has_condition(job, "Failed") else ""
 
 
-def final(message: str, age_s: float) -> bool:
+def is_final(message: str, age_s: float) -> bool:
     """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
     limit_s = QUOTA_S if "quota" in message else REFUSED_S
     return bool(_FINAL.search(message)) and age_s > limit_s

@@ -11,11 +11,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, unframe
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
+from scaletest.benchmarks.objects.config_maps import measuring_s
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects, measuring_s
+from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Documents
 from scaletest.model.errors import Unreachable, UsageError
@@ -30,39 +32,32 @@ LAST_LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Progress of a benchmark after one reconcile pass.
-
-    message: what the benchmark waits for. pods: its pods with their current status. ended: its
-    result. edited: the object was changed after the benchmark began; the change is not measured.
-    queued: its parts are not admitted yet, so it may be long before it can use its turn.
-    """
+    """Progress of a benchmark after one reconcile pass."""
 
     phase: BenchmarkPhase
-    message: str = ""
-    pods: tuple[Document, ...] = ()
-    ended: BenchmarkResult | None = None
+    message: str = ""  # what it waits for
+    pods: tuple[Document, ...] = ()  # its pods with their current status
+    result: BenchmarkResult | None = None
+    # the object was changed after the benchmark began; the change is not measured
     edited: bool = False
+    # its parts are not admitted yet, so it may be long before it can use its turn
     queued: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkContext:
-    """Namespace, owner and turn of a benchmark in a cluster.
-
-    owner: owner reference to the benchmark's object. since_s: when the benchmark was requested, in
-    seconds since the epoch. image: the container image, unless the benchmark's spec names one.
-    waits: called when all parts are admitted; the reason to wait while another benchmark measures,
-    "" when it is this one's turn.
-    """
+    """Namespace, owner and turn of a benchmark in a cluster."""
 
     namespace: str
-    owner: Document
-    since_s: float
-    image: str
+    owner: Document  # owner reference to the benchmark's object
+    since_s: float  # when the benchmark was requested, since the epoch
+    image: str  # the container image, unless the benchmark's spec names one
+    # called when all parts are admitted; returns the reason to wait while another benchmark
+    # measures, "" when it is this one's turn
     waits: Callable[[], str] = lambda: ""
 
 
-def reconcile(
+def reconcile_objects(
     benchmark: Benchmark,
     objects: Documents,
     context: BenchmarkContext,
@@ -72,13 +67,8 @@ def reconcile(
 
     Raises the API server's errors; call it again later.
     """
-    return _Reconciliation(
-        benchmark,
-        objects,
-        context,
-        clock,
-        OwnedObjects(benchmark, objects, context.namespace, context.owner),
-    ).run()
+    owned = OwnedObjects(benchmark, objects, context.namespace, context.owner)
+    return _Reconciliation(benchmark, objects, context, clock, owned).run()
 
 
 def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
@@ -95,11 +85,6 @@ def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
     return BenchmarkFailed(Failure.EXIT, f"{name}: {message}", lines)
 
 
-def differ(benchmark: Benchmark, other: Benchmark) -> bool:
-    """Check whether two benchmarks measure something different; `paused` does not count."""
-    return replace(benchmark.spec, paused=False) != replace(other.spec, paused=False)
-
-
 @dataclass(slots=True)
 class _Reconciliation:
     """One reconcile pass over one benchmark."""
@@ -113,129 +98,143 @@ class _Reconciliation:
 
     def run(self) -> Observation:
         try:
-            ended = self._owned.result()
-            if ended is not None:
+            result = self._owned.result()
+            if result is not None:
                 self._owned.delete()
-                return Observation(ended.phase, ended.message, (), ended)
+                return Observation(result.phase, result.message, (), result)
             peers = self._owned.ensure(
                 CONFIG_MAPS, manifests.peers_map(self._benchmark, self._context.owner)
             )
-            requested = self._benchmark
-            self._benchmark = self._owned.agreed(peers)
-            return replace(self._advance(peers), edited=differ(requested, self._benchmark))
+            requested = replace(self._benchmark.spec, paused=False)
+            self._benchmark = self._owned.read_agreed(peers)
+            edited = requested != replace(self._benchmark.spec, paused=False)
+            if manifests.MEASURING in peers["data"]:
+                self._pods = self._owned.pods()
+                observation = self._measure(peers)
+            else:
+                self._create_objects()
+                self._pods = self._owned.pods()
+                observation = self._prepare(peers)
+            return replace(observation, edited=edited)
         except NameConflict as conflict:
             # the other object may be about to go
             if self._clock() - self._context.since_s <= manifests.start_s(self._benchmark):
                 return Observation(BenchmarkPhase.PREPARING, str(conflict))
             # the name of the result may be taken as well, so it is only returned, not stored
             self._owned.delete()
-            ended = self._failed(BenchmarkFailed(Failure.REFUSED, str(conflict)))
-            return Observation(ended.phase, str(conflict), (), ended)
+            result = self._failed_by(BenchmarkFailed(Failure.REFUSED, str(conflict)))
+            return Observation(result.phase, str(conflict), (), result)
         except (BenchmarkFailed, UsageError, Refused) as error:
-            return self._store(self._failed(error))
+            return self._store(self._failed_by(error))
 
-    def _advance(self, peers: Document) -> Observation:
-        is_measuring = manifests.MEASURING in peers["data"]
-        if not is_measuring:
-            # a NameConflict while those of an earlier benchmark of this name exist
-            self._owned.ensure(SERVICES, manifests.service(self._benchmark, self._context.owner))
-            claim = manifests.claim(self._benchmark, self._context.owner)
-            if claim:
-                self._owned.ensure(CLAIMS, claim)
-            servers = manifests.servers(self._benchmark)
-            if gang_scheduling.wanted(self._benchmark):
-                self._create_gang()
-            elif servers:
-                self._owned.ensure(JOBS, self._job(servers[0].role), self._owned.create_key)
-        self._pods = self._owned.pods()
-        return self._measure(peers) if is_measuring else self._prepare(peers)
-
-    # -- results
-    # ----------------------------------------------------------------------------------------------
-
-    def _failed(self, error: BenchmarkFailed | UsageError | Refused) -> BenchmarkResult:
+    def _failed_by(self, error: BenchmarkFailed | UsageError | Refused) -> BenchmarkResult:
         now_s = self._clock()
-        ended = self._benchmark.failed_by(error, started_s=now_s, finished_s=now_s)
-        return replace(ended, message=ended.message[:1000], remedy=ended.remedy[:1000])
+        result = self._benchmark.failed_by(error, started_s=now_s, finished_s=now_s)
+        return replace(result, message=result.message[:1000], remedy=result.remedy[:1000])
 
-    def _store(self, ended: BenchmarkResult) -> Observation:
+    def _store(self, result: BenchmarkResult) -> Observation:
         """Store the result.
 
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
         """
-        stored = self._owned.store(ended)
+        stored = self._owned.store(result)
         name = manifests.result_name(self._benchmark.name)
-        message = (
-            f"the ConfigMap {name} belongs to something else: delete it"
-            if stored is None
-            else stored.message
-        )
+        message = f"the ConfigMap {name} belongs to something else: delete it"
+        if stored is not None:
+            message = stored.message
         return Observation(BenchmarkPhase.SUMMARISING, message, self._pods)
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
 
-    def _create_gang(self) -> None:
-        """Create the PodGroup, then the Jobs of all parts.
+    def _create_objects(self) -> None:
+        """Create what does not exist, up to the servers; a gang is created with all its parts.
 
-        Raises UsageError where the cluster has no Volcano.
+        Raises NameConflict while objects of an earlier benchmark of this name exist, and UsageError
+        for a gang in a cluster without Volcano.
         """
-        owner = self._context.owner
-        group = gang_scheduling.pod_group(self._benchmark, owner)
-        try:
-            self._owned.ensure(gang_scheduling.POD_GROUPS, group, self._owned.create_key)
-        except Busy:
-            raise
-        except (Missing, Unreachable) as error:
-            raise gang_scheduling.absent(error.message) from error
-        for job in gang_scheduling.jobs(self._benchmark, owner, self._context.image):
-            self._owned.ensure(JOBS, job)
+        benchmark, owner, image = self._benchmark, self._context.owner, self._context.image
+        self._owned.ensure(SERVICES, manifests.service(benchmark, owner))
+        if claim := manifests.claim(benchmark, owner):
+            self._owned.ensure(CLAIMS, claim)
+        servers = manifests.servers(benchmark)
+        if gang_scheduling.is_wanted(benchmark):
+            group = gang_scheduling.pod_group(benchmark, owner)
+            try:
+                self._owned.ensure(gang_scheduling.POD_GROUPS, group, self._owned.create_key)
+            except Busy:
+                raise
+            except (Missing, Unreachable) as error:
+                raise gang_scheduling.volcano_missing(error.message) from error
+            for job in gang_scheduling.jobs(benchmark, owner, image):
+                self._owned.ensure(JOBS, job)
+        elif servers:
+            job = manifests.job(benchmark, servers[0].role, owner, image)
+            self._owned.ensure(JOBS, job, self._owned.create_key)
 
     def _prepare(self, peers: Document) -> Observation:
+        """Wait until all parts are ready, then create the part that measures."""
+        is_gang = gang_scheduling.is_wanted(self._benchmark)
         since_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
-        if gang_scheduling.wanted(self._benchmark):
+        if is_gang:
             admission = gang_scheduling.admission(
                 self._benchmark, self._objects, self._context.namespace
             )
             if not admission.since_s:
-                return self._queued(admission.message, peers)
-            if waits := self._context.waits():
-                return Observation(BenchmarkPhase.PENDING, waits, self._pods)
+                return self._wait_for_admission(admission.message, peers)
+            if reason := self._context.waits():
+                return Observation(BenchmarkPhase.PENDING, reason, self._pods)
             # the time that it waited for its turn does not count against its parts
             since_s = max(admission.since_s, self._context.since_s)
         for pod in self._pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = self._owned.log_if_readable(pod)
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
-        self._publish_peers(peers)
+        # the servers' addresses, once all are known
+        servers = manifests.servers(self._benchmark)
+        addresses = pod_status.reachable_servers(self._benchmark, self._pods)
+        is_complete = len(addresses) == len(servers)
+        if addresses and is_complete and manifests.PEERS not in peers["data"]:
+            texts = {
+                manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
+                manifests.HOSTS: manifests.hosts(addresses),
+            }
+            self._publish(peers, texts, self._pods)
         reason = self._reason_to_wait()
-        if not reason:
-            if not gang_scheduling.wanted(self._benchmark):
-                self._owned.ensure(JOBS, self._job(self._benchmark.kind.measures))
-            # from here on a Job that is missing was deleted by somebody, and is not created again
-            self._publish(
-                peers, {manifests.MEASURING: str(self._clock())}, self._owned.measuring(self._pods)
-            )
-            return Observation(
-                BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
-            )
-        self._require_start(since_s, "not all parts started in time", reason)
-        return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
+        if not reason and not is_complete:
+            reason = "pods have no address yet"
+        if reason:
+            self._require_start(since_s, "not all parts started in time", reason)
+            return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
+        if not is_gang:
+            role, context = self._benchmark.kind.measures, self._context
+            job = manifests.job(self._benchmark, role, context.owner, context.image)
+            self._owned.ensure(JOBS, job)
+        # from here on a Job that is missing was deleted by somebody, and is not created again
+        texts = {manifests.MEASURING: str(self._clock())}
+        self._publish(peers, texts, self._owned.measuring(self._pods))
+        message = "the measuring part is being started"
+        return Observation(BenchmarkPhase.PREPARING, message, self._pods)
 
-    def _publish_peers(self, peers: Document) -> None:
-        """Write the servers' addresses into the ConfigMap, once all are known."""
-        addresses = pod_status.known(self._benchmark, self._pods)
-        if (
-            not addresses
-            or len(addresses) != len(manifests.servers(self._benchmark))
-            or manifests.PEERS in peers["data"]
-        ):
-            return
-        texts = {
-            manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
-            manifests.HOSTS: manifests.hosts(addresses),
-        }
-        self._publish(peers, texts, self._pods)
+    def _wait_for_admission(self, message: str, peers: Document) -> Observation:
+        """Wait for admission.
+
+        Raises BenchmarkFailed when it takes too long, or was withdrawn after the parts had started.
+        """
+        fail_if(
+            manifests.PEERS in peers["data"],
+            f"the admission was withdrawn: {message}",
+            failure=Failure.INTERRUPTED,
+        )
+        age_s = self._clock() - pod_status.seconds(peers["metadata"]["creationTimestamp"])
+        limit_s = gang_scheduling.admit_s(self._benchmark)
+        fail_if(
+            age_s > limit_s,
+            f"not admitted in {limit_s:.0f} s: {message}",
+            failure=Failure.TIMED_OUT,
+        )
+        queued = age_s > gang_scheduling.AT_ONCE_S
+        return Observation(BenchmarkPhase.PENDING, message, self._pods, queued=queued)
 
     def _publish(self, peers: Document, texts: Mapping[str, str], pods: Sequence[Document]) -> None:
         """Write texts into the ConfigMap of the peers, and let the kubelets of the pods look at it.
@@ -249,45 +248,22 @@ class _Reconciliation:
             self._objects.patch(PODS, namespace, pod_status.name(pod), change)
 
     def _reason_to_wait(self) -> str:
-        """Name the first thing that measuring still waits for; "" when nothing is missing."""
-        servers = manifests.servers(self._benchmark)
-        roles = [part.role for part in servers]
+        """Name the first pod that measuring still waits for; "" when none is missing."""
+        roles = [part.role for part in manifests.servers(self._benchmark)]
         measuring = self._owned.measuring(self._pods)
-        if gang_scheduling.wanted(self._benchmark) and not measuring:
+        if gang_scheduling.is_wanted(self._benchmark) and not measuring:
             roles.append(self._benchmark.kind.measures)
         serving = [pod for pod in self._pods if pod not in measuring]
         unready = [
             f"{pod_status.name(pod)}: {pod_status.why_not(pod)}"
             for pod in serving
-            if not pod_status.holds(pod, "Ready")
+            if not pod_status.has_condition(pod, "Ready")
         ]
+        denied = ""
         if len(serving) < len(roles):
             denied = self._denied(self._find_job(roles[-1]))
-            return denied or next(iter(unready), "pods are being created")
-        if unready:
-            return unready[0]
-        known = pod_status.known(self._benchmark, self._pods)
-        return "" if len(known) == len(servers) else "pods have no address yet"
-
-    def _queued(self, message: str, peers: Document) -> Observation:
-        """Wait for admission.
-
-        Raises BenchmarkFailed when it takes too long, or was withdrawn after the parts had started.
-        """
-        if manifests.PEERS in peers["data"]:
-            message = f"the admission was withdrawn: {message}"
-            raise BenchmarkFailed(Failure.INTERRUPTED, message)
-        age_s = self._clock() - pod_status.seconds(peers["metadata"]["creationTimestamp"])
-        limit_s = gang_scheduling.admit_s(self._benchmark)
-        if age_s > limit_s:
-            message = f"not admitted in {limit_s:.0f} s: {message}"
-            raise BenchmarkFailed(Failure.TIMED_OUT, message)
-        return Observation(
-            BenchmarkPhase.PENDING, message, self._pods, queued=age_s > gang_scheduling.AT_ONCE_S
-        )
-
-    def _job(self, role: str) -> Document:
-        return manifests.job(self._benchmark, role, self._context.owner, self._context.image)
+            unready.append("pods are being created")
+        return denied or next(iter(unready), "")
 
     def _find_job(self, role: str) -> Document | None:
         name = manifests.name_of(self._benchmark, role)
@@ -297,19 +273,20 @@ class _Reconciliation:
     # ----------------------------------------------------------------------------------------------
 
     def _measure(self, peers: Document) -> Observation:
+        """Look for the result of the measuring part, or for the reason why there is none."""
         job = self._find_job(self._benchmark.kind.measures)
         measuring = self._owned.measuring(self._pods)
         unreadable = ""
         for pod in measuring:
             try:
-                ended = self._result(pod)
+                result = self._read_result(pod)
             except Busy as error:
                 # its node may be gone for good, and the log with it
                 unreadable = error.message
                 continue
-            if ended:
+            if result:
                 # outside: an API server that is too busy to store it is asked again
-                return self._store(ended)
+                return self._store(result)
         if unreadable:
             # a result in the log could still be in time
             self._check_limit(peers, measuring, unreadable)
@@ -317,12 +294,12 @@ class _Reconciliation:
         if job is None:
             message = "the measuring Job was deleted by somebody"
             raise BenchmarkFailed(Failure.INTERRUPTED, message)
-        if pod_status.holds(job, *_JOB_OVER):
-            end = "ended without a result" if measuring else "was deleted"
-            lines = [
-                condition.get("message", "") for condition in pod_status.conditions(job).values()
-            ]
-            raise BenchmarkFailed(Failure.INTERRUPTED, f"the measuring pod {end}", lines)
+        fail_if(
+            pod_status.has_condition(job, *_JOB_OVER),
+            f"the measuring pod {'ended without a result' if measuring else 'was deleted'}",
+            [condition.get("message", "") for condition in pod_status.conditions(job).values()],
+            failure=Failure.INTERRUPTED,
+        )
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
             self._check_limit(peers, measuring[:1], "")
             return Observation(BenchmarkPhase.RUNNING, "", self._pods)
@@ -332,7 +309,7 @@ class _Reconciliation:
         self._require_start(measuring_s(peers), message, reason)
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
-    def _result(self, pod: Document) -> BenchmarkResult | None:
+    def _read_result(self, pod: Document) -> BenchmarkResult | None:
         """Look for a result in the log of a pod; None while it runs without one.
 
         Raises BenchmarkFailed when the pod ended without one, and Busy when the log cannot be read
@@ -342,48 +319,50 @@ class _Reconciliation:
         if phase not in ("Running", "Succeeded", "Failed"):
             return None
         log = self._objects.log(self._context.namespace, pod_status.name(pod))
-        ended = unframe(log)
-        if ended is not None:
-            wrong_network = pod_status.elsewhere(pod, self._benchmark.spec.network_name, ended)
-            if wrong_network:
-                raise BenchmarkFailed(Failure.MISMATCH, wrong_network)
-            environment = {
-                **ended.environment,
-                **pod_status.places(self._pods),
-                "kubernetes": self._objects.version(),
-            }
-            notes = (*ended.notes, *pod_status.crowded(self._benchmark, self._pods))
-            name = self._benchmark.name
-            return replace(ended, name=name, environment=environment, notes=notes)
-        if phase != "Running":
-            raise failure_of_pod(pod, "the measuring pod ended without a result", log)
-        return None
+        result = unframe(log)
+        if result is None:
+            if phase != "Running":
+                raise failure_of_pod(pod, "the measuring pod ended without a result", log)
+            return None
+        wrong_network = pod_status.explain_other_network(
+            pod, self._benchmark.spec.network_name, result
+        )
+        fail_if(wrong_network, wrong_network, failure=Failure.MISMATCH)
+        environment = {
+            **result.environment,
+            **pod_status.places(self._pods),
+            "kubernetes": self._objects.version(),
+        }
+        notes = (*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods))
+        name = self._benchmark.name
+        return replace(result, name=name, environment=environment, notes=notes)
 
     def _check_limit(self, peers: Document, started: Sequence[Document], reason: str) -> None:
-        """Raises BenchmarkFailed when the measuring pod has run for longer than its limit."""
+        """Raise BenchmarkFailed when the measuring pod has run for longer than its limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([measuring_s(peers), *map(pod_status.started_s, started)])
         self._require_time(since_s, limit_s, f"there was no result in {limit_s:.0f} s", reason)
 
     def _require_start(self, since_s: float, message: str, reason: str) -> None:
-        """Raises BenchmarkFailed when a part should have started, or no node will ever take it."""
+        """Raise BenchmarkFailed when a part should have started, or no node will ever take it."""
         self._require_time(since_s, manifests.start_s(self._benchmark), message, reason)
-        if (
+        fail_if(
             not self._benchmark.spec.start_limit
             and self._clock() - since_s > manifests.UNSCHEDULABLE_S
-            and any(map(pod_status.is_unschedulable, self._pods))
-        ):
-            raise BenchmarkFailed(
-                Failure.TIMED_OUT,
-                f"no node could take a part for {manifests.UNSCHEDULABLE_S:.0f} s; {reason}",
-                remedy="correct what the scheduler names, or give a startLimit where nodes or"
-                " volumes are made on demand",
-            )
+            and any(map(pod_status.is_unschedulable, self._pods)),
+            f"no node could take a part for {manifests.UNSCHEDULABLE_S:.0f} s; {reason}",
+            failure=Failure.TIMED_OUT,
+            remedy="correct what the scheduler names, or give a startLimit where nodes or volumes"
+            " are made on demand",
+        )
 
     def _require_time(self, since_s: float, limit_s: float, message: str, reason: str) -> None:
-        """Raises BenchmarkFailed, with the message and a reason, when the limit has passed."""
-        if self._clock() - since_s > limit_s:
-            raise BenchmarkFailed(Failure.TIMED_OUT, "; ".join(filter(None, (message, reason))))
+        """Raise BenchmarkFailed, with the message and a reason, when the limit has passed."""
+        fail_if(
+            self._clock() - since_s > limit_s,
+            "; ".join(filter(None, (message, reason))),
+            failure=Failure.TIMED_OUT,
+        )
 
     def _denied(self, job: Document | None) -> str:
         """Return the API server's reason to deny a Job its pods.
@@ -392,13 +371,16 @@ class _Reconciliation:
         """
         if job is None:
             return ""
-        failure = pod_status.failed(job)
-        if failure:
-            # a Job has one try, so there will not be another pod
-            message = "a pod was lost before it was needed"
-            raise BenchmarkFailed(Failure.INTERRUPTED, message, (failure,))
-        message = pod_status.denial(self._objects, self._context.namespace, job)
+        # a Job has one try, so there will not be another pod
+        failure = pod_status.why_failed(job)
+        fail_if(
+            failure,
+            "a pod was lost before it was needed",
+            [failure],
+            failure=Failure.INTERRUPTED,
+        )
+        message = pod_status.last_denial(self._objects, self._context.namespace, job)
         created_s = pod_status.seconds(job["metadata"]["creationTimestamp"])
-        if pod_status.final(message, self._clock() - created_s):
-            raise BenchmarkFailed(Failure.REFUSED, message)
+        is_final = pod_status.is_final(message, self._clock() - created_s)
+        fail_if(is_final, message, failure=Failure.REFUSED)
         return message

@@ -19,16 +19,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    ExecutionSite,
-    Failure,
-    Kind,
-    MpiSpec,
-    Task,
-)
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds.kind import ExecutionSite, Kind, Task
+from scaletest.benchmarks.kinds.spec import MpiSpec
 from scaletest.model.errors import UsageError
 
 MOUNT, KEY, PUBLIC = "/ssh", "key", "key.pub"
@@ -68,13 +62,9 @@ Host *
 """
 
 
-def wanted(kind: Kind) -> bool:
+def is_needed(kind: Kind) -> bool:
     """Check whether parts of this kind start processes on each other."""
     return issubclass(kind.spec, MpiSpec)
-
-
-# -- in the operator
-# --------------------------------------------------------------------------------------------------
 
 
 def secret_name(name: str, uid: str) -> str:
@@ -82,7 +72,7 @@ def secret_name(name: str, uid: str) -> str:
     return f"{name}-ssh-{uid[:8]}"
 
 
-def pair() -> dict[str, str]:
+def make_key_pair() -> dict[str, str]:
     """Create a key pair as the data of a Secret.
 
     Raises UsageError where PyNaCl is not installed.
@@ -94,25 +84,25 @@ def pair() -> dict[str, str]:
             "PyNaCl is not installed", hint="pip install 'scaletest[operator]'"
         ) from error
     key = SigningKey.generate()
-    private, public = written(bytes(key), bytes(key.verify_key))
+    private, public = encode_key_pair(bytes(key), bytes(key.verify_key))
     return {KEY: base64.b64encode(private).decode(), PUBLIC: base64.b64encode(public).decode()}
 
 
-def written(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
+def encode_key_pair(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
     """Encode an Ed25519 key pair as OpenSSH does, without encryption (PROTOCOL.key, RFC 8709)."""
     blob = _strings(_TYPE, public)
     # the same number twice: a reader sees by it that decryption was right. Here both are zero,
     # since nothing is encrypted
     secret = bytes(8) + blob + _strings(seed + public, b"")
     secret += bytes(range(1, -len(secret) % 8 + 1))
-    whole = (
+    encoded = (
         b"openssh-key-v1\0"
         + _strings(b"none", b"none", b"")
         + struct.pack(">I", 1)
         + _strings(blob, secret)
     )
-    text = base64.b64encode(whole).decode()
-    lines = [text[at : at + 70] for at in range(0, len(text), 70)]
+    text = base64.b64encode(encoded).decode()
+    lines = [text[start : start + 70] for start in range(0, len(text), 70)]
     private = [
         "-----BEGIN OPENSSH PRIVATE KEY-----",
         *lines,
@@ -126,7 +116,7 @@ def _strings(*strings: bytes) -> bytes:
     return b"".join(struct.pack(">I", len(string)) + string for string in strings)
 
 
-def mounted(pod: Mapping[str, Any], secret: str) -> None:
+def mount_key(pod: Mapping[str, Any], secret: str) -> None:
     """Mount the key into the pod's container.
 
     Its file belongs to root, which ssh refuses as a user's key: each part copies it first.
@@ -135,10 +125,6 @@ def mounted(pod: Mapping[str, Any], secret: str) -> None:
     pod["containers"][0]["volumeMounts"].append(
         {"name": "ssh", "mountPath": MOUNT, "readOnly": True}
     )
-
-
-# -- in a pod
-# --------------------------------------------------------------------------------------------------
 
 
 def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, folder: Path) -> Task:
@@ -153,10 +139,10 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
             "sshd not found",
             remedy="install it, as in: apt install openssh-server",
         )
-    _can_log_in()
+    _check_login()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)
-    public = _copied(keys, folder)
+    public = _copy_key(keys, folder)
     text = _SERVER.format(port=spec.ssh_port, address=site.address("worker", index), folder=folder)
     # a session does not inherit the container's environment, by which images say where programs are
     inherited = [
@@ -176,10 +162,10 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
 
 def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
     """Write the ssh configuration for the workers; returns its path. Raises BenchmarkFailed."""
-    _can_log_in()
+    _check_login()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)
-    _write(folder / "known_hosts", f"* {_copied(keys, folder)}\n")
+    _write(folder / "known_hosts", f"* {_copy_key(keys, folder)}\n")
     return _write(folder / "ssh_config", _CLIENT.format(port=spec.ssh_port, folder=folder))
 
 
@@ -201,7 +187,7 @@ def copies(site: ExecutionSite, folder: Path) -> Sequence[tuple[str, ...]]:
     ]
 
 
-def _copied(keys: Path, folder: Path) -> str:
+def _copy_key(keys: Path, folder: Path) -> str:
     """Copy the private key into the folder, for its owner alone, and return the public key."""
     folder.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -220,7 +206,7 @@ def _write(path: Path, text: str) -> str:
     return str(path)
 
 
-def _can_log_in() -> None:
+def _check_login() -> None:
     """Check that the user has a name and a shell, which ssh needs. Raises BenchmarkFailed."""
     try:
         user = pwd.getpwuid(os.getuid())
@@ -230,7 +216,7 @@ def _can_log_in() -> None:
             f"user {os.getuid()} has no name, which ssh needs",
             remedy="add it to the image's /etc/passwd, or let pods run as the image's own user",
         ) from error
-    parsing.fail_if(
+    fail_if(
         user.pw_shell.endswith(("nologin", "false")),
         f"user {user.pw_name} has the shell {user.pw_shell}, so nothing can be started by ssh",
         failure=Failure.REFUSED,

@@ -6,32 +6,30 @@ next one.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import kopf
-from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
+from prometheus_client import CollectorRegistry, Counter
 
-from scaletest.benchmarks import kube_perftest
+from scaletest.benchmarks.documents import kube_perftest
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest, set_reconciler, status
-from scaletest.benchmarks.operator.benchmark_reconciler import ReconcileSettings
-from scaletest.benchmarks.operator.queueing import INTERVAL_S, Turns, paused, turn_of
+from scaletest.benchmarks.operator.endpoints import serve_health, serve_metrics
+from scaletest.benchmarks.operator.queueing import INTERVAL_S, Turns, is_paused, turn_of
+from scaletest.benchmarks.operator.reporting import ReconcileSettings, has_ended
 from scaletest.benchmarks.operator.set_reconciler import SETS
+from scaletest.benchmarks.operator.status import Document
 from scaletest.cluster.objects import Documents
 from scaletest.model.errors import ScaletestError
-from scaletest.pages.server import Server
 
 THREADS = 16
 Index = kopf.Index[Any, Any]
@@ -73,9 +71,13 @@ def run(
     namespaces: those to watch; none for all. pod_fields: see `ReconcileSettings`. perftest_group:
     kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
     """
+
+    def send_event(document: Document, event_type: str, reason: str, message: str) -> None:
+        kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)
+
     metrics = Metrics()
-    settings = ReconcileSettings(image, time.time, _send_event, pod_fields or {})
-    registry = handlers(objects, settings, metrics)
+    settings = ReconcileSettings(image, time.time, send_event, pod_fields or {})
+    registry = make_registry(objects, settings, metrics)
     if perftest_group:
         _serve_perftest(registry, perftest_group, objects, settings, metrics)
     serving = AsyncExitStack()
@@ -98,10 +100,10 @@ def run(
         )
 
 
-def handlers(
+def make_registry(
     objects: Documents, settings: ReconcileSettings, metrics: Metrics
 ) -> kopf.OperatorRegistry:
-    """A registry with all functions that kopf is to call."""
+    """Return a registry with all functions that kopf is to call."""
     registry = kopf.OperatorRegistry()
 
     @kopf.on.startup(registry=registry)
@@ -126,16 +128,20 @@ def handlers(
 
     turns = Turns(time.monotonic)
     for kind in KINDS.values():
-        _add_indices(registry, kind)
-        _add_benchmark(registry, kind, objects, settings, metrics, turns)
+        _add_kind(registry, kind, objects, settings, metrics, turns)
 
     @kopf.timer(
-        GROUP, VERSION, "benchmarksets", interval=INTERVAL_S, registry=registry, when=_continues
+        GROUP,
+        VERSION,
+        "benchmarksets",
+        interval=INTERVAL_S,
+        registry=registry,
+        when=_must_reconcile,
     )
     def reconcile_set(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
-        if paused(body):
+        if is_paused(body):
             return
-        children = partial(_indexed, indices["children"])
+        children = partial(_read_index, indices["children"])
         _attempt(
             "BenchmarkSet",
             metrics,
@@ -159,7 +165,12 @@ def _serve_perftest(
         copy = partial(perftest.reconcile, theirs, ours, objects, settings)
 
         @kopf.timer(
-            group, VERSION, ours.plural, interval=INTERVAL_S, registry=registry, when=_continues
+            group,
+            VERSION,
+            ours.plural,
+            interval=INTERVAL_S,
+            registry=registry,
+            when=_must_reconcile,
         )
         def reconcile(
             namespace: str | None,
@@ -171,8 +182,24 @@ def _serve_perftest(
             _attempt(kind, metrics, lambda: copy(namespace or "", name))
 
 
-def _add_indices(registry: kopf.OperatorRegistry, kind: Kind) -> None:
-    """Let kopf index what it watches, complete before the first timer, so nothing is listed."""
+def _read_index(index: Index, *key: str) -> list[Any]:
+    """Return all that an index has under a key; copied at once, since watches change it."""
+    found = index.get(key if len(key) > 1 else key[0])
+    return list(found) if found is not None else []
+
+
+def _add_kind(
+    registry: kopf.OperatorRegistry,
+    kind: Kind,
+    objects: Documents,
+    settings: ReconcileSettings,
+    metrics: Metrics,
+    turns: Turns,
+) -> None:
+    """Let kopf reconcile the benchmarks of a kind.
+
+    What it watches is in its indices, complete before the first timer, so nothing is listed.
+    """
 
     @kopf.index(GROUP, VERSION, kind.plural, id="children", registry=registry)
     def children(body: kopf.Body, **_: Any) -> Any:
@@ -183,28 +210,13 @@ def _add_indices(registry: kopf.OperatorRegistry, kind: Kind) -> None:
         turn = turn_of(body)
         return {namespace: turn} if turn else {}
 
-
-def _indexed(index: Index, *key: str) -> list[Any]:
-    """All that an index has under a key, copied at once, since watches change it meanwhile."""
-    known = index.get(key if len(key) > 1 else key[0])
-    return list(known) if known is not None else []
-
-
-def _add_benchmark(
-    registry: kopf.OperatorRegistry,
-    kind: Kind,
-    objects: Documents,
-    settings: ReconcileSettings,
-    metrics: Metrics,
-    turns: Turns,
-) -> None:
     @kopf.timer(
-        GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_continues
+        GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_must_reconcile
     )
     def reconcile(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
-        if paused(body) or turns.checked_recently(body):
+        if is_paused(body) or turns.checked_recently(body):
             return
-        if turns.waits(body, lambda: _indexed(indices["line"], namespace or "")):
+        if turns.waits(body, lambda: _read_index(indices["line"], namespace or "")):
             return
         _attempt(
             kind.name,
@@ -220,8 +232,8 @@ def _add_benchmark(
             raise kopf.TemporaryError(error.message, delay=INTERVAL_S) from error
 
 
-def _continues(body: kopf.Body, **_: Any) -> bool:
-    return not benchmark_reconciler.ended(dict(body)) or status.changed(body)
+def _must_reconcile(body: kopf.Body, **_: Any) -> bool:
+    return not has_ended(dict(body)) or status.is_edited(body)
 
 
 def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
@@ -238,49 +250,5 @@ def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
         raise
 
 
-def _send_event(document: dict[str, Any], event_type: str, reason: str, message: str) -> None:
-    kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)
-
-
 # -- HTTP endpoints, for both address families: a cluster may have IPv6 only
 # --------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def serve_metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
-    """Serve metrics within the context; not at all when the port is 0."""
-    if not port:
-        yield
-        return
-    # an IPv6 socket accepts both families; a machine without IPv6 has only the other one
-    host = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
-    server = Server(make_wsgi_app(registry), f"{host}:{port}")
-    try:
-        yield
-    finally:
-        server.close()
-
-
-@contextlib.asynccontextmanager
-async def serve_health(port: int) -> AsyncIterator[None]:
-    """Answer /healthz while this event loop runs; not at all when the port is 0.
-
-    kopf has such an endpoint, but it listens on a single address.
-    """
-    if not port:
-        yield
-        return
-
-    async def answer(_: web.Request) -> web.Response:
-        return web.json_response({})
-
-    app = web.Application()
-    app.router.add_get("/healthz", answer)
-    runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        # without a host aiohttp opens one socket for each address family
-        await web.TCPSite(runner, None, port).start()
-        yield
-    finally:
-        await runner.cleanup()

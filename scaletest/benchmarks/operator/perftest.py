@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase
-from scaletest.benchmarks.objects.owned_objects import owned
-from scaletest.benchmarks.operator.benchmark_reconciler import (
-    ReconcileSettings,
-    owner_reference,
-    report,
-)
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase
+from scaletest.benchmarks.objects.config_maps import is_owned
+from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
 from scaletest.benchmarks.operator.status import Document
 from scaletest.cluster.objects import Documents, Resource
 
@@ -28,7 +24,7 @@ def reconcile(
     namespace: str,
     name: str,
 ) -> str:
-    """Bring an object of theirs forward; its phase if that has changed, else ""."""
+    """Bring an object of theirs forward; return its phase if that has changed, else ""."""
     act = partial(_copy, ours, objects, namespace)
     return report(theirs, objects, namespace, name, settings, act)
 
@@ -36,15 +32,15 @@ def reconcile(
 def _copy(
     ours: Resource, objects: Documents, namespace: str, document: Document
 ) -> tuple[Document, str]:
-    """Create ours if there is none; its status, and what an event says."""
+    """Create ours if there is none; return its status, and what an event says."""
     name, warnings = document["metadata"]["name"], list[str]()
     mine = objects.find(ours, namespace, name)
     if mine is None:
         plain = {key: document[key] for key in ("apiVersion", "kind", "spec")}
-        body = benchmark.envelope(plain, warnings)
+        body = benchmark.read_envelope(plain, warnings)
         body["metadata"] = {"name": name, "ownerReferences": [owner_reference(document)]}
         mine = objects.create(ours, namespace, body)
-    if mine is None or not owned(mine, document["metadata"]["uid"]):
+    if mine is None or not is_owned(mine, document["metadata"]["uid"]):
         message = (
             f"there is another {ours.kind} {name} of group scaletest.dev; delete it, or rename"
         )

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from scaletest.benchmarks.benchmark import BenchmarkPhase
-from scaletest.benchmarks.kinds.kind import NO_GANG
+from scaletest.benchmarks.documents.result import BenchmarkPhase
+from scaletest.benchmarks.kinds.spec import NO_GANG
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.benchmark_reconciler import ADMITTED, PAUSED, TOGETHER, WAITING
 
@@ -25,7 +25,7 @@ MOST_QUEUE_CHECKS_PER_S = 10
 
 
 def turn_of(document: Mapping[str, Any]) -> Turn | None:
-    """The turn of a benchmark; None when it does not wait for others."""
+    """Return the turn of a benchmark; None when it does not wait for others."""
     meta, current = document["metadata"], document.get("status") or {}
     message = current.get("message") if current.get("phase") == BenchmarkPhase.PENDING else ""
     if (
@@ -37,17 +37,17 @@ def turn_of(document: Mapping[str, Any]) -> Turn | None:
     return message == WAITING, meta["creationTimestamp"], meta["name"], meta["uid"]
 
 
-def paused(document: Mapping[str, Any]) -> bool:
-    """Whether it is paused, and its status says so already."""
+def is_paused(document: Mapping[str, Any]) -> bool:
+    """Check whether it is paused, and its status says so already."""
     current = document.get("status") or {}
     reported = current.get("phase") == "Paused" or current.get("message") == PAUSED
-    return bool(reported and (document.get("spec") or {}).get("paused")) and not status.changed(
+    return bool(reported and (document.get("spec") or {}).get("paused")) and not status.is_edited(
         document
     )
 
 
-def queued(document: Mapping[str, Any]) -> bool:
-    """Whether it was in a queue of Volcano at the last reconcile pass."""
+def is_queued(document: Mapping[str, Any]) -> bool:
+    """Check whether it was in a queue of Volcano at the last reconcile pass."""
     current = document.get("status") or {}
     others = (None, "", WAITING, ADMITTED, PAUSED)
     waits = current.get("phase") == BenchmarkPhase.PENDING and current.get("message") not in others
@@ -63,7 +63,10 @@ class Turns:
         self._checked: dict[str, float] = {}
 
     def waits(self, document: Mapping[str, Any], everybody: Callable[[], Iterable[Turn]]) -> bool:
-        """Whether it is another's turn. everybody: the turns of all that wait in its namespace."""
+        """Check whether it is another's turn.
+
+        everybody: gives the turns of all that wait in its namespace.
+        """
         mine, namespace, now = turn_of(document), document["metadata"]["namespace"], self._clock()
         if mine is None:
             return False
@@ -74,12 +77,12 @@ class Turns:
         return first is not None and first != mine
 
     def checked_recently(self, document: Mapping[str, Any]) -> bool:
-        """Whether a queued benchmark was reconciled a moment ago; if not, now counts."""
+        """Check whether a queued benchmark was reconciled a moment ago; if not, now counts."""
         uid, now = document["metadata"]["uid"], self._clock()
         if (
-            not queued(document)
+            not is_queued(document)
             or document["metadata"].get("deletionTimestamp")
-            or status.changed(document)
+            or status.is_edited(document)
         ):
             self._checked.pop(uid, None)
             return False
@@ -90,5 +93,9 @@ class Turns:
         if len(self._checked) > MOST_QUEUE_CHECKS_PER_S:
             # benchmarks that left the queue or were deleted: nobody asked for them any more
             limit = now - (2 * pause + MOST_QUEUE_CHECKS_PER_S)
-            self._checked = {uid: at for uid, at in tuple(self._checked.items()) if at > limit}
+            self._checked = {
+                uid: checked_s
+                for uid, checked_s in tuple(self._checked.items())
+                if checked_s > limit
+            }
         return False

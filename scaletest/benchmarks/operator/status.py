@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.document_schemas import MOST_MESSAGE
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.custom_resources import MOST_MESSAGE
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.model.wording import as_options
@@ -27,27 +28,42 @@ LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
 Document = dict[str, Any]
 
 
-def of(
+def status_of(
     benchmark: Benchmark,
     observation: Observation,
     before: Mapping[str, Any],
     now_s: float,
     generation: int = 0,
 ) -> Document:
-    """The status after a reconcile pass.
+    """Return the status after a reconcile pass.
 
     before: the status until now, whose times are retained; a phase never goes back.
     """
-    phase = max(observation.phase, BenchmarkPhase(before.get("phase") or "Pending"), key=_rank)
+    order = list(BenchmarkPhase)
+    phase = max(
+        observation.phase, BenchmarkPhase(before.get("phase") or "Pending"), key=order.index
+    )
+    # names, nodes and addresses of the pods, by role
+    pods: dict[str, list[Document]] = {}
+    for pod in observation.pods[:MOST_PODS]:
+        current = pod.get("status", {})
+        place = {
+            "name": pod["metadata"]["name"],
+            "nodeName": pod["spec"].get("nodeName"),
+            "podIp": current.get("podIP"),
+            "nodeIp": current.get("hostIP"),
+        }
+        place = {key: text for key, text in place.items() if text}
+        pods.setdefault(pod["metadata"]["labels"][manifests.ROLE], []).append(place)
     status: Document = {
         "phase": str(phase),
         "message": observation.message[:MOST_MESSAGE],
-        "pods": _pods(observation) or before.get("pods") or {},
+        "pods": pods or before.get("pods") or {},
     }
     if "startedAt" in before or phase is not BenchmarkPhase.PENDING:
-        status = {"startedAt": before.get("startedAt") or stamp(now_s), **status}
-    if observation.ended is not None:
-        status |= _end(benchmark, observation.ended, now_s)
+        status = {"startedAt": before.get("startedAt") or timestamp(now_s), **status}
+    if observation.result is not None:
+        status |= _result_fields(benchmark, observation.result, now_s)
     facts = {
         "Complete": phase is BenchmarkPhase.COMPLETED,
         "Failed": phase is BenchmarkPhase.FAILED,
@@ -55,16 +71,16 @@ def of(
     status["conditions"] = conditions(
         before, facts, str(status.get("failure") or phase), status["message"], now_s
     )
-    status["conditions"] += edited(before, observation.edited, now_s)
+    status["conditions"] += edited_conditions(before, observation.edited, now_s)
     if generation:
         status["observedGeneration"] = generation
-    return bounded(status)
+    return bound_size(status)
 
 
 def conditions(
     before: Mapping[str, Any], facts: Mapping[str, bool], reason: str, message: str, now_s: float
 ) -> list[Document]:
-    """Conditions by type; a transition time changes only with the fact.
+    """Return conditions by type; a transition time changes only with the fact.
 
     reason: a CamelCase word, or words in lower case with underscores.
     """
@@ -80,55 +96,55 @@ def conditions(
             "status": str(fact),
             "reason": reason,
             "message": message[:500],
-            "lastTransitionTime": since.get((name, str(fact))) or stamp(now_s),
+            "lastTransitionTime": since.get((name, str(fact))) or timestamp(now_s),
         }
         for name, fact in facts.items()
     ]
 
 
-def edited(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
-    """The condition for a change of the spec that came too late; once there, it stays."""
-    known = [
+def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
+    """Return the condition for a change of the spec that came too late; once there, it stays."""
+    reported = [
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]
-    if known or not now:
-        return known
+    if reported or not now:
+        return reported
     return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
 
 
 def late_edit_message(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The text of an event for a change that came too late; "" when none is due."""
+    """Return the text of an event for a change that came too late; "" when none is due."""
     messages = {
         condition["type"]: condition["message"] for condition in now.get("conditions") or ()
     }
-    return "" if edited(before, False, 0.0) else str(messages.get(EDITED, ""))
+    return "" if edited_conditions(before, False, 0.0) else str(messages.get(EDITED, ""))
 
 
-def changed(document: Mapping[str, Any]) -> bool:
-    """Whether the object's spec was changed since its last reconcile pass."""
+def is_edited(document: Mapping[str, Any]) -> bool:
+    """Check whether the object's spec was changed since its last reconcile pass."""
     observed = (document.get("status") or {}).get("observedGeneration")
     return observed is not None and int(document["metadata"].get("generation", 0)) > int(observed)
 
 
 def after_late_edit(document: Mapping[str, Any], now_s: float) -> Document:
-    """The part of the status that changes when the spec of an ended object is changed."""
+    """Return the part of the status that changes when the spec of an ended object is changed."""
     before = document["status"]
     others = [
         condition for condition in before.get("conditions") or () if condition["type"] != EDITED
     ]
     return {
         "observedGeneration": document["metadata"]["generation"],
-        "conditions": others + edited(before, True, now_s),
+        "conditions": others + edited_conditions(before, True, now_s),
     }
 
 
-def stamp(seconds: float) -> str:
-    """A time in seconds since the epoch, as Kubernetes writes it."""
+def timestamp(seconds: float) -> str:
+    """Write a time in seconds since the epoch as Kubernetes does."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def bounded(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
-    """The status without its largest fields if it is too large, with a note in its message.
+def bound_size(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
+    """Return the status without its largest fields if it is too large, with a note in its message.
 
     Such fields are null: a status is merged into the object, so leaving one out would retain it.
     """
@@ -144,16 +160,17 @@ def bounded(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
     return smaller
 
 
-def as_merged(document: Any) -> Any:
-    """A document as a merge patch stores it: without fields that are null, in lists too."""
+def drop_nulls(document: Any) -> Any:
+    """Return a document as a merge patch stores it: without fields that are null, in lists too."""
     if isinstance(document, Mapping):
-        return {key: as_merged(part) for key, part in document.items() if part is not None}
+        return {key: drop_nulls(part) for key, part in document.items() if part is not None}
     if isinstance(document, list | tuple):
-        return [as_merged(part) for part in document]
+        return [drop_nulls(part) for part in document]
     return document
 
 
-def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Document:
+def _result_fields(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Document:
+    """Return the fields that a benchmark has at its end."""
     units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
     numbers = {name: number for name, number in result.headlines.items() if name in units}
     texts = {name: quantity(number, units[name]) for name, number in numbers.items()}
@@ -177,23 +194,4 @@ def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Documen
     # a benchmark that was refused stores no result
     if result.failure is not Failure.REFUSED:
         status["resultConfigMap"] = manifests.result_name(benchmark.name)
-    return status | {"finishedAt": stamp(result.finished_s or now_s)}
-
-
-def _pods(observation: Observation) -> Document:
-    """Names, nodes and addresses of the pods, by role."""
-    places: dict[str, list[Document]] = {}
-    for pod in observation.pods[:MOST_PODS]:
-        role, current = pod["metadata"]["labels"][manifests.ROLE], pod.get("status", {})
-        place = {
-            "name": pod["metadata"]["name"],
-            "nodeName": pod["spec"].get("nodeName"),
-            "podIp": current.get("podIP"),
-            "nodeIp": current.get("hostIP"),
-        }
-        places.setdefault(role, []).append({key: text for key, text in place.items() if text})
-    return places
-
-
-def _rank(phase: BenchmarkPhase) -> int:
-    return list(BenchmarkPhase).index(phase)
+    return status | {"finishedAt": timestamp(result.finished_s or now_s)}

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from hack.kubernetes import CommandFailed, ControlPlane
-from scaletest.benchmarks.document_schemas import definitions
+from scaletest.benchmarks.documents.custom_resources import definitions
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 

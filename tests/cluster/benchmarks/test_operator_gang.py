@@ -14,8 +14,8 @@ import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, tool
 from hack.kubernetes.volcano import Volcano
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.document_schemas import definitions
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.custom_resources import definitions
 from scaletest.benchmarks.objects import gang_scheduling, manifests
 from scaletest.cluster.objects import JOBS
 from tests.cluster.benchmarks.test_operator import ACCOUNT, Operator

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from hack.kubernetes import ControlPlane
-from scaletest.benchmarks.document_schemas import definitions
+from scaletest.benchmarks.documents.custom_resources import definitions
 from tests.cluster.benchmarks.test_operator import ACCOUNT, Operator
 from tests.cluster.charts import objects, render
 from tests.cluster.conftest import (
@@ -25,7 +25,7 @@ from tests.cluster.conftest import (
     needs_own,
 )
 from tests.conftest import eventually
-from tests.unit.benchmarks.test_documents import DOCUMENTS, FILE, GROUP
+from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS, FILE, GROUP
 
 pytestmark = needs_own
 PLURALS = {

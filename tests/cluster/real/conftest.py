@@ -16,7 +16,7 @@ import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, tool
 from hack.kubernetes.images import archives
-from scaletest.benchmarks.document_schemas import definitions
+from scaletest.benchmarks.documents.custom_resources import definitions
 from tests.cluster.conftest import KINDS, established, served
 from tests.conftest import eventually, missing
 

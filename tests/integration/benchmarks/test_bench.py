@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.local_executor import LocalExecutor
 from scaletest.model import State
 from scaletest.model.errors import UsageError
 from tests.conftest import call, call_here, eventually, missing, need, processes_with, program
-from tests.unit.benchmarks.test_documents import DOCUMENTS
+from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS
 
 
 @pytest.fixture(scope="session")

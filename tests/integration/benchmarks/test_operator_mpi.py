@@ -6,7 +6,7 @@ import base64
 import subprocess
 from pathlib import Path
 
-from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.objects import ssh
 from tests.conftest import need
 
@@ -16,7 +16,7 @@ def test_the_master_talks_to_the_servers_of_this_key_alone(tmp_path: Path) -> No
     # given a Secret as a pod has it
     mounted = tmp_path / "mounted"
     mounted.mkdir()
-    for name, text in ssh.pair().items():
+    for name, text in ssh.make_key_pair().items():
         (mounted / name).write_bytes(base64.b64decode(text))
     # when ssh reads what the master has been given
     path = ssh.client(benchmark.read({"kind": "MPIPingPong"}), mounted, tmp_path / "ssh")

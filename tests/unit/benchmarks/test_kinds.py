@@ -16,20 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import MARK, BenchmarkPhase, BenchmarkResult, frame, unframe
-from scaletest.benchmarks.kinds import fio, openfoam, pytorch
-from scaletest.benchmarks.kinds.kind import (
-    BenchmarkFailed,
-    ExecutionSite,
-    Failure,
-    PartAddress,
-    ToolOutput,
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import (
+    MARK,
+    BenchmarkPhase,
+    BenchmarkResult,
+    frame,
+    unframe,
 )
-from scaletest.benchmarks.kinds.network import Network, check, used
+from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.kinds import fio, openfoam_case, pytorch
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
+from scaletest.benchmarks.kinds.network import Network, check_network, parse_network
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure import programs
-from scaletest.benchmarks.sweep import plan_of
+from scaletest.benchmarks.measure import machine, programs
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 from scaletest.render.numbers import quantity, quantity_measured
@@ -283,11 +284,11 @@ def test_pytorch_is_marked_as_no_torchbench_and_checks_its_device() -> None:
 def test_the_network_that_was_used_must_be_the_one_asked_for() -> None:
     route = '[{"dst":"198.18.0.1","dev":"eth0","prefsrc":"198.18.0.2"}]'
     links = '[{"ifname":"lo","mtu":65536},{"ifname":"eth0","mtu":9000}]'
-    network = used("198.18.0.1", route, links)
+    network = parse_network("198.18.0.1", route, links)
     assert network == Network("eth0", "IPv4", 9000, "198.18.0.2", "198.18.0.1")
     spec = benchmark.read({"kind": "IPerf", "spec": {"mtu": 9000}}).spec
-    check(spec, network, "198.18.0.1")
-    check(spec, network, "::ffff:198.18.0.1")
+    check_network(spec, network, "198.18.0.1")
+    check_network(spec, network, "::ffff:198.18.0.1")
     for wrong, remote, problem in (
         ({"mtu": 1500}, "", "MTU of 9000 instead of 1500"),
         ({"ipFamily": "IPv6"}, "", "over IPv4 instead of IPv6"),
@@ -295,10 +296,10 @@ def test_the_network_that_was_used_must_be_the_one_asked_for() -> None:
         ({}, "198.18.0.9", "talked to 198.18.0.9"),
     ):
         with pytest.raises(BenchmarkFailed, match=problem) as error:
-            check(benchmark.read({"kind": "IPerf", "spec": wrong}).spec, network, remote)
+            check_network(benchmark.read({"kind": "IPerf", "spec": wrong}).spec, network, remote)
         assert error.value.failure is Failure.MISMATCH
     with pytest.raises(BenchmarkFailed):
-        used("198.18.0.1", "", "")
+        parse_network("198.18.0.1", "", "")
 
 
 def test_a_framed_result_is_found_in_any_log() -> None:
@@ -432,13 +433,17 @@ def test_fio_defaults_are_those_of_the_original_crd() -> None:
         "thread": "0",
     }
     assert wanted.items() <= rows.items()
-    assert fio.bytes_of("10G") == 10 * 1024**3 and fio.bytes_of("512") == 512
-    assert fio.seconds("90s") == 90 and fio.seconds("2m") == 120 and fio.seconds("500ms") == 0.5
+    assert fio.parse_bytes("10G") == 10 * 1024**3 and fio.parse_bytes("512") == 512
+    assert (
+        fio.parse_seconds("90s") == 90
+        and fio.parse_seconds("2m") == 120
+        and fio.parse_seconds("500ms") == 0.5
+    )
 
 
 @given(st.integers(1, 512))
 def test_the_cavity_is_split_into_as_many_boxes_as_there_are_processes(processes: int) -> None:
-    x, y, z = openfoam.boxes(processes)
+    x, y, z = openfoam_case.boxes(processes)
     assert x * y * z == processes
 
 
@@ -629,16 +634,16 @@ def test_19_a_program_that_does_not_say_its_version_costs_no_result(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(programs, "ASK_S", 0.05)
-    monkeypatch.setattr(programs, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(machine, "PATIENCE_S", 0.05)
     # expect their words to be missing, and nothing else
     pingpong = benchmark.read({"kind": "MPIPingPong"})
-    assert programs.facts(pingpong)["programs"]["mpirun"] == ""
-    assert programs.card((), "fast0", tmp_path) == {"name": "fast0"}
+    assert machine.describe_machine(pingpong)["programs"]["mpirun"] == ""
+    assert machine.describe_card((), "fast0", tmp_path) == {"name": "fast0"}
 
 
 def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
     iperf = benchmark.read({"kind": "IPerf"})
-    facts = programs.facts(iperf)
+    facts = machine.describe_machine(iperf)
     assert facts["kernel"] == os.uname().release
     assert {"processor", "memory", "cores", "system", "programs"} <= set(facts)
     # given a card with a driver, as the kernel shows it
@@ -646,11 +651,11 @@ def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "fast0" / "device").mkdir(parents=True)
     (tmp_path / "fast0" / "device" / "driver").symlink_to(tmp_path / "drivers" / "mlx5_core")
     (tmp_path / "fast0" / "speed").write_text("100000\n")
-    assert programs.card((), "fast0", tmp_path) == {
+    assert machine.describe_card((), "fast0", tmp_path) == {
         "name": "fast0",
         "driver": "mlx5_core",
         "speed_bit_s": 10**11,
     }
     # and one that says nothing of its speed
     (tmp_path / "fast0" / "speed").write_text("-\n")
-    assert programs.card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}
+    assert machine.describe_card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}

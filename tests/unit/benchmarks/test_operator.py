@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.benchmarks.objects.owned_objects import stored
 from scaletest.benchmarks.objects.reconcile import Observation
-from scaletest.benchmarks.operator import set_reconciler, status
-from scaletest.benchmarks.sweep import plan_of
+from scaletest.benchmarks.operator import set_status, status
 from scaletest.cluster.connection import Busy
 from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
 from scaletest.model.errors import Unreachable
@@ -45,7 +45,7 @@ def test_killed_after_any_request_a_benchmark_is_measured_exactly_once(fatal: in
     assert (state["phase"], state["summary"]) == ("Completed", "5.000 Gbit/s")
     assert cluster.made.count("jobs/one-client") == cluster.made.count("configmaps/one-result") == 1
     uid = cluster.objects["iperfs", "one"]["metadata"]["uid"]
-    measured = stored(cluster, "ns", "one", uid)
+    measured = load_result(cluster, "ns", "one", uid)
     assert measured is not None and measured.result == {"some": 1}
     left = {plural for plural, _ in cluster.objects}
     assert left == {"iperfs", "configmaps", "leases"}
@@ -120,7 +120,7 @@ def test_6_a_phase_never_goes_back() -> None:
     assert cluster.requests == before + 1
     iperf = benchmark.read(cluster.objects["iperfs", "one"] | {"status": {}})
     observation = Observation(BenchmarkPhase.PREPARING)
-    assert status.of(iperf, observation, {"phase": "Running"}, 0.0)["phase"] == "Running"
+    assert status.status_of(iperf, observation, {"phase": "Running"}, 0.0)["phase"] == "Running"
 
 
 def test_13_peers_have_addresses_of_the_family_and_the_network_that_were_asked_for() -> None:
@@ -210,7 +210,7 @@ def test_parts_that_shared_a_node_by_chance_are_no_silent_loopback(
     state = until_ended(cluster)
     assert state["phase"] == "Completed"
     assert ("on 1 node instead of 2" in state["message"]) == noted
-    result = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])  # type: ignore[arg-type]
+    result = load_result(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])  # type: ignore[arg-type]
     assert result is not None and bool(result.notes) == noted
 
 
@@ -267,7 +267,7 @@ def test_15_a_status_is_bounded() -> None:
         lines=("l" * 100_000,) * 100,
         network={"peer": "p" * 9000},
     )
-    state = status.of(iperf, Observation(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
+    state = status.status_of(iperf, Observation(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
     assert len(json.dumps(state).encode()) <= status.MOST_BYTES
     assert "left out" in state["message"]
 
@@ -309,10 +309,10 @@ def test_15_the_results_of_a_set_are_bounded(count: int, numbers: bool | None) -
     }
     plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     child_status = {"phase": "Completed", "values": {"bandwidth": 1.23456789e9}}
-    summary = set_reconciler.measured_so_far(
+    summary = set_status.measured_so_far(
         plan, {planned.name: {"status": child_status} for planned in plan.benchmarks}, over=True
     )
-    assert len(json.dumps(summary)) < set_reconciler.RESULTS_BYTES + 1024
+    assert len(json.dumps(summary)) < set_status.RESULTS_BYTES + 1024
     shown = [("mean" in row["headlines"]["bandwidth"]) for row in summary["results"]]
     assert shown == ([] if numbers is None else [numbers] * count)
     assert summary["verdict"] == "PASS"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
 from scaletest.benchmarks.commands import operator
+from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.objects import manifests, pod_status
-from scaletest.benchmarks.objects.owned_objects import agreed, stored
+from scaletest.benchmarks.objects.config_maps import load_result, read_agreed
 from scaletest.benchmarks.operator import benchmark_reconciler, queueing, status
-from scaletest.benchmarks.operator.benchmark_reconciler import ReconcileSettings
+from scaletest.benchmarks.operator.reporting import ReconcileSettings
 from scaletest.cluster.objects import EVENTS
 from tests.unit.fake_cluster import (
     IPERF,
@@ -133,10 +133,10 @@ def test_a_paused_benchmark_is_not_reconciled_until_it_changes() -> None:
     cluster = cluster_with(paused=True)
     assert look(cluster)["message"] == benchmark_reconciler.PAUSED
     document = cluster.objects["iperfs", "one"]
-    assert queueing.paused(document)
-    assert not queueing.paused({**document, "spec": {"paused": False}})
+    assert queueing.is_paused(document)
+    assert not queueing.is_paused({**document, "spec": {"paused": False}})
     document["metadata"]["generation"] = 2
-    assert not queueing.paused(document)
+    assert not queueing.is_paused(document)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,9 @@ def test_pods_refused_by_admission_fail_the_benchmark_with_its_message(
 
 
 def test_a_passing_error_of_admission_is_waited_for() -> None:
-    assert not pod_status.final("Error creating: failed calling webhook: connection refused", 1e6)
+    assert not pod_status.is_final(
+        "Error creating: failed calling webhook: connection refused", 1e6
+    )
 
 
 @pytest.mark.parametrize(("start_limit", "ended"), [(0, True), (300, False)])
@@ -256,7 +258,7 @@ def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) 
     assert state["observedGeneration"] == 2
     # and of a change after the end, too
     change(cluster, "iperfs", "one", streams=9)
-    assert status.changed(cluster.objects["iperfs", "one"])
+    assert status.is_edited(cluster.objects["iperfs", "one"])
     assert look(cluster)["observedGeneration"] == 3
 
 
@@ -287,13 +289,15 @@ def test_a_document_of_an_older_operator_is_not_taken_for_a_changed_one() -> Non
         "metadata": {"generation": 5},
         "status": {"phase": "Completed"},
     }
-    assert not status.changed(document)
+    assert not status.is_edited(document)
 
 
 def test_19_every_result_says_on_what_it_was_measured() -> None:
     cluster = cluster_with()
     assert until_ended(cluster)["phase"] == "Completed"
-    measured = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
+    measured = load_result(
+        cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"]
+    )
     assert measured.environment["kubernetes"] == "v1.37.1"
     assert measured.environment["nodes"] == {"one-server-0": "n0", "one-client-0": "n0"}
     assert measured.environment["images"] == {
@@ -321,4 +325,4 @@ def test_a_benchmark_is_read_again_whatever_the_operators_options_are(
 ) -> None:
     iperf = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
     iperf = replace(iperf, spec=replace(iperf.spec, **operator._pod_fields(*options)))
-    assert agreed(manifests.peers_map(iperf, {"uid": "u"})) == iperf
+    assert read_agreed(manifests.peers_map(iperf, {"uid": "u"})) == iperf

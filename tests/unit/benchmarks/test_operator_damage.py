@@ -13,13 +13,13 @@ import pytest
 
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.owned_objects import MOST_UNPACKED, Damaged, stored
+from scaletest.benchmarks.objects.config_maps import MOST_UNPACKED, Damaged, load_result
 from scaletest.cluster.objects import PODS, Busy
 from tests.unit.benchmarks.test_operator_gang import queued
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, look_at_set, until_ended
 
 
-def packed(text: bytes) -> dict[str, Any]:
+def pack(text: bytes) -> dict[str, Any]:
     return {"binaryData": {"result.json.gz": base64.b64encode(text).decode()}}
 
 
@@ -48,14 +48,14 @@ RESULTS = [
     {"binaryData": None},
     {"binaryData": {}},
     {"binaryData": {"result.json.gz": "!"}},
-    packed(b"not packed"),
-    packed(gzip.compress(b"whole")[:-9]),
-    packed(gzip.compress(b"\xff")),
-    packed(gzip.compress(b'{"name":"' + b" " * MOST_UNPACKED + b'"}')),
-    packed(gzip.compress(b"{}") + gzip.compress(b"{}")),
-    packed(gzip.compress(b"[]")),
-    packed(gzip.compress(b"{}")),
-    packed(gzip.compress(json.dumps({"name": "one", "phase": "Nothing"}).encode())),
+    pack(b"not packed"),
+    pack(gzip.compress(b"whole")[:-9]),
+    pack(gzip.compress(b"\xff")),
+    pack(gzip.compress(b'{"name":"' + b" " * MOST_UNPACKED + b'"}')),
+    pack(gzip.compress(b"{}") + gzip.compress(b"{}")),
+    pack(gzip.compress(b"[]")),
+    pack(gzip.compress(b"{}")),
+    pack(gzip.compress(json.dumps({"name": "one", "phase": "Nothing"}).encode())),
 ]
 
 
@@ -166,11 +166,11 @@ def test_a_result_that_is_lost_for_good_ends_the_benchmark(change: dict[str, Any
     )
     # and whoever asks for it to get the same words
     with pytest.raises(Damaged, match="one-result"):
-        stored(cluster, "ns", "one", before["metadata"]["uid"])
+        load_result(cluster, "ns", "one", before["metadata"]["uid"])
 
 
 @pytest.mark.parametrize(
-    "change", [{}, {"binaryData": {"plan.json.gz": "eA=="}}, packed(gzip.compress(b"{}"))]
+    "change", [{}, {"binaryData": {"plan.json.gz": "eA=="}}, pack(gzip.compress(b"{}"))]
 )
 def test_a_plan_that_cannot_be_read_ends_the_set(change: dict[str, Any]) -> None:
     cluster = cluster_with("set", "BenchmarkSet", template={"kind": "IPerf"}, paused=True)

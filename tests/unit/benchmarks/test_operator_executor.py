@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look
 

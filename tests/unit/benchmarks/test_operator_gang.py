@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import pod_main
 from scaletest.benchmarks.objects import gang_scheduling, manifests
@@ -50,7 +50,7 @@ def admit(cluster: FakeCluster, name: str = "one") -> None:
     scheduled = {
         "type": "Scheduled",
         "status": "True",
-        "lastTransitionTime": status.stamp(cluster.now),
+        "lastTransitionTime": status.timestamp(cluster.now),
     }
     cluster.objects["podgroups", name]["status"] = {"phase": "Running", "conditions": [scheduled]}
 

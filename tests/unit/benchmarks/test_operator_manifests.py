@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
+from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests, ssh
 from scaletest.benchmarks.operator import benchmark_reconciler
@@ -92,7 +93,7 @@ def keys(tmp_path: Path) -> Path:
     """A Secret as a pod has it."""
     folder = tmp_path / "mounted"
     folder.mkdir()
-    for name, text in ssh.pair().items():
+    for name, text in ssh.make_key_pair().items():
         (folder / name).write_bytes(base64.b64decode(text))
     return folder
 
@@ -100,7 +101,7 @@ def keys(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def shell(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may log in."""
-    monkeypatch.setattr(ssh, "_can_log_in", lambda: None)
+    monkeypatch.setattr(ssh, "_check_login", lambda: None)
     monkeypatch.setattr(ssh.shutil, "which", lambda name: f"/usr/sbin/{name}")
 
 

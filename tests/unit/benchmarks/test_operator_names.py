@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.owned_objects import stored
+from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster.objects import CONFIG_MAPS, PODS
 from tests.unit.benchmarks.test_operator_gang import WAITS, admit, queued
@@ -54,7 +54,9 @@ def test_the_result_of_a_deleted_benchmark_is_not_used_for_a_new_one() -> None:
         "one-client-0",
         "one-server-0",
     }
-    measured = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
+    measured = load_result(
+        cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"]
+    )
     assert measured is not None and measured.result == {"some": 1}
 
 

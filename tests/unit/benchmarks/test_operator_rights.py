@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster import rights

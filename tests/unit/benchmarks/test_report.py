@@ -1,6 +1,4 @@
-"""Runs of benchmarks on disk, what their thresholds may say and when they hold, and the forms in
-which they are shown. What a reply says when no worker measured a benchmark.
-"""
+"""Runs of benchmarks on disk, compared with others, and the forms in which they are shown."""
 
 from __future__ import annotations
 
@@ -14,27 +12,21 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult, frame
-from scaletest.benchmarks.benchmark import read as read_benchmark
-from scaletest.benchmarks.benchmark_set import EXAMPLE, BenchmarkPlan, table_of
-from scaletest.benchmarks.judging.benchmark_run import (
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.folder import BenchmarkFolder, StoredBenchmarks
+from scaletest.benchmarks.judging.evaluation import (
     BenchmarkRun,
     evaluate_benchmarks,
     permutation_text,
 )
-from scaletest.benchmarks.kinds.kind import Failure
-from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure.queue_executor import ended_by
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.report import benchmark_report, failure_groups
-from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder, StoredBenchmarks
-from scaletest.benchmarks.sweep import plan_of
+from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.cli.main import run as cli
-from scaletest.model import Activity, Outcome, Reason, Reply, State, Wait
+from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.verdict import UNITS, parse
 from scaletest.report import formats
 from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder
@@ -92,14 +84,14 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
 def a_run(factor: float = 1.0, *, broken: bool = False) -> BenchmarkRun:
     run = stored(factor, broken=broken)
     return evaluate_benchmarks(
-        run.plan, run.ended, name="run", folder="/runs/run", environment=run.environment
+        run.plan, run.results, name="run", folder="/runs/run", environment=run.environment
     )
 
 
 def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
     # given a client that waits longer in the second repetition
     complete = stored()
-    ended = dict(complete.ended)
+    ended = dict(complete.results)
     for number, benchmark in enumerate(complete.plan.benchmarks[:2]):
         waits = (Wait(State.NETWORK, "198.18.0.1:5201", 1.0 + 2 * number),)
         activity = Activity({State.ON_CPU: 2.0, State.NETWORK: 1.0 + 2 * number}, waits, cpu_s=2.0)
@@ -144,7 +136,7 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(
         message="why",
         lines=("a", "its last words", "}"),
     )
-    ended = {**run.ended, name: why}
+    ended = {**run.results, name: why}
     verdict = evaluate_benchmarks(run.plan, ended, name="run", folder="/r").verdict
     # expect the tool's own words as the reason, and advice as what to do
     assert (
@@ -174,7 +166,7 @@ def test_a_failure_that_brings_its_own_advice_gives_it_in_every_text() -> None:
         message="too large",
         remedy="choose a smaller size",
     )
-    report = evaluate_benchmarks(run.plan, {**run.ended, name: why}, name="run", folder="/r")
+    report = evaluate_benchmarks(run.plan, {**run.results, name: why}, name="run", folder="/r")
     assert report.verdict.remedy == "choose a smaller size"
     for form in set(formats.texts()) - {"brief", "csv"}:
         assert "choose a smaller size" in formats.render(benchmark_report(report), form), form
@@ -259,7 +251,7 @@ def test_runs_of_different_specs_are_compared_only_by_force() -> None:
     other = json.loads(json.dumps(SET))
     other["spec"]["template"]["spec"]["duration"] = 2
     plan, _ = plan_of(other, list)
-    changed = evaluate_benchmarks(plan, stored().ended, name="run", folder="/r")
+    changed = evaluate_benchmarks(plan, stored().results, name="run", folder="/r")
     comparison = compared(a_run(), changed)
     assert (
         comparison.verdict.kind.exit_code == 4
@@ -272,18 +264,20 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
     folder = BenchmarkFolder.create(tmp_path / "r")
     before = stored(broken=True)
     folder.begin(before.plan, {"executor": "local"})
-    for benchmark_result in before.ended.values():
+    for benchmark_result in before.results.values():
         folder.store(benchmark_result)
     read_again = folder.load()
-    assert read_again.ended == before.ended and read_again.plan.to_dict() == before.plan.to_dict()
+    assert (
+        read_again.results == before.results and read_again.plan.to_dict() == before.plan.to_dict()
+    )
     assert read_again.environment["executor"] == "local" and type_of(folder) is RUN_TYPE
     with (folder.path / "records.jsonl").open("a") as file:
         file.write('{"name": "cut o')
     again = folder.load()
-    assert again.ended == before.ended
+    assert again.results == before.results
     folder.forget(again)
-    folder.store(next(iter(before.ended.values())))
-    assert folder.load().ended == before.ended
+    folder.store(next(iter(before.results.values())))
+    assert folder.load().results == before.results
     (folder.logs / "net-1").mkdir(parents=True)
     (folder.logs / "net-1" / "client-0.out").write_text("log")
     assert folder.remove() and not folder.path.exists()
@@ -393,14 +387,14 @@ def test_equal_permutations_give_a_warning_and_are_compared_as_one() -> None:
 def test_benchmarks_that_failed_alike_are_told_once() -> None:
     # given benchmarks that all failed with another port, and one that failed otherwise
     run = stored()
-    for number, name in enumerate(run.ended):
+    for number, name in enumerate(run.results):
         message = f"connect to 10.0.0.{number}:5201 failed" if number else "no such host"
-        run.ended[name] = BenchmarkResult(
+        run.results[name] = BenchmarkResult(
             name, BenchmarkPhase.FAILED, failure=Failure.BAD_OUTPUT, message=message
         )
-    report = evaluate_benchmarks(run.plan, run.ended, name="run", folder="/runs/run")
+    report = evaluate_benchmarks(run.plan, run.results, name="run", folder="/runs/run")
     first, second = failure_groups(report.failures)
-    assert (len(first), len(second)) == (len(run.ended) - 1, 1)
+    assert (len(first), len(second)) == (len(run.results) - 1, 1)
     text = formats.render(benchmark_report(report), "text")
     assert text.count("connect to 10.0.0.") == 1
     assert f"{len(first) - 1} more benchmarks alike: {first[1].name}" in text
@@ -439,238 +433,3 @@ def test_a_page_has_words_and_keeps_names_for_thresholds_and_programs() -> None:
     assert "readLatency99" in rows[0]
     data = json.loads(formats.render(benchmark_report(only(READ)), "json"))
     assert "readLatency99" in data["permutations"][0]["headlines"]
-
-
-HEADLINES = [headline for kind in KINDS.values() for headline in kind.headlines]
-TABLE = table_of(HEADLINES)
-
-
-def plan(*thresholds: str, repetitions: int = 2) -> BenchmarkPlan:
-    spec = {
-        "template": {"kind": "IPerf", "spec": {"duration": 1}},
-        "permutations": {"product": {"streams": [1, 8]}},
-        "repetitions": repetitions,
-        "thresholds": list(thresholds),
-    }
-    return plan_of({"kind": "BenchmarkSet", "metadata": {"name": "net"}, "spec": spec}, list)[0]
-
-
-def run(planned: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
-    """One value a benchmark, in the plan's order; those that are left over were not measured."""
-    ended = {}
-    for benchmark, value in zip(planned.benchmarks, values, strict=False):
-        measured = BenchmarkResult(
-            benchmark.name,
-            BenchmarkPhase.COMPLETED,
-            {"bandwidth": value},
-            permutation=benchmark.permutation,
-        )
-        ended[benchmark.name] = replace(measured, repetition=benchmark.repetition)
-    return evaluate_benchmarks(planned, ended, name="run", folder="/run")
-
-
-@pytest.mark.parametrize(
-    ("text", "bound"),
-    [
-        ("bandwidth>=5Gbit/s", 5e9),
-        ("bandwidth > 5e9", 5e9),
-        ("readBandwidth>=2MiB/s", 2 * 2**20),
-        ("minimumLatency<20us", 20e-6),
-        ("readIops>=1000/s", 1000.0),
-        ("lost<1%", 0.01),
-        ("cpuMemory<=2GiB", 2.0 * 2**30),
-    ],
-)
-def test_bounds_are_in_base_units(text: str, bound: float) -> None:
-    assert parse(text, TABLE, EXAMPLE).bound == pytest.approx(bound)
-
-
-def test_every_unit_of_a_headline_has_bounds() -> None:
-    assert {headline.unit for headline in HEADLINES} <= set(UNITS)
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "cannot be read"),
-        ("bandwidth", "cannot be read"),
-        ("bandwidth>=-1", "cannot be read"),
-        ("bandwith>=1", "did you mean bandwidth"),
-        ("bandwidth==1", "compares with =="),
-        ("bandwidth>=1s", "has the unit s"),
-        ("bandwidth>=1e999", "too large"),
-        ("bandwidth(8)>=1", "KEY=VALUE"),
-        ("bandwidth(streams=3)>=1", "no permutation has"),
-        ("writeIops>=1", "not measured"),
-    ],
-)
-def test_a_senseless_threshold_is_refused_before_anything_is_measured(text: str, why: str) -> None:
-    with pytest.raises(InvalidValue) as error:
-        plan(text)
-    assert why in f"{error.value.message} {error.value.hint}"
-
-
-def sweep(
-    kind: str, spec: dict[str, Any], threshold: str, product: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    body = {"template": {"kind": kind, "spec": spec}, "thresholds": [threshold]}
-    more = {"permutations": {"product": product}} if product else {}
-    return {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": {**body, **more}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "spec", "threshold", "why"),
-    [
-        (
-            "Fio",
-            {"numWorkers": 2},
-            "readLatency99<1ms",
-            "percentiles of several workers cannot be merged",
-        ),
-        ("Fio", {"rw": "randread"}, "writeIops>=1", "randread does no writes"),
-        (
-            "Fio",
-            {"rw": "randrw", "rwmixread": 100},
-            "writeLatency<1s",
-            "rwmixread 100 leaves no writes",
-        ),
-        (
-            "Fio",
-            {"rw": "readwrite", "rwmixread": 0},
-            "readBandwidth>=1",
-            "rwmixread 0 leaves no reads",
-        ),
-        ("IPerf", {}, "lost<1%", "TCP"),
-        ("IPerf", {"protocol": "UDP"}, "retransmits<1", "UDP"),
-        ("IPerf", {"tool": "iperf"}, "retransmits<1", "iperf 2"),
-        ("IPerf", {"direction": "reverse"}, "reverseBandwidth>=1", "direction reverse"),
-        ("PyTorch", {}, "gpuMemory<1GiB", "device cpu"),
-    ],
-)
-def test_a_number_that_cannot_exist_is_refused_before_anything_is_measured(
-    kind: str, spec: dict[str, Any], threshold: str, why: str
-) -> None:
-    with pytest.raises(InvalidValue, match=why) as error:
-        plan_of(sweep(kind, spec, threshold), list)
-    assert error.value.hint
-
-
-def test_a_number_that_only_some_permutations_can_have_is_asked_of_these() -> None:
-    product = {"numWorkers": [1, 2]}
-    with pytest.raises(InvalidValue, match="numWorkers 2"):
-        plan_of(sweep("Fio", {}, "readLatency99<1ms", product), list)
-    assert plan_of(sweep("Fio", {}, "readLatency99(numWorkers=1)<1ms", product), list)[0].thresholds
-
-
-def test_a_stored_run_with_an_impossible_threshold_is_judged_invalid_with_the_reason() -> None:
-    # given a run of a version that took such a threshold
-    planned, _ = plan_of(sweep("Fio", {"numWorkers": 2}, "readBandwidth>=1"), list)
-    stored = replace(planned, thresholds=("readLatency99<1ms",))
-    (benchmark,) = stored.benchmarks
-    ended = {
-        benchmark.name: BenchmarkResult(
-            benchmark.name, BenchmarkPhase.COMPLETED, {"readBandwidth": 1e6}
-        )
-    }
-    verdict = evaluate_benchmarks(BenchmarkPlan.from_dict(stored.to_dict()), ended).verdict
-    # expect the reason, and nothing that would not help
-    assert verdict.kind.exit_code == 4 and "cannot be merged" in verdict.reason
-    assert "to the end" not in verdict.remedy
-
-
-def test_a_number_that_the_tool_did_not_report_is_not_waited_for() -> None:
-    streams_plan = plan("retransmits<100")
-    verdict = run(streams_plan, [9e9] * 4).verdict
-    assert verdict.kind.exit_code == 4 and "did not report" in verdict.reason
-    assert "to the end" not in verdict.remedy
-
-
-@given(st.text(max_size=300))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    try:
-        threshold = parse(text, TABLE, EXAMPLE)
-    except InvalidValue:
-        return
-    assert threshold.bound >= 0
-
-
-@pytest.mark.parametrize(
-    ("threshold", "values", "code", "reason"),
-    [
-        # the whole interval, or none of it, or part
-        ("bandwidth>=5Gbit/s", [9e9, 9.01e9, 9e9, 9.01e9], 0, "1 threshold met"),
-        ("bandwidth>=5Gbit/s", [9e9, 9.01e9, 3e9, 3.01e9], 3, "streams 8: 3.005 Gbit/s"),
-        ("bandwidth>=5Gbit/s", [9e9, 9.01e9, 4e9, 7e9], 4, "streams 8"),
-        # of the permutations that it names only
-        ("bandwidth(streams=1)>=5Gbit/s", [9e9, 9.01e9, 3e9, 3.01e9], 0, "met"),
-        ("bandwidth<5Gbit/s", [4e9, 4.01e9, 3e9, 3.01e9], 0, "met"),
-        # what is refuted stays so, whatever is still to come
-        ("bandwidth>=5Gbit/s", [3e9, 3.01e9], 3, "not met"),
-        ("bandwidth>=5Gbit/s", [9e9, 9.01e9], 4, "were not measured"),
-        ("bandwidth>=0.1Gbit/s", [0.0, 9e9, 9e9, 9e9], 4, "[0 bit/s"),
-    ],
-)
-def test_the_verdict_follows_the_interval(
-    threshold: str, values: list[float], code: int, reason: str
-) -> None:
-    report = run(plan(threshold), values)
-    assert (report.verdict.kind.exit_code, reason in report.verdict.reason) == (code, True), (
-        report.verdict
-    )
-
-
-def test_one_repetition_is_judged_by_its_value_with_a_remark() -> None:
-    report = run(plan("bandwidth>=5Gbit/s", repetitions=1), [6e9, 7e9])
-    assert report.verdict.kind.exit_code == 0
-    assert report.thresholds[0].reason == "streams 1: 6.000 Gbit/s (one repetition, no interval)"
-
-
-@pytest.mark.parametrize("form", sorted(set(formats.texts()) - {"csv"}))
-def test_thresholds_stand_in_every_form(form: str) -> None:
-    text = formats.render(
-        benchmark_report(run(plan("bandwidth(streams=8)>=5Gbit/s"), [9e9, 9e9, 3e9, 3e9])), form
-    )
-    assert ("streams=8" in text and "FAIL" in text) or "failure" in text
-
-
-BENCHMARK = read_benchmark({"kind": "IPerf"})
-
-
-@pytest.mark.parametrize(
-    ("outcome", "reason", "failure"),
-    [
-        (Outcome.FAILED, Reason.EXIT, Failure.EXIT),
-        (Outcome.FAILED, Reason.NO_BINARY, Failure.NO_BINARY),
-        (Outcome.FAILED, Reason.NO_DEVICE, Failure.NO_DEVICE),
-        (Outcome.TIMED_OUT, Reason.NONE, Failure.TIMED_OUT),
-        # nobody measured these to their end
-        (Outcome.FAILED, Reason.LOST, Failure.INTERRUPTED),
-        (Outcome.FAILED, Reason.POISON, Failure.INTERRUPTED),
-        (Outcome.PURGED, Reason.NONE, Failure.INTERRUPTED),
-        (Outcome.CLIENT_GONE, Reason.NONE, Failure.INTERRUPTED),
-        # a worker of something else ran it and has no result
-        (Outcome.SUCCEEDED, Reason.NONE, Failure.REFUSED),
-    ],
-)
-def test_a_benchmark_that_no_worker_measured_fails_with_advice(
-    outcome: Outcome, reason: Reason, failure: Failure
-) -> None:
-    ended = ended_by(BENCHMARK, Reply("r", outcome, reason))
-    assert ended.failure is failure and ended.message and ended.advice and not ended.lines
-    assert ended.failure.unmeasured == (failure not in (Failure.EXIT, Failure.TIMED_OUT))
-
-
-def test_a_result_framed_by_the_worker_is_used() -> None:
-    framed = BenchmarkResult(
-        "other",
-        BenchmarkPhase.FAILED,
-        failure=Failure.REFUSED,
-        message="too large",
-        remedy="choose a smaller size",
-    )
-    reply = Reply("r", Outcome.FAILED, Reason.EXIT, node="a", figures={"result": frame(framed)})
-    ended = ended_by(BENCHMARK, reply)
-    assert (
-        replace(ended, environment={}) == replace(framed, name="iperf")
-        and ended.environment["node"] == "a"
-    )

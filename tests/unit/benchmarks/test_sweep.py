@@ -1,20 +1,20 @@
-"""Sweeps: values, generators, templates, order, names; and the runner's ways through a plan."""
+"""Sweeps: values, generators, templates, order, names."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
-from scaletest.benchmarks.benchmark_set import BenchmarkPlan
-from scaletest.benchmarks.measure.runner import Node, PhaseListener, counts, run, startable
-from scaletest.benchmarks.objects import pod_status
-from scaletest.benchmarks.sweep import generate, merged, padded, plan_of, stem
+from scaletest.benchmarks.documents.generators import Node, generate
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.sweep import merge, pad_number, plan_of, stem
+from scaletest.benchmarks.judging.evaluation import evaluate_benchmarks
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
 
 NODES = [Node("b", {"disk": "ssd"}), Node("a", {"disk": "ssd"}), Node("c", {"disk": "hdd"})]
@@ -45,13 +45,19 @@ def a_set(**spec: Any) -> dict[str, Any]:
     }
 
 
+def counts(planned: BenchmarkPlan, done: dict[str, BenchmarkResult]) -> tuple[int, int]:
+    """How many benchmarks succeeded and failed, without warm-ups."""
+    run = evaluate_benchmarks(planned, done)
+    return len(run.counted) - len(run.failures), len(run.failures)
+
+
 def plan(**spec: Any) -> BenchmarkPlan:
     return plan_of(a_set(**spec), lambda: NODES)[0]
 
 
 def test_the_original_set_is_expanded_as_its_readme_says() -> None:
     planned, warnings = plan_of(README, list)
-    assert len(planned.permutations) == planned.counted == 15
+    assert len(planned.permutations) == planned.count == 15
     assert planned.benchmarks[0].name == "iperf-01" and planned.benchmarks[-1].name == "iperf-15"
     last: Any = planned.benchmarks[-1].spec
     assert (last.host_network, last.streams, last.duration) == (True, 128, 30)
@@ -81,7 +87,7 @@ def test_repetitions_are_adjacent_or_in_shuffled_blocks() -> None:
 def test_warm_ups_come_first_and_do_not_count() -> None:
     planned = plan(warmUp=2, permutations={"product": {"streams": [1, 2]}})
     assert [benchmark.warm_up for benchmark in planned.benchmarks] == [True, True, False, False]
-    assert planned.counted == 2
+    assert planned.count == 2
     done = {
         benchmark.name: BenchmarkResult(benchmark.name, BenchmarkPhase.FAILED)
         for benchmark in planned.benchmarks
@@ -164,7 +170,7 @@ def test_a_mistake_names_its_permutation() -> None:
 
 @given(st.integers(1, 10**6))
 def test_names_are_padded_to_the_width_of_the_largest(count: int) -> None:
-    names = [padded(number, count) for number in (1, count)]
+    names = [pad_number(number, count) for number in (1, count)]
     assert len({len(name) for name in names}) == 1
     assert names[1] == str(count)
 
@@ -184,7 +190,7 @@ def test_every_name_of_a_set_gives_names_that_pods_can_have(
     # for
     names = [benchmark.name for benchmark in planned.benchmarks]
     assert len(set(names)) == len(names) == warm_up + repetitions
-    assert all(pod_status.NAME.fullmatch(name) for name in names)
+    assert all(manifests.NAME.fullmatch(name) for name in names)
     begin = stem(name, max(f"-{repetitions}", f"-warm-up-{warm_up}" if warm_up else "", key=len))
     assert all(name.startswith(f"{begin}-") for name in names) and name.startswith(
         begin if begin == name else begin.rpartition("-")[0]
@@ -209,111 +215,10 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from("abc"), JSON), st.dictionaries(st.sampled_from("abc"), JSON))
 def test_merging_the_same_values_twice_changes_a_spec_once(base: Any, change: Any) -> None:
-    once = merged(base, change)
-    assert merged(once, change) == once
-    assert merged(base, {}) == base
+    once = merge(base, change)
+    assert merge(once, change) == once
+    assert merge(base, {}) == base
 
 
 # -- runner
 # --------------------------------------------------------------------------------------------------
-
-
-class Scripted:
-    """An executor with scripted results."""
-
-    def __init__(self, result: Callable[[Benchmark], BenchmarkResult]) -> None:
-        self.result = result
-        self.ran: list[str] = []
-
-    def refuse(self, benchmark: Benchmark) -> None:
-        pass
-
-    def nodes(self) -> Sequence[Node]:
-        return NODES
-
-    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
-        self.ran.append(benchmark.name)
-        on_phase(BenchmarkPhase.RUNNING)
-        return self.result(benchmark)
-
-
-def completed(benchmark: Benchmark) -> BenchmarkResult:
-    return BenchmarkResult(
-        benchmark.name,
-        BenchmarkPhase.COMPLETED,
-        {"bandwidth": 1e9},
-        permutation=benchmark.permutation,
-        repetition=benchmark.repetition,
-    )
-
-
-def failed(benchmark: Benchmark) -> BenchmarkResult:
-    return BenchmarkResult(
-        benchmark.name,
-        BenchmarkPhase.FAILED,
-        message="no",
-        permutation=benchmark.permutation,
-        repetition=benchmark.repetition,
-    )
-
-
-def play(
-    planned: BenchmarkPlan, executor: Scripted, ended: dict[str, BenchmarkResult] | None = None
-) -> dict[str, BenchmarkResult]:
-    done: dict[str, BenchmarkResult] = {} if ended is None else ended
-    stored: list[str] = []
-    run(
-        planned,
-        done,
-        executor,
-        lambda ended_benchmark: stored.append(ended_benchmark.name),
-        lambda *_: None,
-    )
-    assert stored == executor.ran
-    return done
-
-
-def test_a_failure_ends_the_set_only_with_on_failure_stop() -> None:
-    product = {"product": {"streams": [1, 2, 4]}}
-    going_on, stopping = plan(permutations=product), plan(permutations=product, onFailure="stop")
-    done = play(going_on, Scripted(failed))
-    assert counts(going_on, done) == (0, 3)
-    executor = Scripted(failed)
-    assert counts(stopping, play(stopping, executor)) == (0, 1)
-    assert executor.ran == ["s-1"]
-
-
-def test_ended_benchmarks_are_not_measured_again() -> None:
-    planned = plan(permutations={"product": {"streams": [1, 2, 4]}})
-    first = planned.benchmarks[0]
-    executor = Scripted(completed)
-    done = play(planned, executor, {first.name: completed(first)})
-    assert executor.ran == ["s-2", "s-3"] and counts(planned, done) == (3, 0)
-
-
-def test_an_interrupted_benchmark_is_not_stored() -> None:
-    planned = plan(permutations={"product": {"streams": [1, 2, 4]}})
-    done: dict[str, BenchmarkResult] = {}
-
-    def second(benchmark: Benchmark) -> BenchmarkResult:
-        if benchmark.name == "s-2":
-            raise KeyboardInterrupt
-        return completed(benchmark)
-
-    with pytest.raises(KeyboardInterrupt):
-        run(planned, done, Scripted(second), lambda _: None, lambda *_: None)
-    assert list(done) == ["s-1"]
-
-
-def on(*names: str) -> Benchmark:
-    return read({"kind": "IPerf", "spec": {"nodes": list(names)}})
-
-
-def test_only_benchmarks_that_share_no_node_run_at_once() -> None:
-    waiting = [on("a", "b"), on("b", "c"), on("c", "d"), on()]
-    assert startable(waiting, []) is waiting[0]
-    assert startable(waiting[1:], [waiting[0]]) is waiting[2]
-    assert startable([waiting[1]], [waiting[0]]) is None
-    assert startable([waiting[3]], [waiting[0]]) is None, "one that may get any node runs alone"
-    assert startable([waiting[0]], [waiting[3]]) is None
-    assert startable([waiting[3]], []) is waiting[3]

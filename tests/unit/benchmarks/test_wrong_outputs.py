@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.kinds import openfoam
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed
+from scaletest.benchmarks.kinds import openfoam_case
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed
 from tests.unit.tool_outputs import (
     BOTH,
     CSV_STREAMS,
@@ -124,7 +124,7 @@ def test_a_peak_that_perftest_did_not_measure_is_left_out() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def openfoam_log(steps: int = openfoam.STEPS) -> str:
+def openfoam_log(steps: int = openfoam_case.STEPS) -> str:
     """The log of the sample with so many steps in place of its cut middle."""
     head, _, tail = sample("openfoam-icofoam-2procs.log").partition(
         "[... middle of the log cut ...]\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.kinds.failure import Failure
 from tests.unit.tool_outputs import FIO, fio_report, parse, refused
 
 

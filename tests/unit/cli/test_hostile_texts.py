@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scaletest.benchmarks.benchmark import BenchmarkResult
+from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.broker import Queues, keys
 from scaletest.cli.main import run
 from scaletest.lifecycle.stamps import Stamp

@@ -95,9 +95,9 @@ def test_a_fail_of_an_interrupted_run_says_that_it_was_interrupted(
 
 def test_times_of_benchmarks_keep_their_fractions_and_cases_their_kind() -> None:
     run = test_benchmark_report.a_run()
-    name, first = next(iter(run.ended.items()))
+    name, first = next(iter(run.results.items()))
     later = replace(first, started_s=1795384790.6362808)
-    report = benchmark_report(replace(run, ended={**run.ended, name: later}))
+    report = benchmark_report(replace(run, results={**run.results, name: later}))
     assert "1795384790.6362808" in formats.render(report, "csv")
     suite = ElementTree.fromstring(formats.render(report, "junit"))
     groups = {case.get("classname") for case in suite.iter("testcase")}

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.judging.benchmark_run import evaluate_benchmarks
-from scaletest.benchmarks.kinds.kind import Failure
-from scaletest.benchmarks.sweep import plan_of
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.judging.evaluation import evaluate_benchmarks
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.lifecycle.judging import result as lifecycle
 from scaletest.lifecycle.judging.phases import Books
 from scaletest.model import Measurement, Outcome, Record, Verdict, VerdictKind

@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks import benchmark
-from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, ToolOutput
+from scaletest.benchmarks.documents import benchmark
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds.kind import ToolOutput
 from scaletest.cli import main
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.benchmark import unframe
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.documents.result import unframe
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.declared import members

@@ -15,7 +15,7 @@ import pytest
 from hack.kubernetes import ControlPlane
 from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.settings import has_ipv6
-from scaletest.benchmarks.objects.owned_objects import stored
+from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.cluster.connection import connect
 from scaletest.cluster.objects import Documents
 from tests.cluster.conftest import CHART, Helm, helm_program, restricted
@@ -93,7 +93,7 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
     objects = Documents(connect())
     for number in range(1, 7):
         benchmark = rows[f"sweep-{number}"]
-        ended = stored(
+        ended = load_result(
             objects, namespace, benchmark["metadata"]["name"], benchmark["metadata"]["uid"]
         )
         assert ended is not None and ended.headlines["bandwidth"] > 1e6

@@ -1,207 +1,22 @@
-"""Documents of benchmarks: the schemas that editors and Kubernetes take agree with the reader on
-what is right and wrong; those of kube-perftest are read as they are, converted, and served in their
-own API group.
-"""
+"""Documents of kube-perftest: read as they are, and converted."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from scaletest.benchmarks import benchmark, document_schemas, kube_perftest
-from scaletest.benchmarks.commands.bench_explain import explained
+from scaletest.benchmarks.documents import benchmark, custom_resources, kube_perftest
+from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
 from scaletest.benchmarks.objects.manifests import MULTUS, job
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest
-from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
-from scaletest.model.declared import members, plain, read_written
-from scaletest.model.errors import InvalidValue
 from tests.unit.fake_cluster import FakeCluster, cluster_with, look, settings
-
-
-@lru_cache
-def validator() -> jsonschema.Draft202012Validator:
-    jsonschema.Draft202012Validator.check_schema(document_schemas.schema())
-    return jsonschema.Draft202012Validator(document_schemas.schema())
-
-
-def a_set(**spec: Any) -> dict[str, Any]:
-    return {"kind": "BenchmarkSet", "spec": {"template": {"kind": "IPerf"}, **spec}}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_example_of_every_kind_fits(kind: str) -> None:
-    validator().validate(yaml.safe_load(explained(kind)[0]["example"]))
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        {"kind": "IPerf"},
-        {
-            "apiVersion": "perftest.stackhpc.com/v1alpha1",
-            "kind": "Fio",
-            "spec": {"rw": "rw,readwrite"},
-        },
-        a_set(
-            permutations={"product": {"streams": [1, 2]}, "explicit": [{"mtu": None}]},
-            thresholds=["bandwidth>=1"],
-        ),
-        a_set(
-            permutations={
-                "product": {"nodes": {"combinations": {"length": 2, "source": {"nodes": {}}}}}
-            }
-        ),
-        {
-            "kind": "BenchmarkSet",
-            "spec": {
-                "template": {"kind": "IPerf", "spec": {"streams": "{{ p.n }}"}},
-                "matrix": {"product": {"n": [1, 2]}},
-            },
-        },
-    ],
-)
-def test_a_document_that_is_read_fits_the_schema(document: dict[str, Any]) -> None:
-    from scaletest.benchmarks.measure.runner import Node
-
-    plan_of(document, lambda: [Node("a", {}), Node("b", {})])
-    validator().validate(document)
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        {},
-        {"kind": "Netperf"},
-        {"kind": "IPerf", "stream": 1},
-        {"kind": "IPerf", "apiVersion": "apps/v1"},
-        {"kind": "IPerf", "spec": {"stream": 1}},
-        {"kind": "IPerf", "spec": {"streams": 0}},
-        {"kind": "IPerf", "spec": {"streams": "many"}},
-        {"kind": "IPerf", "metadata": {"name": "No Name"}},
-        {"kind": "IPerf", "spec": {"server": {"label": {}}}},
-        a_set(repetitions=0),
-        a_set(order="backwards"),
-        {"kind": "BenchmarkSet", "spec": {"template": {"kind": "IPerf", "spec": {"stream": 1}}}},
-        {"kind": "BenchmarkSet", "spec": {}},
-    ],
-)
-def test_a_document_that_is_refused_does_not_fit_the_schema(document: dict[str, Any]) -> None:
-    with pytest.raises(InvalidValue):
-        plan_of(document, list)
-    assert list(validator().iter_errors(document))
-
-
-def test_the_command_line_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli(["schema", "benchmark", "--format", "yaml"]) == 0
-    assert yaml.safe_load(capsys.readouterr().out) == document_schemas.schema()
-
-
-DEFINITIONS = {
-    definition["spec"]["names"]["kind"]: definition for definition in document_schemas.definitions()
-}
-
-
-def schema_of(name: str) -> dict[str, Any]:
-    schema = DEFINITIONS[name]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert isinstance(schema, dict)
-    return schema
-
-
-def walk(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    yield path, schema
-    for name, inner in schema.get("properties", {}).items():
-        yield from walk(inner, f"{path}.{name}")
-    for key in ("items", "additionalProperties"):
-        if isinstance(schema.get(key), dict):
-            yield from walk(schema[key], f"{path}[]")
-
-
-@pytest.mark.parametrize("name", DEFINITIONS)
-def test_a_schema_is_structural(name: str) -> None:
-    for path, schema in walk(schema_of(name)):
-        assert "type" in schema, path
-        assert not ("properties" in schema and "additionalProperties" in schema), path
-        assert schema["type"] != "array" or "items" in schema, path
-        if "default" in schema:
-            jsonschema.validate(schema["default"], schema)
-
-
-@pytest.mark.parametrize("name", DEFINITIONS)
-def test_every_printer_column_shows_an_existing_field(name: str) -> None:
-    version = DEFINITIONS[name]["spec"]["versions"][0]
-    paths = {path for path, _ in walk(schema_of(name))}
-    titles = [column["name"] for column in version["additionalPrinterColumns"]]
-    columns = version["additionalPrinterColumns"]
-    # pods are by role, and the first of a role is shown
-    shown = {re.sub(r"\.\w+\[0\]", "[][]", column["jsonPath"]) for column in columns}
-    assert shown <= paths
-    assert len(set(titles)) == len(titles)
-    assert version["subresources"] == {"status": {}}
-    assert re.fullmatch(r"[a-z]+\.scaletest\.dev", DEFINITIONS[name]["metadata"]["name"])
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
-def test_the_schema_accepts_and_refuses_the_same_documents_as_the_reader(kind: Any) -> None:
-    spec = schema_of(kind.name)["properties"]["spec"]
-    spec_of_kind = benchmark.read({"kind": kind.name}).spec
-    whole = {member.name: plain(member.default) for member in members(kind.spec)}
-    assert read_written(kind.spec, whole, "the spec") == spec_of_kind
-    assert set(whole) == set(spec["properties"])
-    jsonschema.validate({name: value for name, value in whole.items() if value is not None}, spec)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"ipFamily": "IPX"}, spec)
-
-
-def test_columns_are_the_originals_and_more() -> None:
-    columns = [
-        column["name"]
-        for column in DEFINITIONS["IPerf"]["spec"]["versions"][0]["additionalPrinterColumns"]
-        if not column.get("priority")
-    ]
-    assert {
-        "Host Network",
-        "Network Name",
-        "Duration",
-        "Streams",
-        "Status",
-        "Started",
-        "Finished",
-        "Result",
-    } <= set(columns)
-    counts = [
-        column["name"]
-        for column in DEFINITIONS["BenchmarkSet"]["spec"]["versions"][0]["additionalPrinterColumns"]
-    ]
-    assert {"Permutations", "Repetitions", "Count", "Succeeded", "Failed", "Finished"} <= set(
-        counts
-    )
-    assert DEFINITIONS["RDMALatency"]["spec"]["names"]["plural"] == "rdmalatencies"
-
-
-@pytest.mark.parametrize("kind", ["IPerf", "RDMABandwidth", "RDMALatency"])
-def test_network_kinds_have_columns_of_their_network_and_addresses(kind: str) -> None:
-    (version,) = DEFINITIONS[kind]["spec"]["versions"]
-    columns = {column["name"] for column in version["additionalPrinterColumns"]}
-    assert {"Network Name", "MTU", "Server IP", "Client IP"} <= columns
-
-
-def test_the_schema_admits_aliases_and_refuses_unknown_solvers() -> None:
-    fio = schema_of("Fio")["properties"]["spec"]["properties"]["rw"]
-    assert {"rw", "readwrite", "rw,readwrite"} <= set(fio["enum"])
-    foam = schema_of("OpenFOAM")["properties"]["spec"]["properties"]["iterativeMethod"]
-    assert not any("PETSc" in solver for solver in foam["enum"])
-
 
 FILE = Path(__file__).parents[1] / "samples" / "kube-perftest.yaml"
 DOCUMENTS = [*yaml.safe_load_all(FILE.read_text("utf-8"))]
@@ -219,7 +34,7 @@ def by_kind(document: Any) -> str:
 def test_every_document_of_the_readme_is_accepted_as_it_is(document: Any) -> None:
     plan, warnings = plan_of(document, lambda: ())
     assert plan.name == document["metadata"]["name"]
-    assert plan.counted == (15 if document["kind"] == "BenchmarkSet" else 1)
+    assert plan.count == (15 if document["kind"] == "BenchmarkSet" else 1)
     assert f"apiVersion {API} is read as {API_VERSION}" in warnings
 
 
@@ -227,7 +42,7 @@ def test_every_document_of_the_readme_is_accepted_as_it_is(document: Any) -> Non
 def test_their_definitions_admit_every_document(document: Any) -> None:
     (definition,) = [
         each
-        for each in document_schemas.definitions(GROUP)
+        for each in custom_resources.definitions(GROUP)
         if (each["spec"]["group"], each["spec"]["names"]["kind"]) == (GROUP, document["kind"])
     ]
     plural = definition["spec"]["names"]["plural"]
@@ -239,8 +54,8 @@ def test_their_definitions_admit_every_document(document: Any) -> None:
 
 
 def test_without_their_group_there_are_our_definitions_alone() -> None:
-    assert document_schemas.definitions() == document_schemas.definitions(GROUP)[: len(KINDS) + 1]
-    assert len(document_schemas.definitions(GROUP)) == len(KINDS) + 2 + len(kube_perftest.KINDS)
+    assert custom_resources.definitions() == custom_resources.definitions(GROUP)[: len(KINDS) + 1]
+    assert len(custom_resources.definitions(GROUP)) == len(KINDS) + 2 + len(kube_perftest.KINDS)
 
 
 def test_a_network_of_the_pod_is_ignored_with_that_of_the_node() -> None:
@@ -289,7 +104,7 @@ def test_lists_within_maps_are_appended_too() -> None:
         "template": {"spec": {"pods": {"tolerations": [{"key": "a"}]}}},
         "permutations": {"explicit": [{"pods": {"tolerations": [{"key": "b"}], "labels": {}}}]},
     }
-    changed = kube_perftest.converted({"kind": "BenchmarkSet", "spec": spec}, API_VERSION)["spec"]
+    changed = kube_perftest.convert({"kind": "BenchmarkSet", "spec": spec}, API_VERSION)["spec"]
     assert changed["permutations"]["explicit"] == [
         {"pods": {"tolerations": [{"key": "a"}, {"key": "b"}], "labels": {}}}
     ]
@@ -314,7 +129,7 @@ def test_lists_within_maps_are_appended_too() -> None:
     ],
 )
 def test_odd_documents_stay_as_they_are(spec: Any, changed: Any) -> None:
-    assert kube_perftest.converted({"spec": spec}, API_VERSION)["spec"] == changed
+    assert kube_perftest.convert({"spec": spec}, API_VERSION)["spec"] == changed
 
 
 def test_convert_writes_documents_that_need_no_conversion(

@@ -13,13 +13,13 @@ GROUPS = ("perftest.stackhpc.com", "perftest.nscale.com")
 KINDS = ("IPerf", "MPIPingPong", "OpenFOAM", "RDMABandwidth", "RDMALatency", "Fio", "PyTorch")
 
 
-def written_for(api_version: object) -> bool:
+def is_theirs(api_version: object) -> bool:
     """Whether a document with this apiVersion is one of theirs."""
     return str(api_version).partition("/")[0] in GROUPS
 
 
-def converted(document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
-    """The document with our apiVersion; of a set also the template, and lists joined as there."""
+def convert(document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
+    """Convert a document to our apiVersion; of a set also its template, with lists joined."""
     body, spec = {**document, "apiVersion": api_version}, document.get("spec")
     template = spec.get("template") if isinstance(spec, Mapping) else None
     if not isinstance(spec, Mapping) or not isinstance(template, Mapping):
@@ -27,30 +27,28 @@ def converted(document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
     body["spec"] = {**spec, "template": {**template, "apiVersion": api_version}}
     permutations, base = spec.get("permutations"), template.get("spec") or {}
     if isinstance(permutations, Mapping):
-        joined = {"product": _product, "explicit": _each}
-        body["spec"]["permutations"] = {
-            name: joined.get(name, _joined)(base, values) for name, values in permutations.items()
-        }
+        body["spec"]["permutations"] = joined = dict(permutations)
+        product = permutations.get("product")
+        if isinstance(base, Mapping) and isinstance(product, Mapping):
+            joined["product"] = {
+                key: _join_each(base.get(key), values) for key, values in product.items()
+            }
+        if "explicit" in permutations:
+            joined["explicit"] = _join_each(base, permutations["explicit"])
     return body
 
 
-def _product(base: Any, product: Any) -> Any:
-    if not isinstance(base, Mapping) or not isinstance(product, Mapping):
-        return product
-    return {key: _each(base.get(key), values) for key, values in product.items()}
-
-
-def _each(base: Any, values: Any) -> Any:
-    """The values of a list, each joined with that of the template; anything else as it is."""
+def _join_each(base: Any, values: Any) -> Any:
+    """Join each value of a list with that of the template; return anything else as it is."""
     if not isinstance(values, list):
         return values
-    return [_joined(base, value) for value in values]
+    return [_join(base, value) for value in values]
 
 
-def _joined(base: Any, value: Any) -> Any:
-    """A value with the lists of the template before its own; maps keep only their own keys."""
+def _join(base: Any, value: Any) -> Any:
+    """Put the lists of the template before those of a value; maps keep only their own keys."""
     if isinstance(base, list) and isinstance(value, list):
         return [*base, *value]
     if isinstance(base, Mapping) and isinstance(value, Mapping):
-        return {key: _joined(base.get(key), inner) for key, inner in value.items()}
+        return {key: _join(base.get(key), inner) for key, inner in value.items()}
     return value

@@ -1,0 +1,99 @@
+"""The result of a benchmark, and the line of a log that carries it.
+
+That line begins with a mark, to find it among other lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.model import Activity, wire
+from scaletest.model.declared import Document
+from scaletest.model.errors import InvalidValue
+
+MARK = "SCALETEST-RESULT "
+MOST_CHARACTERS = 200_000  # of a framed line, for readers of logs
+
+
+class BenchmarkPhase(StrEnum):
+    """Progress of a benchmark. The last two phases are final."""
+
+    PENDING = "Pending"
+    PREPARING = "Preparing"
+    RUNNING = "Running"
+    SUMMARISING = "Summarising"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the phase is final."""
+        return self in (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkResult(Document):
+    """The result of a benchmark, as it is stored and sent."""
+
+    document_name = "the benchmark's result"
+    name: str
+    phase: BenchmarkPhase
+    headlines: Mapping[str, float] = field(default_factory=dict)
+    result: Mapping[str, Any] = field(default_factory=dict)
+    network: Mapping[str, Any] = field(default_factory=dict)
+    # versions and places that the executor found
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    # why nothing was measured
+    failure: Failure = Failure.NONE
+    message: str = ""
+    lines: tuple[str, ...] = ()
+    # what to do, where that is more specific than the advice of the failure
+    remedy: str = ""
+    notes: tuple[str, ...] = ()
+    # since the epoch
+    started_s: float = 0.0
+    finished_s: float = 0.0
+    permutation: int = 0
+    repetition: int = 0
+    # where its time went, by part, as in server-0; empty where it was not sampled
+    activities: Mapping[str, Activity] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the benchmark completed."""
+        return self.phase is BenchmarkPhase.COMPLETED
+
+    @property
+    def advice(self) -> str:
+        """Advice after a failure."""
+        return self.remedy or self.failure.advice
+
+
+def frame(result: BenchmarkResult) -> str:
+    """Return the line of a result; without its details if it would be too long."""
+    line = _line(result)
+    if len(line) <= MOST_CHARACTERS:
+        return line
+    note = f"the details were left out: {len(line)} characters are too many"
+    return _line(replace(result, result={}, notes=(*result.notes, note)))
+
+
+def _line(result: BenchmarkResult) -> str:
+    """Encode as ASCII, so that readers split no Unicode line ends, and printers escape nothing."""
+    return MARK + json.dumps(result.to_dict(), separators=(",", ":"), allow_nan=False)
+
+
+def unframe(log: str) -> BenchmarkResult | None:
+    """Return the last complete framed result of a log; None without one."""
+    for line in reversed(log.splitlines()):
+        if line.startswith(MARK):
+            with suppress(InvalidValue):
+                framed = wire.load(line.removeprefix(MARK), "the framed result")
+                return BenchmarkResult.from_dict(framed)
+    return None

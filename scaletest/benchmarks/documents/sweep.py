@@ -1,0 +1,183 @@
+"""Expand a set into its benchmarks: generated values, merge or templates, repetitions, order.
+
+Maps merge; lists and other values replace; null unsets. kube-perftest appends lists, so those of
+its documents are joined before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from scaletest.benchmarks.documents.benchmark import Benchmark, is_set, name_of, read, read_envelope
+from scaletest.benchmarks.documents.benchmark_set import DISJOINT, RANDOM, SetSpec
+from scaletest.benchmarks.documents.custom_resources import MOST_NAME
+from scaletest.benchmarks.documents.generators import Nodes, generate
+from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.plan import BenchmarkPlan
+from scaletest.documents.templates import fill
+from scaletest.model import checks
+from scaletest.model.declared import read_written
+from scaletest.model.errors import InvalidValue
+from scaletest.model.texts import as_yaml
+
+MOST_BENCHMARKS = 100_000
+
+
+def plan_of(
+    document: Any, nodes: Nodes, chance: random.Random | None = None
+) -> tuple[BenchmarkPlan, list[str]]:
+    """Build the plan of a set or of a single benchmark, and list warnings.
+
+    chance: for tests; by default a generator from the set's seed. Raises InvalidValue, which names
+    the permutation at fault.
+    """
+    if not is_set(document):
+        single = read(document)
+        plan = BenchmarkPlan(
+            single.name, (single,), ({},), dict(document), paused=single.spec.paused
+        )
+        return plan, list(single.warnings)
+    warnings = list[str]()
+    body = read_envelope(document, warnings)
+    spec = read_written(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
+    name = name_of(body, "benchmark-set")
+    chance = chance or random.Random(spec.seed)
+    permutations = _permutations(spec, nodes, chance)
+    count = len(permutations) * spec.repetitions
+    checks.refuse(
+        (
+            count > MOST_BENCHMARKS,
+            f"the set has {count} benchmarks, more than {MOST_BENCHMARKS}",
+            "measure less, or take a sample",
+        )
+    )
+    distinct = [
+        _benchmark_of(spec, name, number, values) for number, values in enumerate(permutations)
+    ]
+    for member in distinct:
+        warnings += [line for line in member.warnings if line not in warnings]
+    # the first permutation that equals an earlier one
+    numbers: dict[str, int] = {}
+    for number, values in enumerate(permutations):
+        first = numbers.setdefault(repr(sorted(values.items())), number)
+        if first != number:
+            warnings.append(
+                f"permutation {number + 1} is the same as permutation {first + 1}; "
+                "set repetitions to measure a permutation several times"
+            )
+            break
+    plan = BenchmarkPlan(
+        name=name,
+        benchmarks=tuple(_order(spec, name, distinct, chance)),
+        permutations=tuple(permutations),
+        document=dict(document),
+        repetitions=spec.repetitions,
+        stop_on_failure=spec.on_failure == "stop",
+        disjoint=spec.parallelism == DISJOINT,
+        paused=spec.paused or any(member.spec.paused for member in distinct),
+        thresholds=spec.thresholds,
+    )
+    plan.check_thresholds()  # now, rather than after everything has been measured
+    return plan, warnings
+
+
+def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Mapping[str, Any]]:
+    """Return the values of all permutations: the product, then the explicit ones."""
+    values = spec.matrix if spec.has_matrix else spec.permutations
+    lists = {
+        key: generate(source, f"{key} of product", nodes, chance)
+        for key, source in values.product.items()
+    }
+    checks.refuse(
+        (
+            math.prod(map(len, lists.values())) > MOST_BENCHMARKS,
+            f"the product has more than {MOST_BENCHMARKS} permutations",
+            "measure less, or take a sample",
+        )
+    )
+    permutations = [
+        dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())
+    ]
+    # without a product only what is explicit; without both the template alone is measured
+    if values.explicit and not lists:
+        permutations = []
+    return [*permutations, *values.explicit]
+
+
+def _benchmark_of(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:
+    """Return the benchmark of a permutation. InvalidValue names the permutation."""
+    template = {"apiVersion": API_VERSION, **spec.template}
+    body = template.get("spec") or {}
+    try:
+        document = {
+            "apiVersion": template["apiVersion"],
+            "kind": template.get("kind"),
+            "metadata": {"name": name},
+            "spec": fill(body, {"p": dict(values)}) if spec.has_matrix else merge(body, values),
+        }
+        return replace(read(document), permutation=number)
+    except InvalidValue as error:
+        raise InvalidValue(
+            f"permutation {number + 1} {as_yaml(dict(values))}: {error.message}",
+            hint=error.hint,
+        ) from error
+
+
+def merge(base: Any, change: Any) -> Any:
+    """Merge a change into the base: maps merge, None unsets, anything else replaces."""
+    if not (isinstance(base, Mapping) and isinstance(change, Mapping)):
+        return change
+    union = dict(base)
+    for key, replacement in change.items():
+        if replacement is None:
+            union.pop(key, None)
+        else:
+            union[key] = merge(union.get(key), replacement)
+    return union
+
+
+def pad_number(number: int, count: int) -> str:
+    """Write a number from 1 to `count`, padded with zeros to the width of `count`."""
+    return str(number).zfill(len(str(count)))
+
+
+def stem(name: str, longest: str) -> str:
+    """Shorten a set's name so that it can begin the names of its benchmarks.
+
+    The longest suffix must fit. A checksum replaces the end that is cut off, so that two sets never
+    produce the same names.
+    """
+    if len(name) + len(longest) <= MOST_NAME:
+        return name
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: MOST_NAME - len(longest) - len(mark) - 1].rstrip('-.')}-{mark}"
+
+
+def _order(
+    spec: SetSpec, name: str, distinct: list[Benchmark], chance: random.Random
+) -> Iterator[Benchmark]:
+    """Yield warm-ups, then all repetitions of the benchmarks, in order and with their own names."""
+    total = len(distinct) * spec.repetitions
+    suffixes = [f"-{total}", f"-warm-up-{spec.warm_up}" if spec.warm_up else ""]
+    name = stem(name, max(suffixes, key=len))
+    for index in range(spec.warm_up):
+        yield replace(distinct[0], name=f"{name}-warm-up-{index + 1}", repetition=-1)
+    order: Iterable[tuple[Benchmark, int]]
+    if spec.order == RANDOM:
+        # shuffled in blocks of one repetition each, so that a drift affects all permutations alike
+        order = (
+            (member, repetition)
+            for repetition in range(spec.repetitions)
+            for member in chance.sample(distinct, len(distinct))
+        )
+    else:
+        order = itertools.product(distinct, range(spec.repetitions))
+    for member, repetition in order:
+        number = pad_number(member.permutation * spec.repetitions + repetition + 1, total)
+        yield replace(member, name=f"{name}-{number}", repetition=repetition)

@@ -1,0 +1,56 @@
+"""The folder of a run of benchmarks, with their results as its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.plan import KIND, BenchmarkPlan
+from scaletest.model import wire
+from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, TypedFolder
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBenchmarks:
+    """A run as it lies on disk."""
+
+    plan: BenchmarkPlan
+    environment: dict[str, Any]
+    results: dict[str, BenchmarkResult]  # by name, the last of each
+    run_result: dict[str, Any]  # {} when there is none
+
+
+def _read_result(line: str) -> BenchmarkResult:
+    return BenchmarkResult.from_dict(wire.load(line, f"a line of {RECORDS}"))
+
+
+class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
+    """The ended benchmarks of one run on disk."""
+
+    run_type = KIND
+    plan_type = BenchmarkPlan
+    readers: ClassVar = {RECORDS: _read_result}
+    expected = "benchmarks"
+    remedy = "see: scaletest runs list --type benchmark"
+
+    @property
+    def logs(self) -> Path:
+        """Where the tools' own output lies, a folder for each benchmark."""
+        return self.path / LOGS
+
+    def store(self, result: BenchmarkResult) -> None:
+        """Append a benchmark that has ended, and make sure it is on disk."""
+        self.append(RECORDS, [wire.dump(result.to_dict())])
+
+    def forget(self, stored: StoredBenchmarks) -> None:
+        """Rewrite the records to `stored`: a line that was cut off leaves nothing behind."""
+        self.replace(RECORDS, (wire.dump(result.to_dict()) for result in stored.results.values()))
+
+    def load(self) -> StoredBenchmarks:
+        """Read everything; UsageError when this is no run of benchmarks, or cannot be read."""
+        with self.readable():
+            plan = self.plan()
+            results = {result.name: result for result in self.rows(RECORDS)}
+            return StoredBenchmarks(plan, self.read(ENVIRONMENT), results, self.read(RESULT))

@@ -1,0 +1,199 @@
+"""Judge a run of benchmarks: summaries by permutation, thresholds, verdict."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.judging.thresholds import MeasuredPermutation, judge_thresholds
+from scaletest.benchmarks.kinds.kind import Headline
+from scaletest.benchmarks.plan import KIND, BenchmarkPlan
+from scaletest.model import Verdict, wire
+from scaletest.model.texts import as_yaml
+from scaletest.model.verdict import while_running
+from scaletest.render.numbers import plural
+from scaletest.stats.estimate import gathered, summarise
+from scaletest.stats.thresholds import ThresholdResult, ground_of
+from scaletest.stats.verdict_order import Ground, Rank, decide
+
+Pairs = Sequence[tuple[Benchmark, BenchmarkResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRun:
+    """A run, summarised."""
+
+    plan: BenchmarkPlan
+    results: Mapping[str, BenchmarkResult]  # by name, also of warm-ups
+    rows: tuple[MeasuredPermutation, ...]
+    headlines: tuple[Headline, ...]  # those that were measured, in the order of their kinds
+    verdict: Verdict
+    notes: tuple[str, ...] = ()
+    thresholds: tuple[ThresholdResult, ...] = ()
+    # of a stored run
+    name: str = ""
+    folder: str = ""
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    def while_running(self) -> Self:
+        """Return a copy without a verdict, since more is still coming."""
+        return replace(self, verdict=while_running(self.verdict))
+
+    @property
+    def counted(self) -> Pairs:
+        """Benchmarks that ended and are no warm-up, in their order."""
+        return _counted(self.plan, self.results)
+
+    @property
+    def failures(self) -> list[BenchmarkResult]:
+        """Those without a result."""
+        return [result for _, result in self.counted if not result.ok]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "schema_version": 1,
+            "kind": KIND,
+            "run": self.name,
+            "folder": self.folder,
+            "name": self.plan.name,
+            "verdict": self.verdict.to_dict(),
+            "units": {headline.name: headline.unit for headline in self.headlines},
+            "permutations": [row.to_dict() for row in self.rows],
+            "thresholds": [threshold.to_dict() for threshold in self.thresholds],
+            "benchmarks": [
+                {**benchmark.document(), "status": result.to_dict()}
+                for benchmark, result in self.counted
+            ],
+            "notes": list(self.notes),
+            "environment": dict(self.environment),
+        }
+
+
+def evaluate_benchmarks(
+    plan: BenchmarkPlan,
+    results: Mapping[str, BenchmarkResult],
+    run_result: Mapping[str, Any] | None = None,
+    **stored: Any,
+) -> BenchmarkRun:
+    """Judge what has ended so far.
+
+    results: by name. run_result: what the run wrote at its end, if it came to that. stored: name,
+    folder and environment.
+    """
+    run_result = run_result or {}
+    pairs = _counted(plan, results)
+    rows = _summarise_rows(plan, pairs)
+    thresholds = judge_thresholds(plan.parsed_thresholds, rows)
+    notes = wire.texts(run_result.get("noticed"))
+    for _, result in pairs:
+        notes += result.notes
+    # each measured headline once, whichever kinds have it
+    measured = set().union(*(row.summaries for row in rows))
+    headlines: dict[str, Headline] = {}
+    for benchmark in plan.benchmarks:
+        for headline in benchmark.kind.headlines:
+            if headline.name in measured:
+                headlines[headline.name] = headline
+    return BenchmarkRun(
+        plan,
+        results,
+        tuple(rows),
+        tuple(headlines.values()),
+        _verdict(plan, pairs, thresholds, run_result, shlex.quote(stored.get("name") or "RUN")),
+        tuple(dict.fromkeys(notes)),
+        thresholds,
+        **stored,
+    )
+
+
+def permutation_text(values: Mapping[str, Any]) -> str:
+    """Write a permutation in words."""
+    return ", ".join(f"{name} {as_yaml(value)}" for name, value in values.items())
+
+
+def _counted(plan: BenchmarkPlan, results: Mapping[str, BenchmarkResult]) -> Pairs:
+    return [
+        (benchmark, results[benchmark.name])
+        for benchmark in plan.benchmarks
+        if not benchmark.warm_up and benchmark.name in results
+    ]
+
+
+def _summarise_rows(plan: BenchmarkPlan, pairs: Pairs) -> list[MeasuredPermutation]:
+    """Return each permutation with the summaries of its repetitions."""
+    numbers = gathered(
+        [(benchmark.permutation, result.headlines) for benchmark, result in pairs if result.ok]
+    )
+    # an imported plan may have a permutation without a benchmark
+    absent = {
+        benchmark.permutation: benchmark.kind.absent(benchmark.spec)
+        for benchmark in plan.benchmarks
+    }
+    rows = []
+    for number, values in enumerate(plan.permutations):
+        is_ok = [result.ok for benchmark, result in pairs if benchmark.permutation == number]
+        rows.append(
+            MeasuredPermutation(
+                number,
+                permutation_text(values) or plan.name,
+                values,
+                succeeded=is_ok.count(True),
+                failed=is_ok.count(False),
+                summaries={
+                    name: summarise(repeats) for name, repeats in numbers.get(number, {}).items()
+                },
+                absent=absent.get(number, {}),
+            )
+        )
+    return rows
+
+
+def _verdict(
+    plan: BenchmarkPlan,
+    pairs: Pairs,
+    thresholds: Sequence[ThresholdResult],
+    run_result: Mapping[str, Any],
+    name: str,
+) -> Verdict:
+    """Return the verdict; its remedies name the run as a shell takes it."""
+    resume = f"scaletest bench run --resume {name}"
+    grounds: list[Ground | None] = []
+    # not the subject where fewer benchmarks are on record than had ended when the run did
+    counts = [run_result.get(outcome) for outcome in ("succeeded", "failed")]
+    recorded = sum(count for count in counts if isinstance(count, int))
+    if recorded > len(pairs):
+        reason = f"{recorded - len(pairs)} of {recorded} records are missing"
+        grounds.append(Ground(Rank.NOT_THE_SUBJECT, reason, f"measure them again: {resume}"))
+    failures = [result for _, result in pairs if not result.ok]
+    failed = [result for result in failures if not result.failure.unmeasured]
+    grounds.append(_first_failure(failed, Rank.REFUTED, f"of {plan.count} failed"))
+    grounds.append(ground_of(thresholds, Rank.REFUTED))
+    unmeasured = [result for result in failures if result.failure.unmeasured]
+    state = f"of {plan.count} could not be measured"
+    grounds.append(_first_failure(unmeasured, Rank.OPEN, state))
+    if missing := plan.count - len(pairs):
+        reason = f"{missing} of {plan.count} were not measured"
+        grounds.append(Ground(Rank.OPEN, reason, resume))
+    grounds.append(ground_of(thresholds, Rank.OPEN))
+    met = f"{plural(plan.count, 'benchmark')} of {', '.join(plan.kinds)} ran to the end"
+    if thresholds:
+        met += f", {plural(len(thresholds), 'threshold')} met"
+    else:
+        met += "; no threshold was set, so no number is judged"
+    return decide([*grounds, Ground(Rank.MET, met)])
+
+
+def _first_failure(results: Sequence[BenchmarkResult], rank: Rank, state: str) -> Ground | None:
+    """Return the ground that the first of these benchmarks is, None without any."""
+    if not results:
+        return None
+    first = results[0]
+    # with the last of the tool's own words: at the end tools say why they end
+    spoken = [line for line in first.lines if any(map(str.isalpha, line))]
+    reason = ": ".join((first.name, first.message, *spoken[-1:]))
+    return Ground(rank, f"{plural(len(results), 'benchmark')} {state}: {reason}", first.advice)

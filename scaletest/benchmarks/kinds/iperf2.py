@@ -1,0 +1,118 @@
+"""Parse the output of iperf 2: CSV, or the text format that it uses on slow links too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
+from scaletest.benchmarks.kinds.kind import ToolMeasurement, ToolOutput
+
+CSV_COLUMNS = 9
+# Relative error of one second when iperf 2 rounds both of its ends to tenths.
+INTERVAL_ROUNDED = 0.12
+SENT = "iperf 2 reports what the client sent, not what arrived"
+_SUM, _PREFIXES = "SUM", ("", "K", "M", "G")
+_NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
+_LINE = re.compile(
+    rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes\s+{_NUMBER}"
+    r" ([KMG]?)bits/sec\s*$",
+    re.MULTILINE,
+)
+_INTERVAL = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)")
+
+
+class _Stream(NamedTuple):
+    """iperf 2's numbers of a stream, or of the sum."""
+
+    stream: str
+    remote: str  # the peer's address, "" in the text format
+    seconds: float
+    bytes: float
+    bits_per_second: float
+
+
+def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasurement:
+    """Parse the output of a client with so many streams. Raises BenchmarkFailed."""
+    parsing.ended_well(output, "iperf")
+    lines = output.stdout.splitlines()
+    fail_if(
+        not output.stdout.endswith("\n"),
+        "iperf's output ends in the middle of a line",
+        lines[-1:],
+    )
+    csv = [line.split(",") for line in lines if line.count(",") >= CSV_COLUMNS - 1]
+    datagrams = [line for line in lines if "UDP port" in line]
+    datagrams = datagrams or [",".join(row) for row in csv if len(row) > CSV_COLUMNS]
+    fail_if(
+        datagrams,
+        "iperf measured UDP instead of TCP",
+        datagrams,
+        failure=Failure.MISMATCH,
+    )
+    rows = list(map(_read_csv_row, csv))
+    if not csv:
+        for name, start, end, size, large, rate, prefix in _LINE.findall(output.stdout):
+            rows.append(
+                _Stream(
+                    name,
+                    "",
+                    float(end) - float(start),
+                    float(size) * 1024.0 ** _PREFIXES.index(large),
+                    float(rate) * 1000.0 ** _PREFIXES.index(prefix),
+                )
+            )
+    return _sum_streams(rows, streams, duration_s, lines[-4:])
+
+
+def _read_csv_row(columns: list[str]) -> _Stream:
+    """Read time,local,port,remote,port,id,interval,bytes,bit/s; the sum has id -1."""
+    interval = _INTERVAL.fullmatch(columns[6])
+    if not interval or not all(number.isdecimal() and len(number) < 19 for number in columns[7:9]):
+        raise parsing.bad_output("iperf wrote a line without numbers", [",".join(columns)])
+    return _Stream(
+        stream=_SUM if columns[5] == "-1" else columns[5],
+        remote=columns[3],
+        seconds=float(interval[2]) - float(interval[1]),
+        bytes=float(columns[7]),
+        bits_per_second=float(columns[8]),
+    )
+
+
+def _sum_streams(
+    rows: Sequence[_Stream], wanted: int, duration_s: float, lines: Sequence[str]
+) -> ToolMeasurement:
+    """Sum the rates of the streams.
+
+    Only bytes of iperf's own sum can be compared: its interval differs.
+    """
+    streams = [row for row in rows if row.stream != _SUM]
+    fail_if(
+        len(streams) != wanted, f"iperf reports {len(streams)} streams instead of {wanted}", lines
+    )
+    fail_if(
+        len({row.stream for row in streams}) != wanted,
+        "iperf reports a stream more than once",
+        lines,
+    )
+    sent_bytes = sum(row.bytes for row in streams)
+    for row in rows:
+        if row.stream == _SUM:
+            parsing.check_agreement(row.bytes, sent_bytes, "the sum of the streams' bytes")
+        parsing.check_length(row.seconds, duration_s, "iperf")
+        parsing.check_agreement(
+            row.bits_per_second,
+            8 * row.bytes / row.seconds,
+            f"the rate of {row.stream}",
+            INTERVAL_ROUNDED,
+        )
+    total = sum(row.bits_per_second for row in streams)
+    fail_if(total <= 0, "iperf sent nothing", lines)
+    details = {
+        row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams
+    }
+    return ToolMeasurement(
+        {"bandwidth": total}, {"streams": details}, streams[0].remote, notes=(SENT,)
+    )

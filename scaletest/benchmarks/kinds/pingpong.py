@@ -1,0 +1,171 @@
+"""MPIPingPong: half round-trip times and bandwidth of MPI messages between two nodes.
+
+IMB-MPI1 measures where it is installed, else our small program with the same output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from scaletest.benchmarks.kinds import parsing
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
+from scaletest.benchmarks.kinds.kind import (
+    ExecutionSite,
+    Headline,
+    Kind,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+    master_and_workers,
+)
+from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, is_one_host, mpirun
+from scaletest.benchmarks.kinds.spec import MpiSpec
+
+OURS = "scaletest-pingpong"
+IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")
+# IMB's units, in seconds and bytes a second; its megabyte is 10^6 bytes (IMB user guide, "MB/s").
+_SECONDS = {"usec": 1e-6, "msec": 1e-3, "sec": 1.0}
+_BYTES = {"Mbytes/sec": 1e6, "Gbytes/sec": 1e9}
+_TITLE = re.compile(r"#\s*Benchmarking\s+(\S+)\s+#\s*#processes\s*=\s*(\d+)")
+PROGRAM = "the MPI ping-pong"
+# From this number on two decimals are exact enough for a comparison.
+LEAST_EXACT = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MPIPingPongSpec(MpiSpec):
+    """Spec of MPIPingPong, all fields as in kube-perftest."""
+
+    maxlog: Annotated[
+        int, Meta(ge=1, le=30), "Message sizes are 0, 1, 2, 4, ... 2^maxlog bytes."
+    ] = 22
+
+
+def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
+    """Run mpirun on the master, with one process on each of the two workers."""
+    fail_if(
+        spec.ip_family == "IPv6" and is_one_host(site),
+        "Open MPI does not use the IPv6 loopback address",
+        failure=Failure.REFUSED,
+        remedy="use two nodes, or IPv4",
+    )
+    program = (site.programs.get("pingpong", OURS), "-msglog", str(spec.maxlog), "pingpong")
+    return (
+        Task(
+            "master",
+            0,
+            bound(spec, [*mpirun(spec, site, 2, "ppr:1:node"), *program]),
+            files={HOSTFILE: hostfile(site, 1)},
+        ),
+    )
+
+
+def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
+    """Parse IMB's table of PingPong."""
+    parsing.ended_well(output, PROGRAM)
+    # the only table is PingPong of 2 processes
+    titles = _TITLE.findall(output.stdout)
+    headers = [
+        line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line
+    ]
+    fail_if(
+        not headers or not titles,
+        f"{PROGRAM} wrote no table that begins with #bytes",
+        parsing.last_lines(output),
+    )
+    measured = ", ".join(f"{name} of {count} processes" for name, count in titles)
+    fail_if(
+        titles != [("PingPong", "2")],
+        f"IMB measured {measured} instead of PingPong of 2 processes",
+        failure=Failure.MISMATCH,
+    )
+    names = headers[0].split()
+    time, time_unit = _find_unit(names, _SECONDS)
+    speed, speed_unit = _find_unit(names, _BYTES)
+    rows = parsing.rows_after(output.stdout, "#repetitions", len(names), PROGRAM)
+    parsing.check_sizes(rows, [0, *(2**power for power in range(spec.maxlog + 1))], PROGRAM)
+    results: list[dict[str, Any]] = [
+        {
+            "bytes": int(row[0]),
+            "repetitions": int(row[1]),
+            "time": row[time],
+            "bandwidth": row[speed],
+        }
+        for row in rows
+    ]
+    latency = min(size["time"] for size in results)
+    bandwidth = max(size["bandwidth"] for size in results)
+    fail_if(
+        latency <= 0 or bandwidth <= 0,
+        f"{PROGRAM}'s table has times or bandwidths of 0",
+        headers[:1],
+    )
+    # bytes, time and bandwidth contradict each other where a megabyte is not 10^6 bytes
+    for size in results:
+        seconds = size["time"] * _SECONDS[time_unit]
+        least_bytes = LEAST_EXACT * _BYTES[speed_unit] * seconds
+        # smaller numbers are rounded too much for a comparison
+        if size["time"] >= LEAST_EXACT and size["bytes"] >= least_bytes:
+            parsing.check_agreement(
+                size["bandwidth"] * _BYTES[speed_unit],
+                size["bytes"] / seconds,
+                f"the bandwidth of {size['bytes']} bytes",
+            )
+    return ToolMeasurement(
+        {
+            "peakBandwidth": bandwidth * _BYTES[speed_unit],
+            "minimumLatency": latency * _SECONDS[time_unit],
+        },
+        {
+            "benchmark": "PingPong",
+            "timeUnits": time_unit,
+            "bandwidthUnits": speed_unit,
+            "results": results,
+        },
+    )
+
+
+def _find_unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]:
+    """Return index and unit of the last column with one of these units."""
+    for index, name in reversed(list(enumerate(names))):
+        unit = name[name.find("[") + 1 :].rstrip("]")
+        if unit in units:
+            return index, unit
+    raise parsing.bad_output("the table has no column in " + " or ".join(units), [" ".join(names)])
+
+
+KIND = Kind(
+    name="MPIPingPong",
+    plural="mpipingpongs",
+    help="Latency and bandwidth of MPI messages between two nodes.",
+    spec=MPIPingPongSpec,
+    measures="master",
+    layout=lambda spec: master_and_workers(spec, 2),
+    programs=lambda spec: ("mpirun",),
+    tasks=tasks,
+    parse=parse,
+    limit_s=lambda spec: 300 + 2 ** max(0, spec.maxlog - 20),
+    headlines=(
+        Headline(
+            "peakBandwidth",
+            "peak bandwidth",
+            "B/s",
+            True,
+            "Highest bandwidth of all message sizes.",
+        ),
+        Headline(
+            "minimumLatency",
+            "lowest latency",
+            "s",
+            False,
+            "Lowest half round-trip time of all message sizes.",
+        ),
+    ),
+    columns=("transport", "maxlog"),
+)

@@ -1,0 +1,97 @@
+"""Describe the machine and the network of a measurement.
+
+Without this description results of two machines cannot be compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds import network as networks
+from scaletest.benchmarks.kinds.failure import Failure, fail_if
+from scaletest.benchmarks.kinds.kind import ToolMeasurement
+from scaletest.benchmarks.measure import namespaces
+from scaletest.benchmarks.measure.namespaces import PATIENCE_S
+from scaletest.benchmarks.measure.programs import versions
+from scaletest.runs.environment import machine
+
+CARDS = Path("/sys/class/net")
+
+
+def describe_machine(benchmark: Benchmark) -> dict[str, Any]:
+    """Describe this machine, and the versions of the programs that the benchmark runs."""
+    return {
+        **machine(),
+        "programs": versions(list(benchmark.kind.programs(benchmark.spec))),
+    }
+
+
+def describe_card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str, Any]:
+    """Describe an interface: its kind, as in veth, or its hardware's driver and speed in bit/s."""
+    description: dict[str, Any] = {"name": interface}
+    if shutil.which("ip"):
+        # the measurement is valid without this description, so no error here counts
+        with contextlib.suppress(
+            ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError
+        ):
+            done = subprocess.run(
+                [*enter, "ip", "-json", "-details", "link", "show", "dev", interface],
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
+            (link,) = json.loads(done.stdout)
+            if "linkinfo" in link:
+                description["kind"] = str(link["linkinfo"]["info_kind"])
+    # /sys shows the interfaces of this process's own network namespace only
+    driver = cards / interface / "device" / "driver"
+    if not enter and driver.exists():
+        description["driver"] = driver.resolve().name
+        with contextlib.suppress(OSError, ValueError):
+            description["speed_bit_s"] = int((cards / interface / "speed").read_text()) * 1_000_000
+    return description
+
+
+def build_result(
+    benchmark: Benchmark,
+    measured: ToolMeasurement,
+    enter: Sequence[str],
+    peer: str,
+    environment: Mapping[str, Any],
+) -> BenchmarkResult:
+    """Build the result, with the network to the peer that was used.
+
+    enter: command prefix of the measuring node, which still exists. peer: its address, "" without
+    one. environment: what the machine is. Raises BenchmarkFailed when the network is not what the
+    spec asks for.
+    """
+    spec, network = benchmark.spec, dict[str, Any]()
+    route = namespaces.route(enter, peer) if peer else None
+    fail_if(
+        peer and not route and (spec.mtu is not None or spec.network_name),
+        "without the program ip it is unknown which network was used",
+        failure=Failure.NO_BINARY,
+        remedy="install it, as in: apt install iproute2",
+    )
+    if route:
+        environment = {**environment, "card": describe_card(enter, route.interface)}
+        network = route.to_dict()
+        networks.check_network(spec, route, measured.remote)
+    return BenchmarkResult(
+        benchmark.name,
+        BenchmarkPhase.COMPLETED,
+        measured.headlines,
+        measured.result,
+        network,
+        environment,
+        notes=(*measured.notes, *benchmark.kind.notes),
+    )

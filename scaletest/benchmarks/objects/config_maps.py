@@ -1,0 +1,104 @@
+"""What the ConfigMaps of a benchmark hold: the benchmark as it began, and its result.
+
+Others may write ConfigMaps too, so what cannot be read is an error of this benchmark alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from scaletest.benchmarks.documents.benchmark import Benchmark, read
+from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.objects import manifests
+from scaletest.benchmarks.objects.manifests import Document
+from scaletest.cluster.objects import (
+    CONFIG_MAPS,
+    Documents,
+)
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue
+
+T = TypeVar("T")
+RESULT = "result.json.gz"
+# A small ConfigMap may unpack to a gigabyte: without this limit, whoever may write ConfigMaps could
+# fill the operator's memory.
+MOST_UNPACKED = 8 * 1024**2
+
+
+class Damaged(BenchmarkFailed):
+    """A ConfigMap of a benchmark was changed by somebody else and cannot be read."""
+
+    def __init__(self, config_map: Document, reason: object) -> None:
+        super().__init__(
+            Failure.INTERRUPTED,
+            f"the ConfigMap {config_map['metadata']['name']} was changed by somebody and cannot be"
+            f" read: {reason}",
+            remedy="delete the object that it belongs to, and create it again",
+        )
+
+
+def read_agreed(peers: Document) -> Benchmark:
+    """Read the benchmark as it was when its first object was created. Raises Damaged.
+
+    The spec is fixed from then on: changes that follow are not measured.
+    """
+    texts = peers.get("data") or {}
+    if manifests.DOCUMENT not in texts:
+        raise Damaged(peers, f"it has no {manifests.DOCUMENT}")
+    try:
+        benchmark = read(wire.load(texts[manifests.DOCUMENT], manifests.DOCUMENT))
+    except InvalidValue as error:
+        raise Damaged(peers, error.message) from error
+    if peers["metadata"]["name"] != manifests.name_of(benchmark, "peers"):
+        raise Damaged(peers, f"it belongs to another benchmark, {benchmark.name}")
+    return benchmark
+
+
+def measuring_s(peers: Document) -> float:
+    """Read when measuring began, in seconds since the epoch. Raises Damaged."""
+    try:
+        began_s = float(peers["data"][manifests.MEASURING])
+    except ValueError as error:
+        raise Damaged(peers, f"{manifests.MEASURING}: {error}") from error
+    if not math.isfinite(began_s):
+        raise Damaged(peers, f"{manifests.MEASURING}: {began_s} is not a time")
+    return began_s
+
+
+def pack(text: str) -> str:
+    """Pack a text for `binaryData` of a ConfigMap."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def read_packed(config_map: Document, key: str, read: Callable[[dict[str, Any]], T]) -> T:
+    """Read the packed JSON under a key of a ConfigMap, of at most MOST_UNPACKED bytes.
+
+    Raises Damaged.
+    """
+    try:
+        data = base64.b64decode((config_map.get("binaryData") or {})[key])
+        return read(wire.load(wire.unpack(data, MOST_UNPACKED, key), key))
+    except KeyError as error:
+        raise Damaged(config_map, f"it has no {key}") from error
+    except InvalidValue as error:
+        raise Damaged(config_map, error.message) from error
+    except ValueError as error:
+        raise Damaged(config_map, f"{key}: {error}") from error
+
+
+def load_result(objects: Documents, namespace: str, name: str, uid: str) -> BenchmarkResult | None:
+    """Load the result that the object with this uid owns; None when there is none."""
+    config_map = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
+    if config_map is None or not is_owned(config_map, uid):
+        return None
+    return read_packed(config_map, RESULT, BenchmarkResult.from_dict)
+
+
+def is_owned(document: Document, uid: str) -> bool:
+    """Check whether the object with this uid owns the document's object."""
+    return uid in [owner["uid"] for owner in document["metadata"].get("ownerReferences", ())]

@@ -1,0 +1,192 @@
+"""The status of a set: counts, results so far over repetitions, verdict. Pure.
+
+Results are computed from the statuses of the benchmarks, so that no stored result is read again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from scaletest.benchmarks.documents.benchmark_set import SetSpec
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.judging.evaluation import BenchmarkRun, evaluate_benchmarks
+from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.objects.manifests import START_S
+from scaletest.benchmarks.objects.pod_status import seconds
+from scaletest.benchmarks.operator import status
+from scaletest.benchmarks.operator.reporting import has_ended
+from scaletest.benchmarks.operator.status import Document
+from scaletest.benchmarks.plan import BenchmarkPlan
+from scaletest.model import VerdictKind, wire
+from scaletest.model.declared import read_written
+from scaletest.model.errors import InvalidValue
+from scaletest.render.numbers import quantity, quantity_measured
+from scaletest.render.text import clean
+
+HINDERED = "Hindered"
+# With no more permutations than these, the status lists what samples and selectors chose.
+MOST_LISTED, LISTED_BYTES = 32, 8192
+# The whole status may have 16 KiB, of which permutations take 8 KiB at most.
+RESULTS_BYTES, MOST_PERMUTATIONS = 6 * 1024, 100
+
+
+def status_of(
+    document: Document, plan: BenchmarkPlan, created: Mapping[str, Document], now_s: float
+) -> Document:
+    """Return the status of a set. created: its benchmarks by name, as far as there are any."""
+    before = document.get("status") or {}
+    # a set that stopped when its warm-up failed measured nothing
+    measured = [benchmark.name for benchmark in plan.benchmarks if not benchmark.warm_up]
+    phases = [phase_of(created[name]) for name in measured if name in created]
+    succeeded, failed = phases.count("Completed"), phases.count("Failed")
+    running = sum(not has_ended(child) for child in created.values())
+    over = not running and (succeeded + failed == plan.count or is_stopped(plan, created))
+    phase = "Paused" if document["spec"].get("paused") and not running else "Running"
+    if over:
+        phase = "Completed" if succeeded == plan.count else "Failed"
+    now: Document = {
+        "phase": phase,
+        "permutationCount": len(plan.permutations),
+        "count": plan.count,
+        "benchmarksCreated": len(created),
+        "running": running,
+        "succeeded": succeeded,
+        "failed": failed,
+        "startedAt": before.get("startedAt") or status.timestamp(now_s),
+    }
+    # when they are few and small
+    permutations = [dict(permutation) for permutation in plan.permutations]
+    if len(permutations) <= MOST_LISTED and len(wire.dump({"all": permutations})) < LISTED_BYTES:
+        now["permutations"] = permutations
+    # computed only when another benchmark has ended
+    if over or any(now[key] != before.get(key) for key in ("succeeded", "failed")):
+        now |= measured_so_far(plan, created, over=over)
+    else:
+        now |= {key: before[key] for key in ("results", "summary") if key in before}
+    if over:
+        now["finishedAt"] = status.timestamp(now_s)
+    now["conditions"] = status.conditions(
+        before,
+        {"Complete": phase == "Completed", "Failed": phase == "Failed"},
+        phase,
+        f"{succeeded} succeeded, {failed} failed, of {plan.count}",
+        now_s,
+    )
+    now["conditions"] += status.edited_conditions(before, _is_edited(document, plan), now_s)
+    if generation := document["metadata"].get("generation"):
+        now["observedGeneration"] = generation
+    return status.bound_size(now, ("permutations", "results"))
+
+
+def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+    """Return the status of a set that cannot be measured."""
+    return {
+        "phase": "Failed",
+        "finishedAt": status.timestamp(now_s),
+        "conditions": status.conditions(
+            before, {"Complete": False, "Failed": True}, "refused", message, now_s
+        ),
+        "verdict": str(VerdictKind.INVALID),
+        "verdictReason": message[:500],
+    }
+
+
+def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+    """Return the status while a missing right or a name in use may be corrected; later, refused."""
+    conditions = status.conditions(
+        before, {"Complete": False, "Failed": False, HINDERED: True}, "hindered", message, now_s
+    )
+    if now_s - seconds(conditions[-1]["lastTransitionTime"]) > START_S:
+        return refused_status(before, message, now_s)
+    conditions += status.edited_conditions(before, False, now_s)
+    return {"phase": before.get("phase") or "Pending", "conditions": conditions}
+
+
+def is_stopped(plan: BenchmarkPlan, created: Mapping[str, Document]) -> bool:
+    """Check whether a failure ends the set."""
+    return plan.stop_on_failure and any(phase_of(child) == "Failed" for child in created.values())
+
+
+def phase_of(child: Mapping[str, Any]) -> str:
+    """Return the phase of a benchmark, "" before its first one."""
+    return str((child.get("status") or {}).get("phase", ""))
+
+
+def measured_so_far(
+    plan: BenchmarkPlan, children: Mapping[str, Document], *, over: bool
+) -> Document:
+    """Return results and summary; once the set is over also verdict and verdictReason."""
+    results = {}
+    for name, child in children.items():
+        if has_ended(child):
+            # as far as the status of the benchmark has it
+            found = child["status"]
+            results[name] = BenchmarkResult(
+                name,
+                BenchmarkPhase(found["phase"]),
+                found.get("values") or {},
+                failure=Failure(found.get("failure", "")),
+                message=found.get("message", ""),
+            )
+    run = evaluate_benchmarks(plan, results)
+    measured: Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
+    if over:
+        measured["verdict"] = str(run.verdict.kind)
+        measured["verdictReason"] = clean(run.verdict.reason, 500)
+    return measured
+
+
+def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
+    """Check whether the set's spec differs from that of its plan, in more than `paused`."""
+    try:
+        now, planned = (
+            read_written(SetSpec, {**version["spec"], "paused": False}, "the spec")
+            for version in (document, plan.document)
+        )
+    except InvalidValue:
+        return True
+    return now != planned
+
+
+def _fit_permutations(run: BenchmarkRun) -> list[Document]:
+    """Return all permutations with all numbers, else with texts only, else none: what fits.
+
+    The benchmarks have all numbers.
+    """
+    if len(run.rows) > MOST_PERMUTATIONS:
+        return []
+    for with_numbers in (True, False):
+        permutations = []
+        for row in run.rows:
+            headlines = {}
+            for headline in run.headlines:
+                if summary := row.summaries.get(headline.name):
+                    headlines[headline.name] = {
+                        "text": quantity_measured(summary.mean, summary.half_width, headline.unit),
+                        **(summary.to_dict() if with_numbers else {}),
+                    }
+            permutations.append(
+                {
+                    "permutation": clean(row.name, 120),
+                    "succeeded": row.succeeded,
+                    "failed": row.failed,
+                    "headlines": headlines,
+                }
+            )
+        if len(json.dumps(permutations).encode()) <= RESULTS_BYTES:
+            return permutations
+    return []
+
+
+def _summarise(run: BenchmarkRun) -> str:
+    """Write the first headline: with its interval, or its range over all permutations."""
+    if not run.headlines:
+        return ""
+    headline = run.headlines[0]
+    summaries = [row.summaries[headline.name] for row in run.rows if headline.name in row.summaries]
+    if len(summaries) == 1:
+        return quantity_measured(summaries[0].mean, summaries[0].half_width, headline.unit)
+    means = [summary.mean for summary in summaries]
+    return f"{quantity(min(means), headline.unit)} to {quantity(max(means), headline.unit)}"

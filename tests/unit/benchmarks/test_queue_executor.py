@@ -1,0 +1,55 @@
+"""Results of benchmarks that workers of a queue send back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scaletest.benchmarks.documents.benchmark import read as read_benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.measure.queue_executor import result_of
+from scaletest.model import Outcome, Reason, Reply
+
+BENCHMARK = read_benchmark({"kind": "IPerf"})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "failure"),
+    [
+        (Outcome.FAILED, Reason.EXIT, Failure.EXIT),
+        (Outcome.FAILED, Reason.NO_BINARY, Failure.NO_BINARY),
+        (Outcome.FAILED, Reason.NO_DEVICE, Failure.NO_DEVICE),
+        (Outcome.TIMED_OUT, Reason.NONE, Failure.TIMED_OUT),
+        # nobody measured these to their end
+        (Outcome.FAILED, Reason.LOST, Failure.INTERRUPTED),
+        (Outcome.FAILED, Reason.POISON, Failure.INTERRUPTED),
+        (Outcome.PURGED, Reason.NONE, Failure.INTERRUPTED),
+        (Outcome.CLIENT_GONE, Reason.NONE, Failure.INTERRUPTED),
+        # a worker of something else ran it and has no result
+        (Outcome.SUCCEEDED, Reason.NONE, Failure.REFUSED),
+    ],
+)
+def test_a_benchmark_that_no_worker_measured_fails_with_advice(
+    outcome: Outcome, reason: Reason, failure: Failure
+) -> None:
+    ended = result_of(BENCHMARK, Reply("r", outcome, reason))
+    assert ended.failure is failure and ended.message and ended.advice and not ended.lines
+    assert ended.failure.unmeasured == (failure not in (Failure.EXIT, Failure.TIMED_OUT))
+
+
+def test_a_result_framed_by_the_worker_is_used() -> None:
+    framed = BenchmarkResult(
+        "other",
+        BenchmarkPhase.FAILED,
+        failure=Failure.REFUSED,
+        message="too large",
+        remedy="choose a smaller size",
+    )
+    reply = Reply("r", Outcome.FAILED, Reason.EXIT, node="a", figures={"result": frame(framed)})
+    ended = result_of(BENCHMARK, reply)
+    assert (
+        replace(ended, environment={}) == replace(framed, name="iperf")
+        and ended.environment["node"] == "a"
+    )
