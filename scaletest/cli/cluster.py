@@ -10,7 +10,8 @@ import cloup
 from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
-from scaletest.cluster import autoscalers, inventory, rights
+from scaletest.cluster import hold_autoscalers as autoscalers
+from scaletest.cluster import inventory, rights
 from scaletest.cluster.connection import connect
 from scaletest.model.errors import Unreachable
 from scaletest.model.wording import as_options

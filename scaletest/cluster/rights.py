@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.connection import Cluster
 from scaletest.model.errors import Unreachable
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.autoscalers import Autoscalers
+from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.cadvisor import Cadvisor
-from scaletest.cluster.capacity import container_requests, quantity
 from scaletest.cluster.changes import Changes, Patch
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import DEPLOYMENTS, Resource
+from scaletest.cluster.hold_autoscalers import Autoscalers
+from scaletest.cluster.pod_requests import container_requests, quantity
+from scaletest.cluster.resources import DEPLOYMENTS, Resource
 from scaletest.model.errors import ScaletestError, WaitTimeout
 
 # What of a setting is no variable of the environment.
@@ -103,7 +104,17 @@ class Tuning:
             samples = self._cadvisor.sample(sorted({pod.node for pod in pods}))
             names = {pod.name for pod in pods}
             return [Usage(name, *sample) for name, sample in samples.items() if name in names]
-        return [_usage(pod) for pod in metrics]
+        usages = []
+        for pod in metrics:
+            containers = [container["usage"] for container in pod["containers"]]
+            usages.append(
+                Usage(
+                    pod["metadata"]["name"],
+                    cpu=sum(float(quantity(usage["cpu"])) for usage in containers),
+                    memory=sum(float(quantity(usage["memory"])) for usage in containers),
+                )
+            )
+        return usages
 
     def _settled(self) -> bool:
         deployment = self._raw.get(
@@ -118,16 +129,6 @@ class Tuning:
             status.get(name, 0) == wanted
             for name in ("updatedReplicas", "readyReplicas", "replicas")
         )
-
-
-def _usage(pod: Mapping[str, Any]) -> Usage:
-    """Usage of a PodMetrics object: the sum of its containers."""
-    usages = [container["usage"] for container in pod["containers"]]
-    return Usage(
-        pod["metadata"]["name"],
-        cpu=sum(float(quantity(usage["cpu"])) for usage in usages),
-        memory=sum(float(quantity(usage["memory"])) for usage in usages),
-    )
 
 
 def changed(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[str, Any]:

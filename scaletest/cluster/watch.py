@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, Raw, message, refusal
-from scaletest.cluster.objects import selectors
+from scaletest.cluster.answers import LONGEST_OBEYED_S, Busy, message, refusal
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.resources import selectors
 from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")

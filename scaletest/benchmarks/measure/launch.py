@@ -32,7 +32,7 @@ from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder
 from scaletest.benchmarks.sweep import merged, plan_of
 from scaletest.broker import connect
-from scaletest.cluster import connection
+from scaletest.cluster import connection, discovery
 from scaletest.cluster.objects import Documents
 from scaletest.documents import reader
 from scaletest.load import busy_check
@@ -248,7 +248,7 @@ def _executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Execut
     )
     if place.namespace:
         cluster = connection.connect(place.namespace)
-        if GROUP not in connection.groups(cluster):
+        if GROUP not in discovery.groups(cluster):
             raise Unreachable(
                 f"the cluster does not know {GROUP}",
                 hint="install the operator: docs/how-to/operator.md",

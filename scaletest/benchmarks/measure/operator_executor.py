@@ -18,7 +18,8 @@ from scaletest.benchmarks.measure.runner import Node, PhaseListener
 from scaletest.benchmarks.objects.manifests import SPARE_S, Document, start_s
 from scaletest.benchmarks.objects.owned_objects import stored
 from scaletest.benchmarks.objects.pod_status import refuse
-from scaletest.cluster.objects import NODES, Documents, Resource
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import NODES, Resource
 
 RUN = "scaletest.dev/run"
 LOOK_S = 1.0

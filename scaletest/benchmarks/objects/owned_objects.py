@@ -19,17 +19,9 @@ from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult, read
 from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, Kind
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status, ssh
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.cluster.connection import Busy, Conflict
-from scaletest.cluster.objects import (
-    CLAIMS,
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    SECRETS,
-    SERVICES,
-    Documents,
-    Resource,
-)
+from scaletest.cluster.answers import Busy, Conflict
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 

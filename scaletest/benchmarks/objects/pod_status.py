@@ -11,7 +11,8 @@ from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult
 from scaletest.benchmarks.document_schemas import MOST_NAME
 from scaletest.benchmarks.kinds.kind import PartAddress
 from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
-from scaletest.cluster.objects import EVENTS, Documents
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import EVENTS
 from scaletest.model import checks
 from scaletest.render.numbers import plural
 

@@ -27,15 +27,9 @@ from scaletest.benchmarks.objects.reconcile import BenchmarkContext, Observation
 from scaletest.benchmarks.objects.reconcile import reconcile as reconcile_objects
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.status import Document
-from scaletest.cluster.objects import (
-    CONFIG_MAPS,
-    LEASES,
-    Busy,
-    Conflict,
-    Documents,
-    Missing,
-    Resource,
-)
+from scaletest.cluster.answers import Busy, Conflict, Missing
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import CONFIG_MAPS, LEASES, Resource
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.model.wording import as_options
 

@@ -17,7 +17,8 @@ from scaletest.benchmarks.operator.benchmark_reconciler import (
     report,
 )
 from scaletest.benchmarks.operator.status import Document
-from scaletest.cluster.objects import Documents, Resource
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import Resource
 
 
 def reconcile(

@@ -42,8 +42,9 @@ from scaletest.benchmarks.operator.benchmark_reconciler import (
 )
 from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.cluster.connection import Refused
-from scaletest.cluster.objects import CONFIG_MAPS, Busy, Documents, Missing, Resource
+from scaletest.cluster.answers import Busy, Missing, Refused
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import CONFIG_MAPS, Resource
 from scaletest.model import VerdictKind, checks, wire
 from scaletest.model.declared import read_written
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError

@@ -26,10 +26,10 @@ from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text
-from scaletest.cluster.capacity import SUFFIXES
 from scaletest.cluster.connection import connect
-from scaletest.cluster.inventory import GIB, LiveSize, live_size
+from scaletest.cluster.live_size import GIB, LiveSize, live_size
 from scaletest.cluster.node_size import NODE_OVERHEAD_CPU, PODS_A_NODE, NodeSize
+from scaletest.cluster.pod_requests import SUFFIXES
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.model.texts import in_base_units, short

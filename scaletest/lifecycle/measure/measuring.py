@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scaletest.cluster.capacity import quantity
-from scaletest.cluster.connection import Busy, Cluster, Raw, connect
-from scaletest.cluster.objects import NODES, Objects
+from scaletest.cluster.answers import Busy
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.bulk_objects import Objects
+from scaletest.cluster.connection import Cluster, connect
+from scaletest.cluster.pod_requests import quantity
+from scaletest.cluster.resources import NODES
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder, new_run
 from scaletest.lifecycle.measure import submitting, templating
@@ -278,7 +281,7 @@ def _tool(plan: LifecyclePlan, raw: Raw, stop: StopRequest) -> Tool:
     objects = Objects(
         raw, manager=f"scaletest-{plan.run}", sleep=stop.wake.wait, stopping=stop.asked
     )
-    objects.namespace(plan.namespace)
+    objects.check_namespace(plan.namespace)
     if plan.tool == "runai":
         return submitting.runai(plan)
     workloads = Workloads(plan)

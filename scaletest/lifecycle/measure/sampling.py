@@ -23,8 +23,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from scaletest.cluster.connection import Missing, Raw
-from scaletest.cluster.objects import Objects
+from scaletest.cluster.answers import Missing
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.bulk_objects import Objects
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from scaletest.cluster.objects import Applied, Objects
+from scaletest.cluster.bulk_objects import Applied, Objects
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.stamps import LifecyclePlan, Submission

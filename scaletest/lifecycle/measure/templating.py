@@ -18,7 +18,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from scaletest.cluster.capacity import quantity
+from scaletest.cluster.pod_requests import quantity
 from scaletest.documents import reader
 from scaletest.documents.templates import changed, fill
 from scaletest.lifecycle.kinds import DEFAULT_RESOURCE, RUNAI_GROUP, WORKLOAD_LABEL

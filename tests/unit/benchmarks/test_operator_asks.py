@@ -17,7 +17,7 @@ from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.objects.owned_objects import agreed, stored
 from scaletest.benchmarks.operator import benchmark_reconciler, queueing, status
 from scaletest.benchmarks.operator.benchmark_reconciler import ReconcileSettings
-from scaletest.cluster.objects import EVENTS
+from scaletest.cluster.resources import EVENTS
 from tests.unit.fake_cluster import (
     IPERF,
     FakeCluster,

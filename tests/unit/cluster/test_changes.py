@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster import autoscalers
-from scaletest.cluster.autoscalers import PAUSED, RELEASE_S, Autoscalers
+from scaletest.cluster import hold_autoscalers
+from scaletest.cluster.answers import Busy, Refused
 from scaletest.cluster.changes import BEFORE, TRIES, Changes, Patch, read_note, refuse_changed, undo
-from scaletest.cluster.connection import Busy, Cluster, Refused
-from scaletest.cluster.deployment import Deployment, PodState
-from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.hold_autoscalers import PAUSED, RELEASE_S, Autoscalers
+from scaletest.cluster.pods import PodState
+from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS
 from scaletest.model.errors import InvalidValue, UsageError, WaitTimeout
 from scaletest.validation.measure.deployment import LOOK_S, PATIENCE_S, KubernetesBackend
 from tests.unit.fake_api import Answer, page, thing
@@ -109,14 +111,14 @@ def test_everything_is_put_back_once_and_what_was_changed_last_first(
     objects: FakeObjects, changes: Changes
 ) -> None:
     hpa = objects.put_hpa(1, 9)
-    scaled = objects.put(SCALED_OBJECTS, "s", TARGET, **{autoscalers.PAUSED: "false", "x": "y"})
+    scaled = objects.put(SCALED_OBJECTS, "s", TARGET, **{PAUSED: "false", "x": "y"})
     before = copy.deepcopy([hpa["spec"], objects.model["spec"], scaled["metadata"]["annotations"]])
     for count in (3, 4):
         changes.change(HPAS, "h", Patch({"minReplicas": count, "maxReplicas": count}))
         scale(changes, count)
-    changes.change(SCALED_OBJECTS, "s", Patch(annotations={autoscalers.PAUSED: "true"}))
+    changes.change(SCALED_OBJECTS, "s", Patch(annotations={PAUSED: "true"}))
     assert hpa["spec"]["maxReplicas"] == objects.model["spec"]["replicas"] == 4
-    assert scaled["metadata"]["annotations"][autoscalers.PAUSED] == "true"
+    assert scaled["metadata"]["annotations"][PAUSED] == "true"
     assert list(changes.put_back().items()) == [
         ("ScaledObject s", ""),
         ("Deployment model", ""),
@@ -257,7 +259,7 @@ def test_settings_that_somebody_put_back_under_a_run_are_noted_again(
     objects: FakeObjects, cluster: Cluster, changes: Changes
 ) -> None:
     scale(changes, 3)
-    assert set(autoscalers.restore(cluster, "model").values()) == {""}
+    assert set(hold_autoscalers.restore(cluster, "model").values()) == {""}
     scale(changes, 4)
     changes.close()
     assert objects.model["spec"]["replicas"] == 2
@@ -279,7 +281,7 @@ def test_an_annotation_that_is_not_ours_is_an_error(
         read_note("x", text)
     objects.model["metadata"]["annotations"][BEFORE] = text
     with pytest.raises(InvalidValue, match="scaletest/before of Deployment model"):
-        autoscalers.restore(cluster, "model")
+        hold_autoscalers.restore(cluster, "model")
     assert objects.calls == []
 
 

@@ -12,19 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.cluster.cadvisor import parsed
-from scaletest.cluster.capacity import (
-    NodeCapacity,
-    Supply,
-    limits,
-    quantity,
-    quota_room,
-    removed,
-    requests,
-    room,
-    scarcest,
-)
+from scaletest.cluster.capacity import NodeCapacity, Supply, quota_room, room, scarcest
 from scaletest.cluster.connection import connect
-from scaletest.cluster.deployment import first_failing, pod_state
+from scaletest.cluster.pod_requests import limits, quantity, removed, requests
+from scaletest.cluster.pods import first_failing, pod_state
 from scaletest.cluster.service import reference
 from scaletest.model.errors import InvalidValue
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, Missing, Raw
-from scaletest.cluster.objects import Objects
+from scaletest.cluster.answers import LONGEST_OBEYED_S, Missing
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.bulk_objects import Objects
 from scaletest.cluster.watch import Collection, Feeds, WatchEvent
 from scaletest.lifecycle.measure import measuring
 from scaletest.model.errors import ScaletestError, Unreachable

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster.objects import Applied
+from scaletest.cluster.bulk_objects import Applied
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure.submitting import Submitter, delete_all
 from scaletest.lifecycle.measure.templating import text_of
