@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from scaletest.lifecycle import runai
-from scaletest.lifecycle.judging.phases import timeline
-from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePlan, Submission, read_line
+from scaletest.lifecycle.judging.timeline import timeline_of
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.records import LifecycleObject, Submission, read_line
 from scaletest.runs.environment import open_private
 from scaletest.runs.folder import (
     LIFECYCLE,
@@ -90,7 +91,7 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     ) -> None:
         """Write what was sampled, in our form and in the original tool's."""
         self.replace(RECORDS, chain.from_iterable(row.lines() for row in workloads.values()))
-        self.put(SAMPLED, runai.sampled(map(timeline, workloads.values()), project))
+        self.put(SAMPLED, runai.sampled(map(timeline_of, workloads.values()), project))
         self.write(SAMPLING, sampling)
 
     def keep_submitted(self) -> None:

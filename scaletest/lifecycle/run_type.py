@@ -8,17 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.judging.result import (
-    COUNTS,
-    EXAMPLE,
-    MEASURES,
-    LifecycleResult,
-    WorkloadSelection,
-    result,
-)
-from scaletest.lifecycle.stamps import LifecyclePlan, Stamp
+from scaletest.lifecycle.judging.result import LifecycleResult, judge_run
+from scaletest.lifecycle.judging.verdict import COUNTS
+from scaletest.lifecycle.options import Conditions, WorkloadSelection
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import UsageError
-from scaletest.model.verdict import parse
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import NOWHERE, Contrast, Measure, differences, percentiles
@@ -39,18 +34,6 @@ WORKLOAD = {
     "template",
 }
 NO_MATTER = {"run", "namespace", "project", "template_file", "context"}
-
-
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """What must hold of a run; InvalidValue for a threshold that cannot be read."""
-
-    thresholds: tuple[str, ...] = ()
-    tolerate_failures: int = 0
-
-    def __post_init__(self) -> None:
-        for text in self.thresholds:
-            parse(text, MEASURES, EXAMPLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +58,7 @@ class LifecycleType(RunType):
 
     def judge(self, folder: RunFolder) -> LifecycleRun:
         """The run in a folder; UsageError when it cannot be read."""
-        return read(LifecycleFolder(folder.path))
+        return read_run(LifecycleFolder(folder.path))
 
     def measures(self, judged: LifecycleRun) -> Sequence[Measure]:
         """The durations of each phase, the throughput of scheduling, and what went wrong."""
@@ -120,7 +103,7 @@ class LifecycleType(RunType):
 RUN_TYPE = LifecycleType()
 
 
-def read(
+def read_run(
     store: LifecycleFolder,
     view: WorkloadSelection = WHOLE,
     interrupted: str = "",
@@ -142,7 +125,7 @@ def read(
         submitted_s = submission.submitted_s
         if submission.accepted and submission.name in workloads and submitted_s is not None:
             workloads[submission.name].mark("submitted", Stamp(watch_s=submitted_s))
-    judged = result(
+    judged = judge_run(
         workloads.values(),
         submissions,
         until,

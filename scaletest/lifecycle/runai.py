@@ -12,7 +12,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from scaletest.lifecycle.stamps import LifecycleObject, Stamp, Submission
+from scaletest.lifecycle.records import LifecycleObject, Submission
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import epoch, iso
 

@@ -13,8 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from scaletest.lifecycle.judging.phases import WorkloadTimeline, at, began, between
-from scaletest.lifecycle.stamps import LifecyclePod
+from scaletest.lifecycle.judging.timeline import (
+    WorkloadTimeline,
+    best_time,
+    duration_between,
+    start_time,
+)
+from scaletest.lifecycle.records import LifecyclePod
 
 # So many moments a line has at most.
 MOST_MOMENTS = 240
@@ -70,7 +75,7 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
 
 def first_s(timelines: Iterable[WorkloadTimeline]) -> float:
     """When the first workload was submitted, else the first pod scheduled: seconds since 1970."""
-    starts = [start for start in map(began, timelines) if start is not None]
+    starts = [start for start in map(start_time, timelines) if start is not None]
     return min(starts, default=0.0)
 
 
@@ -78,7 +83,7 @@ def _submitted(timelines: Iterable[WorkloadTimeline]) -> list[float]:
     """When the object of each pod was submitted, in order."""
     times: list[float] = []
     for each in timelines:
-        start = began(each)
+        start = start_time(each)
         if start is not None:
             times += [start] * (each.workload.expected or len(each.workload.pods))
     return sorted(times)
@@ -86,15 +91,15 @@ def _submitted(timelines: Iterable[WorkloadTimeline]) -> list[float]:
 
 def _times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
     """When pods passed this milestone, in order."""
-    times = [at(pod.stamps.get(name)) for pod in pods]
+    times = [best_time(pod.stamps.get(name)) for pod in pods]
     return sorted(time for time in times if time is not None)
 
 
 def _ended(pod: LifecyclePod) -> float | None:
     """When a pod that had been ready was so no more; None where it still is, or never was."""
-    if at(pod.stamps.get("ready")) is None:
+    if best_time(pod.stamps.get("ready")) is None:
         return None
-    ends = [at(pod.stamps.get(name)) for name in ENDS]
+    ends = [best_time(pod.stamps.get(name)) for name in ENDS]
     return min((end for end in ends if end is not None), default=None)
 
 
@@ -143,13 +148,13 @@ def ranks(count: int, most: int) -> list[int]:
 
 def _ends(timeline: WorkloadTimeline, way: Sequence[str]) -> tuple[tuple[str, float], ...]:
     """Its milestones with seconds since the submission, none before the one before."""
-    start = began(timeline)
+    start = start_time(timeline)
     if start is None:
         return ()
     ends: list[tuple[str, float]] = []
     latest = 0.0
     for name in way:
-        passed = at(timeline.stamp(name))
+        passed = best_time(timeline.stamp(name))
         if passed is not None:
             latest = max(latest, passed - start)
             ends.append((name, latest))
@@ -178,7 +183,7 @@ def by_node(timelines: Iterable[WorkloadTimeline]) -> list[NodePods]:
 
 
 def _node(name: str, pods: Sequence[LifecyclePod]) -> NodePods:
-    taken = [between(pod.stamps.get("scheduled"), pod.stamps.get("ready")) for pod in pods]
+    taken = [duration_between(pod.stamps.get("scheduled"), pod.stamps.get("ready")) for pod in pods]
     values = [each.value_s for each in taken if each is not None]
     return NodePods(
         name,

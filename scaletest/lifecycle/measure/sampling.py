@@ -29,10 +29,13 @@ from scaletest.cluster.bulk_objects import Objects
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.judging.phases import Fate, LifecycleProgress, fate, runs, timeline
-from scaletest.lifecycle.judging.result import ENDLESS
+from scaletest.lifecycle.judging.books import Fate, LifecycleProgress, fate_of, only_end_missing
+from scaletest.lifecycle.judging.timeline import timeline_of
+from scaletest.lifecycle.judging.verdict import ENDLESS
 from scaletest.lifecycle.measure.tracker import Tracker
-from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePlan, Stamp, Submission
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.records import LifecycleObject, Submission
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import UsageError
 from scaletest.model.run_progress import WORKLOAD
 from scaletest.runs.folder import SAMPLING, SUBMISSIONS
@@ -233,10 +236,14 @@ class Sampler:
         name, until = workload.name, self._plan.until
         if name in self._backend:
             workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
-        far = timeline(workload)
-        self._fates[name] = fate(far, until)
+        far = timeline_of(workload)
+        self._fates[name] = fate_of(far, until)
         self._running.discard(name)
-        if self._fates[name] is Fate.PENDING and self._counts(name) and runs(far, until):
+        if (
+            self._fates[name] is Fate.PENDING
+            and self._counts(name)
+            and only_end_missing(far, until)
+        ):
             self._running.add(name)
 
     def _counts(self, name: str) -> bool:

@@ -27,7 +27,8 @@ from functools import partial
 from scaletest.cluster.bulk_objects import Applied, Objects
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure.templating import Workloads
-from scaletest.lifecycle.stamps import LifecyclePlan, Submission
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.records import Submission
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
 

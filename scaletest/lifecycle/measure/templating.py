@@ -22,7 +22,7 @@ from scaletest.cluster.pod_requests import quantity
 from scaletest.documents import reader
 from scaletest.documents.templates import changed, fill
 from scaletest.lifecycle.kinds import DEFAULT_RESOURCE, RUNAI_GROUP, WORKLOAD_LABEL
-from scaletest.lifecycle.stamps import RUN_LABEL, LifecyclePlan
+from scaletest.lifecycle.plan import RUN_LABEL, LifecyclePlan
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 

@@ -17,7 +17,8 @@ from itertools import chain
 from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import milestones
-from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
+from scaletest.lifecycle.stamps import Stamp, Stamps, mark
 from scaletest.model.texts import epoch
 
 # Reasons of events and whose milestone they are.

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from scaletest.lifecycle.judging import charted
-from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS, began
-from scaletest.lifecycle.judging.result import LifecycleResult, PhaseDurations
+from scaletest.lifecycle.judging.figures import PhaseDurations
+from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS
+from scaletest.lifecycle.judging.result import LifecycleResult
+from scaletest.lifecycle.judging.timeline import start_time
 from scaletest.render import svg
 from scaletest.render.contents import Figure
 from scaletest.render.histogram import histogram
@@ -181,7 +183,7 @@ def _points(result: LifecycleResult, phase: PhaseDurations) -> list[Point]:
     zero_s = charted.first_s(result.courses)
     return [
         (start - zero_s, value)
-        for start, value in zip(map(began, result.courses), phase.values, strict=True)
+        for start, value in zip(map(start_time, result.courses), phase.values, strict=True)
         if start is not None and value is not None
     ]
 

@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from scaletest.lifecycle import runai
+from scaletest.lifecycle.judging.books import fate_of
 from scaletest.lifecycle.judging.charted import by_node
-from scaletest.lifecycle.judging.phases import (
-    BY_NAME,
-    PHASES,
+from scaletest.lifecycle.judging.figures import PhaseDurations
+from scaletest.lifecycle.judging.phases import BY_NAME, PHASES
+from scaletest.lifecycle.judging.result import LifecycleResult
+from scaletest.lifecycle.judging.timeline import (
     WorkloadTimeline,
-    at,
-    duration,
-    fate,
-    reference,
+    best_time,
+    phase_duration,
+    reference_milestone,
 )
-from scaletest.lifecycle.judging.result import LifecycleResult, PhaseDurations
 from scaletest.lifecycle.report.figures import (
     phase_charts,
     pods_figure,
@@ -281,10 +281,10 @@ def sheet(run: LifecycleRun) -> Sheet:
         columns[heading] = partial(_time, name)
     own = [step.name for step in PHASES if not step.of_pods]
     for name in dict.fromkeys((*runai.DURATION_COLUMNS, *own)):
-        since = reference(BY_NAME[name], result.uncut)
+        since = reference_milestone(BY_NAME[name], result.uncut)
         columns[BY_NAME[name].title] = partial(_duration, name, since)
     columns |= {
-        "Fate": lambda timeline: str(fate(timeline, result.until)),
+        "Fate": lambda timeline: str(fate_of(timeline, result.until)),
         "Pods": _pods,
         "Reason": lambda timeline: timeline.workload.reason,
     }
@@ -298,9 +298,9 @@ def _pods(timeline: WorkloadTimeline) -> str:
 
 
 def _time(name: str, timeline: WorkloadTimeline) -> str:
-    return iso(at(timeline.stamp(name))) or ""
+    return iso(best_time(timeline.stamp(name))) or ""
 
 
 def _duration(name: str, since: str, timeline: WorkloadTimeline) -> str:
-    taken = duration(BY_NAME[name], timeline, since)
+    taken = phase_duration(BY_NAME[name], timeline, since)
     return f"{taken.value_s:.6f}" if taken else ""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from scaletest.lifecycle.judging import charted
 from scaletest.lifecycle.judging.result import LifecycleResult
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
 from scaletest.lifecycle.report.figures import (
     MOST_POINTS,
     phase_charts,
@@ -28,7 +29,7 @@ from scaletest.lifecycle.report.report import (
     sections,
 )
 from scaletest.lifecycle.run_type import LifecycleRun
-from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePod, Stamp, Stamps
+from scaletest.lifecycle.stamps import Stamp, Stamps
 from scaletest.render.contents import Charts, Figure
 from scaletest.render.svg import Chart
 from scaletest.report import formats

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scaletest.lifecycle.measure.sampling import read
 from scaletest.lifecycle.measure.tracker import Tracker
-from scaletest.lifecycle.stamps import LifecycleObject, Submission, read_line
+from scaletest.lifecycle.records import LifecycleObject, Submission, read_line
 from scaletest.model.errors import InvalidValue, UsageError
 from tests.unit.lifecycles import job, pod, sighting
 

@@ -19,7 +19,7 @@ from scaletest.cli.main import run
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import submitting
 from scaletest.lifecycle.measure.templating import RUNAI_NAMES, Workloads, text_of
-from scaletest.lifecycle.stamps import LifecyclePlan
+from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.errors import InvalidValue, UsageError
 from tests.unit.lifecycles import plan
 

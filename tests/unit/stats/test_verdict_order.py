@@ -14,8 +14,8 @@ from scaletest.benchmarks.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.judging.benchmark_run import evaluate_benchmarks
 from scaletest.benchmarks.kinds.kind import Failure
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.lifecycle.judging import result as lifecycle
-from scaletest.lifecycle.judging.phases import Books
+from scaletest.lifecycle.judging import verdict as lifecycle
+from scaletest.lifecycle.judging.books import Books
 from scaletest.model import Measurement, Outcome, Record, Verdict, VerdictKind
 from scaletest.model.attempt import Attempt
 from scaletest.saturation.judging.evaluation import evaluate as evaluate_saturation
@@ -94,7 +94,7 @@ def lifecycle_run(defects: set[str]) -> Verdict:
     ]
     thresholds = lifecycle.judge_thresholds([*texts, "failed<=0"], (), books, 1.0)
     interrupted = "Ctrl-C" if "interrupted" in defects else ""
-    return lifecycle.judged(books, thresholds, 0, "finished", interrupted)
+    return lifecycle.decide_verdict(books, thresholds, 0, "finished", interrupted)
 
 
 def benchmark(defects: set[str]) -> Verdict:
