@@ -17,9 +17,9 @@ from scaletest.cluster.connection import Cluster, connect
 from scaletest.lifecycle.commands.lifecycle_files import show
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import measuring, planning
+from scaletest.lifecycle.measure.backend_times import read_backend_times
 from scaletest.lifecycle.measure.measuring import delete_all
-from scaletest.lifecycle.measure.sampling import read as read_times
-from scaletest.lifecycle.measure.submitting import runai_line
+from scaletest.lifecycle.measure.submit_tools import runai_line
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.options import Conditions, LifecycleWorkloadOptions
 from scaletest.lifecycle.plan import LifecyclePlan
@@ -62,7 +62,7 @@ def sample(output_dir: Path, project: str, backend_times: Path | None, *, follow
             f"the run is of project {plan.project or '(none)'}, not {project}",
             hint="leave --project out",
         )
-    backend = read_times(backend_times) if backend_times else {}
+    backend = read_backend_times(backend_times) if backend_times else {}
     with shown() as progress:
         measuring.sample(plan, store, progress, backend, once=not follow)
     echo(f"sampled: {store.path}", err=True)

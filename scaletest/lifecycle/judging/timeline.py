@@ -177,15 +177,10 @@ def find_error(timeline: WorkloadTimeline) -> str:
 
     A pod was replaced, or time runs backwards.
     """
-    group = duration_between(
-        timeline.stamp("first_pod_created"), timeline.stamp("pod_group_created")
-    )
-    if group is not None and group.value_s < 0:
-        return "the pod group is older than the first pod"
-    for name in ("decided", "scheduled", "ready", "finished"):
-        total = duration_between(timeline.stamp("submitted"), timeline.stamp(name))
-        if total is not None and total.value_s < 0:
-            return f"{MILESTONE_TEXTS[name]} came before the submission"
+    for since, name, error in IMPOSSIBLE:
+        duration = duration_between(timeline.stamp(since), timeline.stamp(name))
+        if duration is not None and duration.value_s < 0:
+            return error
     return ""
 
 

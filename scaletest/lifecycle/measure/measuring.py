@@ -15,10 +15,9 @@ from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.bulk_objects import Objects
 from scaletest.cluster.connection import Cluster, connect
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.measure import submitting
+from scaletest.lifecycle.measure import submit_tools
 from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady
-from scaletest.lifecycle.measure.submitting import Submitter, Tool
-from scaletest.lifecycle.measure.templating import Workloads
+from scaletest.lifecycle.measure.submitting import Submitter
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.errors import ScaletestError
 from scaletest.model.labels import UNLABELLED, Labels
@@ -106,9 +105,21 @@ def measure(
 
 
 def delete_all(plan: LifecyclePlan) -> int:
-    """Delete the run's objects; how many there were."""
+    """Delete the run's objects; how many there were. Raises Refused, Unreachable."""
     raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
-    return submitting.delete_all(plan, Objects(raw))
+    return delete_objects(plan, Objects(raw))
+
+
+def delete_objects(plan: LifecyclePlan, objects: Objects) -> int:
+    """Delete the run's objects by its label, or by name where the tool set no label."""
+    resource = objects.resource(plan.api_version, plan.object_kind)
+    labelled = plan.tool != "runai"
+    names = objects.names(resource, plan.namespace, plan.label if labelled else "")
+    if not labelled:
+        present = set(names)
+        names = [name for name in plan.names() if name in present]
+    objects.delete(resource, plan.namespace, names)
+    return len(names)
 
 
 @contextmanager
@@ -122,7 +133,14 @@ def _submitter(
     """Who submits the plan, and what ends that, while we hold these locks of the folder."""
     stop = StopRequest()
     with stopping(stop, unwind=True):
-        tool = _tool(plan, Raw(cluster, CONNECTIONS), stop)
+        objects = Objects(
+            Raw(cluster, CONNECTIONS),
+            manager=f"scaletest-{plan.run}",
+            sleep=stop.wake.wait,
+            stopping=stop.asked,
+        )
+        objects.check_namespace(plan.namespace)
+        tool = submit_tools.make_tool(plan, objects)
         fresh = not store.exists
         store.make()
         with store.locked(*locks):
@@ -138,21 +156,6 @@ def _submitter(
                 pause=stop.wake.wait,
             )
             yield submitter, stop
-
-
-def _tool(plan: LifecyclePlan, raw: Raw, stop: StopRequest) -> Tool:
-    """Submits the plan's workloads. Raises without namespace, kind or program."""
-    objects = Objects(
-        raw, manager=f"scaletest-{plan.run}", sleep=stop.wake.wait, stopping=stop.asked
-    )
-    objects.check_namespace(plan.namespace)
-    if plan.tool == "runai":
-        return submitting.runai(plan)
-    workloads = Workloads(plan)
-    objects.resource(workloads.api_version, workloads.kind)
-    if plan.tool == "kubectl":
-        return submitting.kubectl(plan, workloads)
-    return lambda name: objects.apply(workloads.make(name), plan.namespace)
 
 
 @contextmanager

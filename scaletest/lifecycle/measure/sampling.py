@@ -3,79 +3,33 @@
 A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now
 does not vanish from the result. Submissions are read from the file in which the submitter notes
 them, so it may be another process.
-
-The times at which a control plane's database noted the jobs come from a file that a query there
-made; no database is spoken to. The original asks PostgreSQL itself (table jobs, column time_created
-in ms), which works inside Run:ai alone.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-import math
 import resource
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from scaletest.cluster.answers import Missing
 from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.watch import Collection, Feeds
-from scaletest.lifecycle import kinds
+from scaletest.cluster.watch import Feeds
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.judging.books import Fate, LifecycleProgress, fate_of, only_end_missing
 from scaletest.lifecycle.judging.timeline import timeline_of
 from scaletest.lifecycle.judging.verdict import ENDLESS
 from scaletest.lifecycle.measure.tracker import Tracker
+from scaletest.lifecycle.measure.watched_collections import collections_of
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import LifecycleObject, Submission
 from scaletest.lifecycle.stamps import Stamp
-from scaletest.model.errors import UsageError
 from scaletest.model.run_progress import WORKLOAD
 from scaletest.runs.folder import SAMPLING, SUBMISSIONS
 from scaletest.runs.progress import Progress
 
-NAME, TIME = "jobName", "time_created"
-
-
-def read(path: Path) -> dict[str, float]:
-    """Epoch seconds by job name. UsageError unless the file is CSV or JSON with both columns."""
-    try:
-        text = path.read_text("utf-8")
-        rows: list[dict[str, Any]] = (
-            json.loads(text)
-            if text.lstrip().startswith("[")
-            else list(csv.DictReader(text.splitlines()))
-        )
-        times = {str(row[NAME]): float(row[TIME]) / 1000.0 for row in rows}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"the backend times cannot be read: {error!r}",
-            hint=f"give CSV or JSON with {NAME} and {TIME} in ms",
-        ) from error
-    if not all(map(math.isfinite, times.values())):
-        raise UsageError(
-            "the backend times hold what is no time", hint=f"{TIME} is milliseconds since 1970"
-        )
-    return times
-
-
-PODGROUPS = (
-    ("scheduling.run.ai/v1", "PodGroup"),
-    ("scheduling.run.ai/v2alpha2", "PodGroup"),
-    ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
-    ("scheduling.volcano.sh/v1beta1", "PodGroup"),
-)
-# Of these versions the first that the cluster has.
-CLAIMS = tuple(
-    (f"resource.k8s.io/{each}", "ResourceClaim") for each in ("v1", "v1beta2", "v1beta1")
-)
 LOOK_S = 0.2
 # When nothing changes for so long and all that is pending runs, it is said what that may mean.
 ENDLESS_S = 120.0
@@ -84,39 +38,6 @@ KEEP_EVERY_S = 10.0
 KEEP_SHARE = 0.05
 # After the last workload was done, so long for what belongs to it and is still on its way.
 SETTLE_S = 2.0
-
-
-def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
-    """What to watch. Raises Missing when the cluster lacks the kind of workload."""
-
-    def path(api_version: str, name: str) -> str:
-        return objects.resource(api_version, name).path(plan.namespace)
-
-    def present(role: str, candidates: Iterable[tuple[str, str]]) -> list[Collection]:
-        """What the cluster has of these kinds, which carry no labels of ours."""
-        watched = []
-        for candidate in candidates:
-            with suppress(Missing):
-                watched.append(Collection(role, path(*candidate)))
-        return watched
-
-    kind = kinds.KINDS.get(plan.workload_type)
-    # the Run:ai command line takes no labels of ours
-    own = plan.label if plan.tool != "runai" else ""
-    label = own if kind is None or kind.labelled else ""
-    watched = [Collection("pod", path("v1", "Pod"), label)]
-    if plan.object_kind != "Pod":
-        watched.append(Collection("workload", path(plan.api_version, plan.object_kind), own))
-    if kind and kind.child:
-        watched += present("job", [kind.child])
-    watched += present("podgroup", PODGROUPS)
-    if plan.pvc or "volumeClaimTemplate" in plan.template:
-        watched.append(Collection("pvc", path("v1", "PersistentVolumeClaim"), label))
-    if "resourceClaimTemplateName" in plan.template:
-        watched += present("claim", CLAIMS)[:1]
-    if plan.event_times:
-        watched.append(Collection("event", path("v1", "Event")))
-    return watched
 
 
 class Sampler:
@@ -164,7 +85,7 @@ class Sampler:
         submitting: whether somebody may still submit; when nobody does, the run ends with what
         there is.
         """
-        watched = collections(self._plan, Objects(self._raw))
+        watched = collections_of(self._plan, Objects(self._raw))
         feeds = Feeds(self._raw, watched, self._clock)
         missing = {collection.role for collection in watched}
         until, done_since = time.monotonic() + timeout_s, 0.0
@@ -214,11 +135,11 @@ class Sampler:
             self._answered[row.name] = row.accepted
             if row.accepted:
                 self.tracker.submitted(row.name, row.namespace, row.submitted_s, row.accepted_s)
-        for name in self.tracker.touched:
+        for name in self.tracker.changed_names:
             workload = self.tracker.workloads.get(name)
             if workload and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
                 self._judge(workload)
-        self.tracker.touched.clear()
+        self.tracker.changed_names.clear()
         counted = list(filter(self._counts, self.tracker.workloads))
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in counted)
         pods = sum(len(workload.pods) for workload in self.tracker.workloads.values())
@@ -258,7 +179,7 @@ class Sampler:
             "ended_s": self._clock(),
             "requests": feeds.raw.sent,
             "sightings": self.tracker.events,
-            "foreign": dict(self.tracker.foreign),
+            "foreign": dict(self.tracker.untracked_events),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "course": self._course,
         }

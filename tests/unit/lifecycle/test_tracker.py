@@ -126,7 +126,7 @@ def test_defect_07_foreign_pods_and_groups_are_counted_and_left_alone() -> None:
         sighting("podgroup", "ADDED", {"metadata": {"name": "x", "uid": "v", "labels": {}}}, 1.0)
     )
     assert tracker.workloads == {}
-    assert tracker.foreign == {"pod": 1, "podgroup": 1}
+    assert tracker.untracked_events == {"pod": 1, "podgroup": 1}
 
 
 def claim(name: str, phase: str) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def test_a_claim_whose_allocation_was_not_observed_gets_no_time() -> None:
         )
     )
     tracker.see(sighting("claim", "ADDED", device_claim("a", "stranger"), 1.0))
-    assert (tracker.workloads, tracker.foreign) == ({}, {"claim": 1})
+    assert (tracker.workloads, tracker.untracked_events) == ({}, {"claim": 1})
 
 
 def happening(reason: str, name: str, at_s: float) -> dict[str, Any]:
