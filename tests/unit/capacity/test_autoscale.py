@@ -17,34 +17,23 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.capacity.autoscale import simulation
-from scaletest.capacity.autoscale.choice import BestRule, PlayedRule, choose, weaknesses
+from scaletest.capacity.autoscale.arrivals import PATTERNS, Arrivals, draw_arrivals, draw_run_times
+from scaletest.capacity.autoscale.choice import BestRule, PlayedRule, choose_best, find_weaknesses
 from scaletest.capacity.autoscale.hpa import (
     Behavior,
     Hpa,
     HpaSpec,
-    ScaledJob,
-    ScaledObject,
     ScalingPolicy,
     ScalingRules,
     TargetType,
     propose,
 )
-from scaletest.capacity.autoscale.rule import (
-    RULES,
-    SimulationResult,
-    candidates,
-    parse,
-    recommend,
-    to_values,
-    turns,
-)
-from scaletest.capacity.autoscale.simulation import (
-    SimulatedPod,
-    SimulationSetting,
-    simulate,
-    victims,
-)
+from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject
+from scaletest.capacity.autoscale.load import SimulationSetting
+from scaletest.capacity.autoscale.result import SimulationResult, count_turns
+from scaletest.capacity.autoscale.rule import RULES, parse_rule, to_values
+from scaletest.capacity.autoscale.search import candidate_rules, find_best
+from scaletest.capacity.autoscale.simulation import SimulatedPod, simulate, victims
 from scaletest.capacity.commands.autoscale import command
 from scaletest.capacity.report import Simulation, charts, simulation_report
 from scaletest.model import Outcome, Record, Reply
@@ -239,15 +228,13 @@ def test_pods_are_removed_in_the_order_of_the_replica_set_controller() -> None:
     assert victims(pods, 4, 100) == [starting, busy, new, old]
 
 
-def small(seed: int = 1, run_s: float = 240.0) -> simulation.Arrivals:
+def small(seed: int = 1, run_s: float = 240.0) -> Arrivals:
     chance = random.Random(seed)
-    return simulation.pattern(
-        "poisson", chance, simulation.runs_of(chance, run_s, 0.2), 2 / 60, 1800
-    )
+    return draw_arrivals("poisson", chance, draw_run_times(chance, run_s, 0.2), 2 / 60, 1800)
 
 
 def play(rule: str, seed: int = 1, **setting: Any) -> SimulationResult:
-    return simulate(small(), parse(rule), SimulationSetting(**setting), random.Random(seed))
+    return simulate(small(), parse_rule(rule), SimulationSetting(**setting), random.Random(seed))
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -266,8 +253,10 @@ def test_every_rule_accounts_for_every_request_and_repeats_itself(name: str) -> 
 
 def test_one_worker_and_constant_runs_by_hand() -> None:
     # three requests at 0, 10 s each, on one pod that is ready after 20 s
-    work = simulation.Arrivals((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
-    result = simulate(work, parse("demand:max=1"), SimulationSetting(20, 0, 30), random.Random(1))
+    work = Arrivals((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
+    result = simulate(
+        work, parse_rule("demand:max=1"), SimulationSetting(20, 0, 30), random.Random(1)
+    )
     assert (result.waits_s, result.makespan_s, result.pod_s) == ((20.0, 30.0, 40.0), 50.0, 50.0)
     assert (result.changes, result.killed, result.peak) == (0, 0, 1)
 
@@ -299,7 +288,7 @@ def test_no_simulated_request_is_lost(
     rows: list[tuple[float, float]], name: str, start_s: float, grace_s: float
 ) -> None:
     times = tuple(sorted(at for at, _ in rows))
-    work = simulation.Arrivals(times, tuple(run for _, run in rows))
+    work = Arrivals(times, tuple(run for _, run in rows))
     result = simulate(
         work,
         RULES[name],
@@ -321,7 +310,7 @@ def test_recommend_prefers_what_keeps_the_target_then_what_costs_least() -> None
         "unfinished": SimulationResult("", 2, 1, 1, 0, 0, None, 1.0, 1, (0.0,)),
     }
     rules = [replace(RULES["demand"], name=name) for name in drawn]
-    best, order = recommend(rules, lambda rule: drawn[rule.name], 30.0)
+    best, order = find_best(rules, lambda rule: drawn[rule.name], 30.0)
     assert (best.rule.name, best.met) == ("good", True)
     assert [choice.rule.name for choice in order] == [
         "good",
@@ -330,21 +319,21 @@ def test_recommend_prefers_what_keeps_the_target_then_what_costs_least() -> None
         "cheap but late",
         "unfinished",
     ]
-    assert len({rule.name for rule in candidates(10, 1, 30.0)}) == len(
-        list(candidates(10, 1, 30.0))
+    assert len({rule.name for rule in candidate_rules(10, 1, 30.0)}) == len(
+        list(candidate_rules(10, 1, 30.0))
     )
 
 
 def test_no_recommended_rule_follows_a_load_that_swings_at_every_look() -> None:
-    for rule in candidates(10, 1, 30.0):
+    for rule in candidate_rules(10, 1, 30.0):
         assert syncs(rule.behavior, [8, 2] * 5, 8) == [8] * 10, rule.name
 
 
 def test_a_recommended_minimum_of_none_is_scaled_by_keda() -> None:
     # minReplicas: 0 in an HPA is refused by Kubernetes before 1.37
-    assert {rule.kind for rule in candidates(10, 0, 30.0)} == {"keda"}
-    assert {rule.kind for rule in candidates(10, 1, 30.0)} == {"hpa"}
-    for rule in candidates(10, 0, 30.0):
+    assert {rule.kind for rule in candidate_rules(10, 0, 30.0)} == {"keda"}
+    assert {rule.kind for rule in candidate_rules(10, 1, 30.0)} == {"hpa"}
+    for rule in candidate_rules(10, 0, 30.0):
         values = to_values(rule)["autoscaling"]
         # KEDA finds desired workers nowhere but in the exporter
         wanted = "exporter" if rule.metric == "desired_workers" else None
@@ -352,13 +341,19 @@ def test_a_recommended_minimum_of_none_is_scaled_by_keda() -> None:
 
 
 def test_changes_of_direction_of_the_replicas_are_counted() -> None:
-    assert [turns(row) for row in ([], [1], [1, 2], [1, -1], [1, -1, 0, -2, 3])] == [0, 0, 0, 1, 2]
+    assert [count_turns(row) for row in ([], [1], [1, 2], [1, -1], [1, -1, 0, -2, 3])] == [
+        0,
+        0,
+        0,
+        1,
+        2,
+    ]
 
 
-@pytest.mark.parametrize("name", simulation.PATTERNS)
+@pytest.mark.parametrize("name", PATTERNS)
 def test_patterns_have_their_rate(name: str) -> None:
     chance = random.Random(5)
-    drawn = simulation.pattern(name, chance, simulation.runs_of(chance, 2.0, 0.5), 0.5, 10_000)
+    drawn = draw_arrivals(name, chance, draw_run_times(chance, 2.0, 0.5), 0.5, 10_000)
     assert len(drawn.arrivals) == pytest.approx(5000, rel=0.05)
     assert list(drawn.arrivals) == sorted(drawn.arrivals)
     assert sum(drawn.runs) / len(drawn.runs) == pytest.approx(2.0, rel=0.05)
@@ -381,20 +376,20 @@ def test_patterns_have_their_rate(name: str) -> None:
 )
 def test_a_rule_with_impossible_values_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
-        parse(text)
+        parse_rule(text)
 
 
 @given(st.text(max_size=40))
 def test_a_rule_of_any_text_is_read_or_refused(text: str) -> None:
     for given_text in (text, "demand:" + text):
         try:
-            parse(given_text)
+            parse_rule(given_text)
         except InvalidValue:
             pass
 
 
 def test_options_of_a_rule_become_chart_values() -> None:
-    rule = parse("demand:target=2.5,min=2,max=64,down_window=120,down_pods=3")
+    rule = parse_rule("demand:target=2.5,min=2,max=64,down_window=120,down_pods=3")
     values = to_values(rule)["autoscaling"]
     assert (
         values["target"],
@@ -497,18 +492,16 @@ def figures(name: str, **changes: Any) -> PlayedRule:
 def played(*rules: str, run_s: float = 240.0) -> Simulation:
     """These rules, played against half an hour of two requests a minute."""
     chance = random.Random(1)
-    arrivals = simulation.pattern(
-        "poisson", chance, simulation.runs_of(chance, run_s, 0.3), 2 / 60, 1800.0
-    )
+    arrivals = draw_arrivals("poisson", chance, draw_run_times(chance, run_s, 0.3), 2 / 60, 1800.0)
     results = [
         PlayedRule(rule, simulate(arrivals, rule, SimulationSetting(), random.Random(1)), 30.0)
-        for rule in map(parse, rules)
+        for rule in map(parse_rule, rules)
     ]
     return Simulation(arrivals, results, LOAD, 1, ["scaletest", "autoscale"])
 
 
 def chosen(*rules: PlayedRule) -> BestRule:
-    return choose(rules, mean_run_s=60.0)
+    return choose_best(rules, mean_run_s=60.0)
 
 
 def test_the_best_rule_is_found_criterion_by_criterion() -> None:
@@ -572,19 +565,19 @@ def test_some_rule_is_always_the_best(rules: Sequence[PlayedRule]) -> None:
 def test_a_window_that_is_shorter_than_a_request_is_named_with_a_longer_one() -> None:
     simulated = played("desired", "desired:window=300", "demand-gentle")
     short, long, gentle = simulated.played
-    reason, *_ = weaknesses(short, simulated.arrivals)
+    reason, *_ = find_weaknesses(short, simulated.arrivals)
     assert "over 60 s and a request runs for 244 s" in reason.reason
     assert "desired:window=300" in reason.remedy and "autoscaling.exporter.window" in reason.remedy
     # expect nothing of rules that neither kill nor turn, and nothing about a window elsewhere
     assert (long.result.flips, long.result.killed) == (0, 0)
-    assert list(weaknesses(long, simulated.arrivals)) == []
-    assert not any("window" in each.reason for each in weaknesses(gentle, simulated.arrivals))
+    assert list(find_weaknesses(long, simulated.arrivals)) == []
+    assert not any("window" in each.reason for each in find_weaknesses(gentle, simulated.arrivals))
     assert simulated.choice.played is long
 
 
 def test_a_request_longer_than_any_window_gets_another_rule() -> None:
     simulated = played("desired", run_s=3000.0)
-    assert "demand-gentle" in next(weaknesses(simulated.played[0], simulated.arrivals)).remedy
+    assert "demand-gentle" in next(find_weaknesses(simulated.played[0], simulated.arrivals)).remedy
 
 
 @pytest.mark.parametrize(
@@ -598,7 +591,7 @@ def test_a_request_longer_than_any_window_gets_another_rule() -> None:
 )
 def test_every_way_to_do_worse_has_its_reason(rule: str, reason: str) -> None:
     simulated = played(rule)
-    reasons = [each.reason for each in weaknesses(simulated.played[0], simulated.arrivals)]
+    reasons = [each.reason for each in find_weaknesses(simulated.played[0], simulated.arrivals)]
     assert any(reason in each for each in reasons)
 
 
@@ -620,7 +613,7 @@ def test_the_page_names_the_best_rule_with_its_settings_before_anything_else() -
     # expect the settings as the chart takes them
     text = page[page.index("queues:") : page.index("</pre>")]
     values = yaml.safe_load(text.replace("&#39;", "'"))
-    assert values == {"queues": {"NAME": to_values(parse("desired:window=300"))}}
+    assert values == {"queues": {"NAME": to_values(parse_rule("desired:window=300"))}}
     # no word of the program's inside
     assert "flips" not in page and "makespan" not in page
     assert "desired:window=300 (best)" in page
@@ -638,7 +631,7 @@ def test_charts_of_rules_have_labelled_axes_with_whole_counts_on_one_scale() -> 
     assert len({(chart.x.high, chart.y.high) for chart in drawn}) == 1
     # of one request at a time as well
     quiet = Simulation(
-        simulation.Arrivals((0.0,), (10.0,)),
+        Arrivals((0.0,), (10.0,)),
         [figures("one", course=simulated.played[0].result.course[:2])],
         LOAD,
         1,
