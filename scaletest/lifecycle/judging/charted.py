@@ -51,13 +51,19 @@ class PodsOverTime:
 def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None:
     """The pods of all workloads; None when no pod has a time."""
     zero_s = first_s(timelines)
-    pods = list(chain.from_iterable(each.workload.pods.values() for each in timelines))
+    pods = list(chain.from_iterable(timeline.workload.pods.values() for timeline in timelines))
+    # when the object of each pod was submitted
+    submitted: list[float] = []
+    for timeline in timelines:
+        start_s = start_time(timeline)
+        if start_s is not None:
+            submitted += [start_s] * (timeline.workload.expected or len(timeline.workload.pods))
     events = {
-        "submitted": _submitted(timelines),
+        "submitted": sorted(submitted),
         "scheduled": _times(pods, "scheduled"),
         "ready": _times(pods, "ready"),
     }
-    ended = sorted(filter(None, map(_ended, pods)))
+    ended = sorted(filter(None, map(_end_of_readiness, pods)))
     known = list(chain.from_iterable(events.values()))
     if not events["scheduled"] or not known:
         return None
@@ -79,23 +85,13 @@ def first_s(timelines: Iterable[WorkloadTimeline]) -> float:
     return min(starts, default=0.0)
 
 
-def _submitted(timelines: Iterable[WorkloadTimeline]) -> list[float]:
-    """When the object of each pod was submitted, in order."""
-    times: list[float] = []
-    for each in timelines:
-        start = start_time(each)
-        if start is not None:
-            times += [start] * (each.workload.expected or len(each.workload.pods))
-    return sorted(times)
-
-
 def _times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
     """When pods passed this milestone, in order."""
     times = [best_time(pod.stamps.get(name)) for pod in pods]
     return sorted(time for time in times if time is not None)
 
 
-def _ended(pod: LifecyclePod) -> float | None:
+def _end_of_readiness(pod: LifecyclePod) -> float | None:
     """When a pod that had been ready was so no more; None where it still is, or never was."""
     if best_time(pod.stamps.get("ready")) is None:
         return None
@@ -125,17 +121,31 @@ def waterfall(timelines: Sequence[WorkloadTimeline]) -> list[WaterfallRow]:
 
     Where none became ready, the last milestone counts that any of them passed.
     """
-    passed = set(chain.from_iterable(each.milestones for each in timelines))
+    passed = set(chain.from_iterable(timeline.milestones for timeline in timelines))
     way = [name for name in WAY if name in passed]
     if not way:
         return []
-    complete = [(each, _ends(each, way)) for each in timelines if way[-1] in each.milestones]
-    ordered = sorted((ends[-1][1], each.workload.name, ends) for each, ends in complete if ends)
+    ordered = []
+    for timeline in timelines:
+        start_s = start_time(timeline)
+        if way[-1] not in timeline.milestones or start_s is None:
+            continue
+        # its milestones with seconds since the submission, none before the one before
+        ends: list[tuple[str, float]] = []
+        latest_s = 0.0
+        for name in way:
+            passed_s = best_time(timeline.stamp(name))
+            if passed_s is not None:
+                latest_s = max(latest_s, passed_s - start_s)
+                ends.append((name, latest_s))
+        if ends:
+            ordered.append((latest_s, timeline.workload.name, tuple(ends)))
+    ordered.sort()
     rows = []
     for rank in ranks(len(ordered), MOST_ROWS):
-        _, name, ends = ordered[rank]
+        _, name, passed_ends = ordered[rank]
         share = rank / (len(ordered) - 1) if len(ordered) > 1 else 0.5
-        rows.append(WaterfallRow(name, share, ends))
+        rows.append(WaterfallRow(name, share, passed_ends))
     return rows
 
 
@@ -144,21 +154,6 @@ def ranks(count: int, most: int) -> list[int]:
     if count <= most:
         return list(range(count))
     return [round(index * (count - 1) / (most - 1)) for index in range(most)]
-
-
-def _ends(timeline: WorkloadTimeline, way: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """Its milestones with seconds since the submission, none before the one before."""
-    start = start_time(timeline)
-    if start is None:
-        return ()
-    ends: list[tuple[str, float]] = []
-    latest = 0.0
-    for name in way:
-        passed = best_time(timeline.stamp(name))
-        if passed is not None:
-            latest = max(latest, passed - start)
-            ends.append((name, latest))
-    return tuple(ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,20 +170,23 @@ class NodePods:
 def by_node(timelines: Iterable[WorkloadTimeline]) -> list[NodePods]:
     """All nodes with pods, the slowest first; those without a pod that became ready last."""
     pods: dict[str, list[LifecyclePod]] = defaultdict(list)
-    for pod in chain.from_iterable(each.workload.pods.values() for each in timelines):
+    for pod in chain.from_iterable(timeline.workload.pods.values() for timeline in timelines):
         if pod.node:
             pods[pod.node].append(pod)
-    nodes = [_node(name, own) for name, own in pods.items()]
+    nodes = []
+    for name, pods_here in pods.items():
+        values = []
+        for pod in pods_here:
+            taken = duration_between(pod.stamps.get("scheduled"), pod.stamps.get("ready"))
+            if taken is not None:
+                values.append(taken.value_s)
+        nodes.append(
+            NodePods(
+                name,
+                len(pods_here),
+                sum(pod.failed for pod in pods_here),
+                statistics.median(values) if values else None,
+                max(values, default=None),
+            )
+        )
     return sorted(nodes, key=lambda node: (-(node.median_s or 0.0), node.node))
-
-
-def _node(name: str, pods: Sequence[LifecyclePod]) -> NodePods:
-    taken = [duration_between(pod.stamps.get("scheduled"), pod.stamps.get("ready")) for pod in pods]
-    values = [each.value_s for each in taken if each is not None]
-    return NodePods(
-        name,
-        len(pods),
-        sum(pod.failed for pod in pods),
-        statistics.median(values) if values else None,
-        max(values, default=None),
-    )

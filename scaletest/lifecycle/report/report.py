@@ -1,4 +1,4 @@
-"""A lifecycle run as a report. `lifecycle_figures` draws its charts.
+"""A lifecycle run as a report. `figures` draws its charts.
 
 Its sheet, times.csv, has a row for each workload: the columns of the original come first, in its
 order; ours follow. Times are ISO 8601 in UTC, durations seconds. What is missing is empty. Every
@@ -13,7 +13,6 @@ from functools import partial
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.books import fate_of
 from scaletest.lifecycle.judging.charted import by_node
-from scaletest.lifecycle.judging.figures import PhaseDurations
 from scaletest.lifecycle.judging.phases import BY_NAME, PHASES
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import (
@@ -80,10 +79,31 @@ MOST_NODES = 20
 
 def lifecycle_report(run: LifecycleRun) -> Report:
     """What every format shows of a lifecycle run."""
-    result = run.result
-    balanced = VerdictKind.PASS if result.books.balanced else VerdictKind.INVALID
+    result, books, rate = run.result, run.result.books, run.result.throughput
+    facts = [
+        ("measured", str(books.measured)),
+        ("pending", str(books.pending)),
+        ("failed", str(books.failed)),
+        ("lost", str(books.lost)),
+        ("rejected", str(books.rejected)),
+        ("pods seen", str(rate.seen)),
+        ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
+    ]
+    if total := result.step("total_ready"):
+        facts.append(("median time until ready", percentile(total.spread, "p50")))
+    head = Head(
+        title=run.title,
+        verdict=result.verdict,
+        folder=run.folder,
+        name=run.name,
+        facts=facts,
+        thresholds=result.thresholds,
+        environment=run.environment,
+        plan={key: setting for key, setting in run.plan.items() if setting},
+    )
+    balanced = VerdictKind.PASS if books.balanced else VerdictKind.INVALID
     return Report(
-        head=_head(run),
+        head=head,
         summary=lambda: summary(result),
         comment=lambda: summary(result),
         sections=lambda: sections(result),
@@ -94,41 +114,9 @@ def lifecycle_report(run: LifecycleRun) -> Report:
     )
 
 
-def _head(run: LifecycleRun) -> Head:
-    books, rate = run.result.books, run.result.throughput
-    return Head(
-        title=run.title,
-        verdict=run.result.verdict,
-        folder=run.folder,
-        name=run.name,
-        facts=[
-            ("measured", str(books.measured)),
-            ("pending", str(books.pending)),
-            ("failed", str(books.failed)),
-            ("lost", str(books.lost)),
-            ("rejected", str(books.rejected)),
-            ("pods seen", str(rate.seen)),
-            ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
-            *_median_fact(run.result),
-        ],
-        thresholds=run.result.thresholds,
-        environment=run.environment,
-        plan={key: setting for key, setting in run.plan.items() if setting},
-    )
-
-
-def _median_fact(result: LifecycleResult) -> list[tuple[str, str]]:
-    """The median time until ready, where it is known."""
-    total = result.step("total_ready")
-    return [("median time until ready", percentile(total.spread, "p50"))] if total else []
-
-
 def main_charts(result: LifecycleResult) -> list[Chart]:
     """The charts of a picture: pods over time, and phases of workloads."""
-    figures = [
-        pods_figure(result),
-        waterfall_figure(result),
-    ]
+    figures = (pods_figure(result), waterfall_figure(result))
     return [figure.wide for figure in figures if figure is not None]
 
 
@@ -154,25 +142,23 @@ def _skipped(result: LifecycleResult) -> list[str]:
 
 def phase_table(result: LifecycleResult, note: str = "") -> Table:
     """A row for each phase."""
-    texts = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
-    return Table(HEADINGS, list(map(_phase, result.steps)), texts, spare=("source",), note=note)
-
-
-def _phase(phase: PhaseDurations) -> tuple[str, ...]:
-    spread, sources = phase.spread, sorted(phase.sources.items())
-    texts = [f"{name} {count}" for name, count in sources]
-    if len(sources) == 1:
-        texts = [name for name, _ in sources]
-    return (
-        phase.text,
-        str(spread.count),
-        str(phase.missing),
-        seconds(spread.mean),
-        *(percentile(spread, name) for name in ("p50", "p95", "p99")),
-        seconds(spread.max),
-        ", ".join(texts),
-        phase.step.name,
-    )
+    rows = []
+    for phase in result.steps:
+        spread, sources = phase.spread, sorted(phase.sources.items())
+        texts = [f"{name} {count}" for name, count in sources]
+        row = (
+            phase.text,
+            str(spread.count),
+            str(phase.missing),
+            seconds(spread.mean),
+            *(percentile(spread, name) for name in ("p50", "p95", "p99")),
+            seconds(spread.max),
+            ", ".join(texts) if len(texts) > 1 else sources[0][0],
+            phase.step.name,
+        )
+        rows.append(row)
+    text_columns = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
+    return Table(HEADINGS, rows, text_columns, spare=("source",), note=note)
 
 
 def booked(result: LifecycleResult) -> str:
@@ -278,29 +264,29 @@ def sheet(run: LifecycleRun) -> Sheet:
         ),
     }
     for heading, name in runai.TIME_COLUMNS.items():
-        columns[heading] = partial(_time, name)
-    own = [step.name for step in PHASES if not step.of_pods]
-    for name in dict.fromkeys((*runai.DURATION_COLUMNS, *own)):
+        columns[heading] = partial(_time_cell, name)
+    of_workloads = [step.name for step in PHASES if not step.of_pods]
+    for name in dict.fromkeys((*runai.DURATION_COLUMNS, *of_workloads)):
         since = reference_milestone(BY_NAME[name], result.uncut)
-        columns[BY_NAME[name].title] = partial(_duration, name, since)
+        columns[BY_NAME[name].title] = partial(_duration_cell, name, since)
     columns |= {
         "Fate": lambda timeline: str(fate_of(timeline, result.until)),
-        "Pods": _pods,
+        "Pods": _pods_cell,
         "Reason": lambda timeline: timeline.workload.reason,
     }
     return Sheet.of_columns(columns, result.uncut, line_end="\n")
 
 
-def _pods(timeline: WorkloadTimeline) -> str:
+def _pods_cell(timeline: WorkloadTimeline) -> str:
     """The number of pods; "" for files of Run:ai's tool, which have times of pods but no number."""
     pods = timeline.workload.pods
     return "" if not pods and timeline.stamp("first_pod_created") else str(len(pods))
 
 
-def _time(name: str, timeline: WorkloadTimeline) -> str:
+def _time_cell(name: str, timeline: WorkloadTimeline) -> str:
     return iso(best_time(timeline.stamp(name))) or ""
 
 
-def _duration(name: str, since: str, timeline: WorkloadTimeline) -> str:
+def _duration_cell(name: str, since: str, timeline: WorkloadTimeline) -> str:
     taken = phase_duration(BY_NAME[name], timeline, since)
     return f"{taken.value_s:.6f}" if taken else ""
