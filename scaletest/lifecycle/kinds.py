@@ -14,23 +14,27 @@ from scaletest.model.errors import UsageError, suggestion
 
 WORKLOAD_LABEL = "scaletest/workload"
 RUNAI_GROUP = "run.ai/"
+# The names of the Run:ai scale test tool, as plain Kubernetes has them.
+ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "deployment"}
+# By which pods ask for devices, unless another one is named.
+DEFAULT_RESOURCE = "nvidia.com/gpu"
+# Where Run:ai's workloads go, unless another project is named.
+DEFAULT_PROJECT = "project-0"
+# What has done its work says so in a condition of one of these types, or in its phase.
+DONE = ("Complete", "Completed", "Succeeded")
+FAILED = ("Failed",)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """name: also of its template. until: the milestone at which a workload of this kind counts as
-    measured. child: objects between it and its pods.
+    """A kind of workload, and what holds for it unless options say otherwise."""
 
-    labelled: whether its pods carry the labels that we put into its pod templates. gpus, seconds:
-    devices of a pod and how long it sleeps, unless options say it.
-    """
-
-    name: str
-    until: str = "finished"
-    child: tuple[str, str] | None = None
-    labelled: bool = True
-    gpus: str = "0"
-    seconds: str = "60"
+    name: str  # also of its template
+    until: str = "finished"  # the milestone at which a workload of this kind counts as measured
+    child: tuple[str, str] | None = None  # API version and kind of objects between it and its pods
+    labelled: bool = True  # whether its pods carry the labels that we put into its pod templates
+    gpus: str = "0"  # devices of a pod
+    seconds: str = "60"  # how long a pod sleeps
 
     @property
     def runai(self) -> bool:
@@ -53,15 +57,6 @@ _KINDS = (
     _of_runai("runai-interactive", "run.ai/v1", "RunaiJob"),
 )
 KINDS: Mapping[str, WorkloadKind] = {kind.name: kind for kind in _KINDS}
-# The names of the Run:ai scale test tool, as plain Kubernetes has them.
-ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "deployment"}
-# By which pods ask for devices, unless another one is named.
-DEFAULT_RESOURCE = "nvidia.com/gpu"
-# Where Run:ai's workloads go, unless another project is named.
-DEFAULT_PROJECT = "project-0"
-# What has done its work says so in a condition of one of these types, or in its phase.
-DONE = ("Complete", "Completed", "Succeeded")
-FAILED = ("Failed",)
 
 
 def find(name: str) -> WorkloadKind:
@@ -94,12 +89,6 @@ def _job(spec: Mapping[str, Any]) -> int:
     return min(parallelism, int(completions)) if completions is not None else parallelism
 
 
-def _job_set(spec: Mapping[str, Any]) -> int:
-    return sum(
-        _replicas(jobs) * _job(jobs["template"]["spec"]) for jobs in spec.get("replicatedJobs", [])
-    )
-
-
 def _training(spec: Mapping[str, Any]) -> int | None:
     groups = [group for key, group in spec.items() if key.endswith("ReplicaSpecs")]
     rows = chain.from_iterable(group.values() for group in groups)
@@ -109,7 +98,9 @@ def _training(spec: Mapping[str, Any]) -> int | None:
 # How many pods an object of the kind needs, by its spec.
 _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
     "Job": _job,
-    "JobSet": _job_set,
+    "JobSet": lambda spec: sum(
+        _replicas(jobs) * _job(jobs["template"]["spec"]) for jobs in spec.get("replicatedJobs", [])
+    ),
     "DistributedWorkload": lambda spec: int(spec["workers"]["value"]) + 1,
     **dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet"), _replicas),
     **dict.fromkeys(("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob"), _training),
@@ -118,13 +109,11 @@ _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
 
 
 class Ending(NamedTuple):
-    """How an object ended. at: when its own status says so, "" when it does not. reason: what it
-    says about its failure.
-    """
+    """How an object ended."""
 
     failed: bool
-    at: str
-    reason: str
+    at: str  # when its own status says so, "" when it does not
+    reason: str  # what it says about its failure
 
 
 def ended(body: Mapping[str, Any]) -> Ending | None:

@@ -9,7 +9,7 @@ missing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from scaletest.lifecycle.records import LifecycleObject, Submission
@@ -111,7 +111,7 @@ def sampled(timelines: Iterable[Timeline], project: str) -> str:
             "jobName": timeline.workload.name,
             "jobNamespace": timeline.workload.namespace,
             "projectName": project or project_of(timeline.workload.namespace),
-            **dict(zip(FIELDS, _times(timeline), strict=True)),
+            **{field: _time_of(timeline, name) for field, name in FIELDS.items()},
         }
         for timeline in timelines
         if all(map(timeline.stamp, NEEDED))
@@ -119,11 +119,9 @@ def sampled(timelines: Iterable[Timeline], project: str) -> str:
     return json.dumps(rows, indent=4)
 
 
-def _times(timeline: Timeline) -> Iterator[str | None]:
-    """The times of all fields in their order."""
-    for name in FIELDS.values():
-        stamp = timeline.stamp(name) or timeline.stamp(SUBSTITUTES.get(name, "")) or Stamp()
-        yield iso(stamp.api_s if stamp.api_s is not None else stamp.watch_s)
+def _time_of(timeline: Timeline, name: str) -> str | None:
+    stamp = timeline.stamp(name) or timeline.stamp(SUBSTITUTES.get(name, "")) or Stamp()
+    return iso(stamp.api_s if stamp.api_s is not None else stamp.watch_s)
 
 
 def read_submitted(text: str) -> list[Submission]:

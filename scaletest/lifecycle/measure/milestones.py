@@ -28,6 +28,15 @@ LABELS = (
 )
 _HASH = "pod-template-hash"
 _CLAIM = re.compile(r"j-[0-9a-f]{6}")
+# A pod's condition -> the milestone that it stands for when it is True.
+CONDITIONS = {
+    "PodScheduled": "scheduled",
+    "PodReadyToStartContainers": "ready_to_start",
+    "Initialized": "initialized",
+    "ContainersReady": "containers_ready",
+    "Ready": "ready",
+    "DisruptionTarget": "evicted",
+}
 
 
 def workload_of(body: Mapping[str, Any], known: Container[str]) -> str:
@@ -62,17 +71,6 @@ def of_event(body: Mapping[str, Any], known: Container[str], owners: Mapping[str
     return next((name for name in (named, *_CLAIM.findall(named)) if name in known), "")
 
 
-# A pod's condition -> the milestone that it stands for when it is True.
-CONDITIONS = {
-    "PodScheduled": "scheduled",
-    "PodReadyToStartContainers": "ready_to_start",
-    "Initialized": "initialized",
-    "ContainersReady": "containers_ready",
-    "Ready": "ready",
-    "DisruptionTarget": "evicted",
-}
-
-
 def created(body: Mapping[str, Any]) -> float | None:
     """When the API server made the object."""
     return epoch(body["metadata"].get("creationTimestamp"))
@@ -83,9 +81,17 @@ def of_pod(body: Mapping[str, Any]) -> dict[str, float | None]:
     at no said time.
     """
     status = body.get("status") or {}
-    passed = {"created": created(body), **_of_conditions(status.get("conditions") or ())}
+    passed = {"created": created(body)}
+    for condition in status.get("conditions") or ():
+        name, is_true = condition.get("type"), condition.get("status") == "True"
+        time_s = epoch(condition.get("lastTransitionTime"))
+        if name in CONDITIONS and is_true:
+            passed[CONDITIONS[name]] = time_s
+        if name == "PodScheduled" and (is_true or condition.get("reason")):
+            # a recorded "unschedulable" is a decision as well
+            passed["decided"] = time_s
     containers = len((body.get("spec") or {}).get("containers", ()))
-    passed |= _of_containers(status, containers)
+    passed |= _states_of_containers(status, containers)
     metadata = body["metadata"]
     if metadata.get("deletionTimestamp"):
         # the timestamp is when it shall be gone, its grace period included
@@ -95,7 +101,7 @@ def of_pod(body: Mapping[str, Any]) -> dict[str, float | None]:
     return passed
 
 
-def _of_containers(status: Mapping[str, Any], containers: int) -> dict[str, float | None]:
+def _states_of_containers(status: Mapping[str, Any], containers: int) -> dict[str, float | None]:
     """The milestones that the states of a pod's containers show as passed."""
     passed = {}
     states = [row.get("state") or {} for row in status.get("containerStatuses") or ()]
@@ -107,20 +113,6 @@ def _of_containers(status: Mapping[str, Any], containers: int) -> dict[str, floa
     if status.get("phase") in ("Succeeded", "Failed"):
         terminated = filter(None, (state.get("terminated") for state in states))
         passed["finished"] = latest([epoch(end.get("finishedAt")) for end in terminated])
-    return passed
-
-
-def _of_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """The milestones that a pod's conditions show as passed."""
-    passed = {}
-    for condition in conditions:
-        name, is_true = condition.get("type"), condition.get("status") == "True"
-        time_s = epoch(condition.get("lastTransitionTime"))
-        if name in CONDITIONS and is_true:
-            passed[CONDITIONS[name]] = time_s
-        if name == "PodScheduled" and (is_true or condition.get("reason")):
-            # a recorded "unschedulable" is a decision as well
-            passed["decided"] = time_s
     return passed
 
 

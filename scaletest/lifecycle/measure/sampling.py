@@ -92,8 +92,8 @@ class Sampler:
         self._written_s, every_s = time.monotonic(), KEEP_EVERY_S
         try:
             while not self._stopping() and time.monotonic() < until:
-                missing -= self._take(feeds, self._written_s + every_s)
-                tell(self._look())
+                missing -= self._take_events(feeds, self._written_s + every_s)
+                tell(self._judge_changes())
                 if not missing:
                     if once:
                         return True
@@ -102,7 +102,7 @@ class Sampler:
                     is_submitting = submitting() and len(self._answered) < self._plan.count
                     done = not is_submitting and all(
                         self._fates.get(name, Fate.PENDING) is not Fate.PENDING
-                        for name in filter(self._counts, self._answered)
+                        for name in filter(self._was_accepted, self._answered)
                     )
                     done_since = (done_since or time.monotonic()) if done else 0.0
                     if done and time.monotonic() - done_since > SETTLE_S:
@@ -115,10 +115,10 @@ class Sampler:
             return False
         finally:
             feeds.close()
-            self._look()
+            self._judge_changes()
             self.keep(feeds)
 
-    def _take(self, feeds: Feeds, until: float) -> set[str]:
+    def _take_events(self, feeds: Feeds, until: float) -> set[str]:
         """Take in what has come, for as long as that; the roles whose lists are complete now."""
         synced = set()
         for event in feeds.events(LOOK_S):
@@ -129,7 +129,7 @@ class Sampler:
                 break
         return synced
 
-    def _look(self) -> LifecycleProgress:
+    def _judge_changes(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
         for row in self._submissions.rows():
             self._answered[row.name] = row.accepted
@@ -140,7 +140,7 @@ class Sampler:
             if workload and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
                 self._judge(workload)
         self.tracker.changed_names.clear()
-        counted = list(filter(self._counts, self.tracker.workloads))
+        counted = list(filter(self._was_accepted, self.tracker.workloads))
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in counted)
         pods = sum(len(workload.pods) for workload in self.tracker.workloads.values())
         return LifecycleProgress(
@@ -162,19 +162,19 @@ class Sampler:
         self._running.discard(name)
         if (
             self._fates[name] is Fate.PENDING
-            and self._counts(name)
+            and self._was_accepted(name)
             and only_end_missing(far, until)
         ):
             self._running.add(name)
 
-    def _counts(self, name: str) -> bool:
+    def _was_accepted(self, name: str) -> bool:
         """Whether a workload was accepted."""
         return self._answered.get(name, False)
 
     def keep(self, feeds: Feeds) -> None:
         """Write everything down."""
         self._course.append((round(self._clock() - self._began_s, 1), feeds.raw.sent))
-        mine = {
+        sample = {
             "began_s": self._began_s,
             "ended_s": self._clock(),
             "requests": feeds.raw.sent,
@@ -186,7 +186,7 @@ class Sampler:
         earlier: Sequence[Any] = self._before.get("samples", [])
         self._store.keep(
             self.tracker.workloads,
-            {"schema_version": 1, "samples": [*earlier[-99:], mine]},
+            {"schema_version": 1, "samples": [*earlier[-99:], sample]},
             project=self._plan.project,
         )
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
-from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -55,12 +54,15 @@ class Workloads:
 
     def __init__(self, plan: LifecyclePlan) -> None:
         self._plan = plan
-        self._values = {name: _number_or_text(value) for name, value in plan.values().items()}
+        self._values = {
+            name: int(value) if _NUMBER.fullmatch(value) else value
+            for name, value in plan.values().items()
+        }
         parsed = _parse(plan.template)
         # elsewhere NUM_GPUS is a usual name of a variable
         if "_PLACEHOLDER" in plan.template:
-            parsed = changed(parsed, _renamed, _renamed)
-        self._parsed = changed(parsed, _translated, _jinja)
+            parsed = changed(parsed, _rename_runai, _rename_runai)
+        self._parsed = changed(parsed, _to_jinja, _jinja)
         self.of_runai = str(self._parsed["apiVersion"]).startswith(RUNAI_GROUP)
         sample = self.make("j-000000")
         self.api_version = str(sample["apiVersion"])
@@ -70,22 +72,22 @@ class Workloads:
         """The object of that name. Raises InvalidValue for a placeholder that nothing fills."""
         body: dict[str, Any] = fill(self._parsed, {**self._values, "name": name})
         labels = {RUN_LABEL: self._plan.run, WORKLOAD_LABEL: name}
-        _label(body, labels)
+        _add_labels(body, labels)
         body["metadata"]["name"] = name
         body["metadata"].pop("generateName", None)
         if body["kind"] == "Pod":
-            self._extend(body["spec"])
+            self._add_volume(body["spec"])
         for table in _tables(body.get("spec")):
             template = table.get("template")
             if isinstance(template, dict) and (template.get("spec") or {}).get("containers"):
-                _label(template, labels)
-                self._extend(template["spec"])
+                _add_labels(template, labels)
+                self._add_volume(template["spec"])
         if self._plan.pvc and self.of_runai:
             claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
             body["spec"]["pvcs"] = {"items": {"pvc": {"value": claim}}}
         for table in _tables(body):
             if isinstance(claims := table.get("volumeClaimTemplate"), dict):
-                _label(claims, labels)  # by which the sampler finds the claims
+                _add_labels(claims, labels)  # by which the sampler finds the claims
             if isinstance(limits := table.get("limits"), dict):
                 # a resource of 0 would ask for a kind that may not exist
                 zeros = [name for name in limits if "/" in name and str(limits[name]) == "0"]
@@ -109,20 +111,16 @@ class Workloads:
                     most[name] = amount
         return most
 
-    def _extend(self, spec: dict[str, Any]) -> None:
-        main = spec["containers"][0]
+    def _add_volume(self, spec: dict[str, Any]) -> None:
         if self._plan.pvc:
             claim = {
                 "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Mi"}},
             }
-            volume = {"volumeClaimTemplate": {"spec": claim}}
-            spec.setdefault("volumes", []).append({"name": VOLUME, "ephemeral": volume})
-            main.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": MOUNT_PATH})
-
-
-def _number_or_text(value: str) -> int | str:
-    return int(value) if _NUMBER.fullmatch(value) else value
+            volume = {"name": VOLUME, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+            mount = {"name": VOLUME, "mountPath": MOUNT_PATH}
+            spec.setdefault("volumes", []).append(volume)
+            spec["containers"][0].setdefault("volumeMounts", []).append(mount)
 
 
 def _tables(value: Any) -> Iterator[dict[str, Any]]:
@@ -149,25 +147,22 @@ def _parse(text: str) -> dict[str, Any]:
     return body
 
 
-def _renamed(text: str) -> str:
+def _rename_runai(text: str) -> str:
     """A text with our placeholders in place of those of the Run:ai scale test tool.
 
     InvalidValue for an unknown one.
     """
-    whole = "${" in text or _RUNAI.fullmatch(text)
-    return type(text)(_RUNAI.sub(partial(_renamed_name, "${%s}" if whole else "{{ %s }}"), text))
+    for name in _RUNAI.findall(text):
+        if name not in RUNAI_NAMES:
+            raise InvalidValue(
+                f"nothing fills the template's placeholder {cut(name, 80)}",
+                hint=f"the known ones are {', '.join(RUNAI_NAMES)}; write the value in its place",
+            )
+    form = "${%s}" if "${" in text or _RUNAI.fullmatch(text) else "{{ %s }}"
+    return type(text)(_RUNAI.sub(lambda match: form % RUNAI_NAMES[match[0]], text))
 
 
-def _renamed_name(form: str, match: re.Match[str]) -> str:
-    if match[0] not in RUNAI_NAMES:
-        raise InvalidValue(
-            f"nothing fills the template's placeholder {cut(match[0], 80)}",
-            hint=f"the known ones are {', '.join(RUNAI_NAMES)}; write the value in its place",
-        )
-    return form % RUNAI_NAMES[match[0]]
-
-
-def _translated(text: str) -> str:
+def _to_jinja(text: str) -> str:
     """A text with `${NAME}` as Jinja writes it.
 
     Alone and without quotes it becomes a number where it holds one, in quotes it stays text.
@@ -195,6 +190,6 @@ def _placeholder(match: re.Match[str]) -> str:
     return f"{{{{ {name} }}}}" if name else "$"
 
 
-def _label(body: dict[str, Any], labels: Mapping[str, str]) -> None:
+def _add_labels(body: dict[str, Any], labels: Mapping[str, str]) -> None:
     metadata = body.setdefault("metadata", {})
     metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
