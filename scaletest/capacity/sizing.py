@@ -143,7 +143,7 @@ def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
     return max(1, math.ceil((pods * demand.pod.cpu + _shared(demand)) / left - _ROUNDING))
 
 
-def fitting(demand: CapacityDemand, nodes: int) -> int:
+def pods_that_fit(demand: CapacityDemand, nodes: int) -> int:
     """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do
     not fit.
 
@@ -162,11 +162,11 @@ def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | Non
     if not _fits(demand.pod, demand.node.free):
         return None
     enough = 1
-    while fitting(demand, enough) < pods:
+    while pods_that_fit(demand, enough) < pods:
         enough *= 2
         if enough > MOST_NODES:
             return None
-    return 1 + bisect_left(range(1, enough), pods, key=partial(fitting, demand)) + spare
+    return 1 + bisect_left(range(1, enough), pods, key=partial(pods_that_fit, demand)) + spare
 
 
 def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
@@ -234,11 +234,11 @@ def _size(
 def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
     if not nodes:
         return ""
-    room = fitting(demand, nodes)
+    room = pods_that_fit(demand, nodes)
     return f"only {room} of these pods fit on {nodes} nodes" if room < pods else ""
 
 
-def alternatives(
+def sizes_by_node(
     demand: CapacityDemand, nodes: Sequence[NodeSize], headroom: float = HEADROOM, spare: int = 1
 ) -> list[list[Size]]:
     """The sizes for each kind of node."""

@@ -75,7 +75,7 @@ def refusal(
     return busy
 
 
-def message(body: bytes) -> str:
+def read_message(body: bytes) -> str:
     """The message of a Status object, else the beginning of the body."""
     try:
         return cut(str(json.loads(body)["message"]), 200)

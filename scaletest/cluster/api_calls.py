@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from scaletest.cluster.answers import Busy, message, refusal
+from scaletest.cluster.answers import Busy, read_message, refusal
 from scaletest.cluster.connection import Cluster
 from scaletest.model.checks import cut
 
@@ -167,7 +167,7 @@ def _document(
     """The JSON of an answer; the error that stands for any other one."""
     status, body, headers = answer
     if not 200 <= status < 300:
-        raise refusal(status, message(body), action, right, headers)
+        raise refusal(status, read_message(body), action, right, headers)
     try:
         document: dict[str, Any] = json.loads(body)
     except ValueError as error:

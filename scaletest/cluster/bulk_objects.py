@@ -23,7 +23,7 @@ from scaletest.cluster.answers import (
     Busy,
     Missing,
     Refused,
-    message,
+    read_message,
     refusal,
     retry_after_s,
 )
@@ -85,7 +85,7 @@ class Objects:
         api = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         status, body, _ = self._raw.fetch(api, f"look up {kind}", {})
         if status not in (200, 404):
-            raise refusal(status, message(body), f"look up {kind} of {api_version}")
+            raise refusal(status, read_message(body), f"look up {kind} of {api_version}")
         for resource in json.loads(body)["resources"] if status == 200 else ():
             # a name with a slash is a subresource
             if resource["kind"] == kind and "/" not in resource["name"]:
@@ -137,7 +137,7 @@ class Objects:
             )
         except Busy as error:
             return 0, error.message, 0.0
-        reason = "" if status in (200, 201) else message(body)
+        reason = "" if status in (200, 201) else read_message(body)
         return status, reason, retry_after_s(headers)
 
     def _wait_turn(self) -> None:
@@ -187,7 +187,7 @@ class Objects:
                 if status in (200, 202, 404):
                     return
                 if status not in LATER or tries == DELETE_TRIES:
-                    raise refusal(status, message(body), action, action)
+                    raise refusal(status, read_message(body), action, action)
                 self._hold(retry_after_s(headers) or 0.5 * 2**tries, everyone=status == 429)
             except Busy:
                 if tries == DELETE_TRIES:

@@ -31,7 +31,7 @@ class Figures(NamedTuple):
     at_s: float | None = None
 
 
-def parsed(text: str, namespace: str) -> dict[str, Figures]:
+def parse_usage(text: str, namespace: str) -> dict[str, Figures]:
     """Usage of each pod of a namespace in a page of cAdvisor: the sum of its containers.
 
     Lines of a whole pod and of its pause container are left out, as they would count twice.
@@ -82,7 +82,7 @@ class Cadvisor:
                 continue
             text = body.decode("utf-8", "replace") if status == 200 else ""
             now = self._clock()
-            for pod, figures in parsed(text, self._namespace).items():
+            for pod, figures in parse_usage(text, self._namespace).items():
                 at_s = now if figures.at_s is None else figures.at_s
                 usage[pod] = (self._rate(pod, at_s, figures.cpu_s), figures.memory)
         return usage

@@ -18,7 +18,13 @@ from typing import Any
 from scaletest.cluster import rights
 from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.pod_requests import limits, quantities, quantity, requests, sum_amounts
+from scaletest.cluster.pod_requests import (
+    parse_quantities,
+    pod_limits,
+    pod_requests,
+    quantity,
+    sum_amounts,
+)
 from scaletest.cluster.resources import NODES, PODS, QUOTAS
 
 BLOCKING = ("NoSchedule", "NoExecute")
@@ -36,12 +42,12 @@ class NodeCapacity:
     allocatable: Mapping[str, Decimal] = field(default_factory=dict)
 
 
-def room(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
+def room_on_nodes(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
     """Number of further pods of this spec that fit on the nodes."""
     return sum(min(_fitting(spec, node).values()) for node in nodes if _admits(spec, node))
 
 
-def scarcest(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
+def scarcest_resource(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
     """The resource that runs out first, "" when no node admits such a pod at all."""
     fitting: Counter[str] = Counter()
     for node in nodes:
@@ -54,7 +60,7 @@ def _fitting(spec: Mapping[str, Any], node: NodeCapacity) -> dict[str, int]:
     """For how many further pods each resource that they request suffices on a node."""
     return {
         name: max(0, int(node.free.get(name, Decimal(0)) // amount))
-        for name, amount in requests(spec).items()
+        for name, amount in pod_requests(spec).items()
         if amount
     }
 
@@ -67,7 +73,7 @@ def quota_room(
     None when no quota applies. quotas: ResourceQuota objects; those with scopes are left out, since
     only the API server knows whether they apply.
     """
-    wanted, most = requests(spec), limits(spec)
+    wanted, most = pod_requests(spec), pod_limits(spec)
     rooms: list[tuple[int, str]] = []
     for quota in quotas:
         if quota["spec"].get("scopes") or quota["spec"].get("scopeSelector"):
@@ -93,7 +99,7 @@ def _amount_counted(
     return requests.get(name if name and prefix == "requests" else key)
 
 
-def nodes(cluster: Cluster) -> list[NodeCapacity]:
+def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
     """The nodes with what is free on them.
 
     Needs the right to list nodes and the pods of all namespaces.
@@ -104,11 +110,11 @@ def nodes(cluster: Cluster) -> list[NodeCapacity]:
     used: dict[str, list[dict[str, Decimal]]] = defaultdict(list)
     for pod in pods:
         if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-            used[pod["spec"].get("nodeName", "")].append(requests(pod["spec"]))
+            used[pod["spec"].get("nodeName", "")].append(pod_requests(pod["spec"]))
     capacities = []
     for node in nodes:
         meta, spec, status = node["metadata"], node.get("spec", {}), node["status"]
-        allocatable = quantities(status.get("allocatable", {}))
+        allocatable = parse_quantities(status.get("allocatable", {}))
         taken = sum_amounts(used[meta["name"]])
         ready = any(
             condition["type"] == "Ready" and condition["status"] == "True"
@@ -173,7 +179,7 @@ class Supply:
         if lacking := rights.missing(cluster, rights.CAPACITY):
             unknown.append(f"capacity is unknown: we may not {', '.join(map(str, lacking))}")
         else:
-            free = nodes(cluster)
+            free = read_nodes(cluster)
         if lacking := rights.missing(cluster, rights.QUOTA):
             unknown.append(f"quotas are unknown: we may not {lacking[0]}")
         else:
@@ -182,7 +188,7 @@ class Supply:
 
     def headroom(self, spec: Mapping[str, Any], have: int) -> Headroom:
         """How many pods of this spec fit, with those that are placed already."""
-        on_nodes = None if self.nodes is None else have + room(spec, self.nodes)
+        on_nodes = None if self.nodes is None else have + room_on_nodes(spec, self.nodes)
         quota = quota_room(spec, self.quotas or ())
         doubt = ""
         if spec.get("resourceClaims"):
@@ -194,4 +200,4 @@ class Supply:
             return Headroom(have + quota[0], quota[1], "", doubt)
         if self.nodes is None or on_nodes is None:
             return Headroom(None, "", "", doubt)
-        return Headroom(on_nodes, "the nodes", scarcest(spec, self.nodes), doubt)
+        return Headroom(on_nodes, "the nodes", scarcest_resource(spec, self.nodes), doubt)

@@ -157,7 +157,7 @@ class Changes:
             raise Refused(f"{resource.kind} {name} no longer exists", hint="it was deleted")
         noted = _annotations(document).get(BEFORE)
         if noted is None:
-            note = Note(datetime.now(UTC).isoformat(), undo(patch, document))
+            note = Note(datetime.now(UTC).isoformat(), undo_patch(patch, document))
             noted = msgspec.json.encode(note).decode()
             # known before it is written, so that it is undone even when no answer comes
             self._notes[resource, name] = noted
@@ -191,7 +191,7 @@ class Changes:
         )
 
 
-def undo(patch: Patch, document: Document) -> Patch:
+def undo_patch(patch: Patch, document: Document) -> Patch:
     """The patch that sets again what the object has now, wherever this one changes it."""
     return Patch(
         _settings_now(patch.spec, document["spec"]),

@@ -14,7 +14,7 @@ from scaletest.model.errors import ScaletestError
 LOG_LINES = 15
 
 
-def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
+def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """The pod template of every Deployment in the namespace.
 
     Needs the right to list deployments.

@@ -40,7 +40,7 @@ def groups(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def metrics(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:
+def metrics_apis(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:
     """The three metrics APIs and their state; one that is registered may still not answer."""
     raw = Raw(cluster)
     apis = []

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from scaletest.cluster import capacity, discovery, pod_requests, rights
 from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.deployment import Deployment, templates
+from scaletest.cluster.deployment import Deployment, pod_templates
 from scaletest.cluster.objects import Documents, read_log
 from scaletest.cluster.resources import PODS
 from scaletest.model.declared import Written, called
@@ -92,7 +92,7 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
         cluster.namespace,
         Documents(cluster).version(),
         [RightRow(str(right), right not in lacking, right in needed, right.why) for right in asked],
-        discovery.metrics(cluster, served),
+        discovery.metrics_apis(cluster, served),
         keda,
         served.get(discovery.ALLOCATION, ""),
         rooms,
@@ -113,7 +113,7 @@ def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
             "the Deployments were not looked at: we may not list them; give <deployment> NAME"
         ]
     else:
-        asked = templates(cluster)
+        asked = pod_templates(cluster)
     supply = capacity.Supply.read(cluster)
     rooms = []
     warnings = list(supply.unknown)

@@ -27,7 +27,7 @@ def live_size(cluster: Cluster, name: str) -> LiveSize:
     overhead.
     """
     live = Deployment(cluster, name)
-    asked = pod_requests.requests(live.template["spec"])
+    asked = pod_requests.pod_requests(live.template["spec"])
     cpu, memory = float(asked.get("cpu", 0)), float(asked.get("memory", 0)) / GIB
     notes = [
         f"deployment {name}: {live.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB each"
@@ -37,7 +37,7 @@ def live_size(cluster: Cluster, name: str) -> LiveSize:
     placed = Counter(pod.node for pod in live.pods())
     kinds: Counter[tuple[float, float, int]] = Counter()
     taken: dict[tuple[float, float, int], tuple[float, float]] = {}
-    for node in capacity.nodes(cluster):
+    for node in capacity.read_nodes(cluster):
         if not node.schedulable:
             continue
         cores = float(node.allocatable.get("cpu", 0))

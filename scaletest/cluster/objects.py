@@ -11,7 +11,7 @@ from typing import Any
 from scaletest.cluster.answers import Conflict, Missing, refusal
 from scaletest.cluster.api_calls import MERGE_PATCH, Raw
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.resources import PODS, Resource, selectors
+from scaletest.cluster.resources import PODS, Resource, selector_query
 
 CONNECTIONS = 16
 # The end of a log that is read: larger than any framed result.
@@ -47,7 +47,7 @@ class Documents:
     ) -> list[Document]:
         """All objects with these labels and fields, in a namespace ("": in all)."""
         return self._raw.objects(
-            resource.path(namespace), resource.plural, **selectors(labels, fields)
+            resource.path(namespace), resource.plural, **selector_query(labels, fields)
         )
 
     def create(self, resource: Resource, namespace: str, body: Document) -> Document | None:

@@ -30,7 +30,7 @@ def quantity(text: str | int) -> Decimal:
         return Decimal(0)
 
 
-def requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+def pod_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     """Requests of a pod: the sum of its containers, or its largest init container; and one pod."""
     largest = sum_amounts(map(container_requests, spec.get("containers", [])))
     for container in spec.get("initContainers", []):
@@ -39,10 +39,10 @@ def requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     return {**largest, "pods": Decimal(1)}
 
 
-def limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+def pod_limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     """Limits of a pod: the sum of its containers."""
     resources = [container.get("resources") or {} for container in spec.get("containers", [])]
-    return sum_amounts(quantities(amounts.get("limits") or {}) for amounts in resources)
+    return sum_amounts(parse_quantities(amounts.get("limits") or {}) for amounts in resources)
 
 
 def sum_amounts(parts: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
@@ -54,7 +54,7 @@ def sum_amounts(parts: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
     return total
 
 
-def quantities(texts: Mapping[str, str | int]) -> dict[str, Decimal]:
+def parse_quantities(texts: Mapping[str, str | int]) -> dict[str, Decimal]:
     """Return quantities as numbers, by their names."""
     return {name: quantity(text) for name, text in texts.items()}
 
@@ -62,7 +62,9 @@ def quantities(texts: Mapping[str, str | int]) -> dict[str, Decimal]:
 def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
     """Requests of a container; as in Kubernetes, a limit without a request is also the request."""
     resources = container.get("resources") or {}
-    return quantities({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+    return parse_quantities(
+        {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    )
 
 
 def removed(name: str, spec: Mapping[str, Any]) -> list[str]:

@@ -37,7 +37,7 @@ EVENTS = Resource("Event", "/api/v1", "events", True)
 LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
 
 
-def selectors(labels: str, fields: str) -> dict[str, str]:
+def selector_query(labels: str, fields: str) -> dict[str, str]:
     """The query of a list that has these labels and fields, "" for any."""
     both = {"labelSelector": labels, "fieldSelector": fields}
     return {name: text for name, text in both.items() if text}

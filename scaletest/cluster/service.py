@@ -8,7 +8,7 @@ from typing import Any
 
 from scaletest.cluster.api_calls import Raw, credentials, service_path
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.deployment import Deployment, templates
+from scaletest.cluster.deployment import Deployment, pod_templates
 from scaletest.cluster.resources import ENDPOINT_SLICES, SERVICES
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
@@ -27,7 +27,7 @@ class Reference:
     path: str
 
 
-def reference(text: str) -> Reference:
+def parse_reference(text: str) -> Reference:
     """Parse a reference; InvalidValue for anything else."""
     match = _REFERENCE.fullmatch(text)
     if not match:
@@ -41,7 +41,7 @@ class Service:
     """One Service. Needs the rights to get services, list endpointslices, list deployments."""
 
     def __init__(self, cluster: Cluster, text: str) -> None:
-        self.reference = reference(text)
+        self.reference = parse_reference(text)
         self._cluster, self._raw = cluster, Raw(cluster)
         self.namespace = cluster.namespace
         title = f"service {self.reference.name} in namespace {self.namespace}"
@@ -73,7 +73,7 @@ class Service:
             return None
         names = [
             name
-            for name, template in templates(self._cluster).items()
+            for name, template in pod_templates(self._cluster).items()
             if self._selector.items() <= (template["metadata"].get("labels") or {}).items()
         ]
         if len(names) != 1:

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.answers import LONGEST_OBEYED_S, Busy, message, refusal
+from scaletest.cluster.answers import LONGEST_OBEYED_S, Busy, read_message, refusal
 from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.resources import selectors
+from scaletest.cluster.resources import selector_query
 from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
@@ -48,7 +48,7 @@ class Collection:
     @property
     def query(self) -> dict[str, str]:
         """The selectors, as a query."""
-        return selectors(self.selector, self.fields)
+        return selector_query(self.selector, self.fields)
 
 
 class WatchEvent(NamedTuple):
@@ -137,7 +137,11 @@ class _Feed:
                     return
                 if status != 200:
                     raise refusal(
-                        status, message(b"".join(pieces)), action, f"list and {action}", headers
+                        status,
+                        read_message(b"".join(pieces)),
+                        action,
+                        f"list and {action}",
+                        headers,
                     )
                 opened_s = self._feeds.clock()
                 late = opened_s - self._unwatched_since > UNWATCHED_S

@@ -91,12 +91,12 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     ) -> None:
         """Write what was sampled, in our form and in the original tool's."""
         self.replace(RECORDS, chain.from_iterable(row.lines() for row in workloads.values()))
-        self.put(SAMPLED, runai.sampled(map(timeline_of, workloads.values()), project))
+        self.put(SAMPLED, runai.write_sampled(map(timeline_of, workloads.values()), project))
         self.write(SAMPLING, sampling)
 
     def keep_submitted(self) -> None:
         """Write submitted.json anew."""
-        self.put(SUBMITTED, runai.submitted(self.submissions()))
+        self.put(SUBMITTED, runai.write_submitted(self.submissions()))
 
     def put(self, name: str, content: str | bytes) -> Path:
         """Write a file that is made of the others, whole or not at all."""

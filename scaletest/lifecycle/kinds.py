@@ -59,7 +59,7 @@ _KINDS = (
 KINDS: Mapping[str, WorkloadKind] = {kind.name: kind for kind in _KINDS}
 
 
-def find(name: str) -> WorkloadKind:
+def find_kind(name: str) -> WorkloadKind:
     """The kind of that name; UsageError that lists the names."""
     kind = KINDS.get(ALIASES.get(name, name))
     if kind is None:
@@ -70,7 +70,7 @@ def find(name: str) -> WorkloadKind:
     return kind
 
 
-def expected(body: Mapping[str, Any]) -> int | None:
+def pods_needed(body: Mapping[str, Any]) -> int | None:
     """How many pods an object needs at once; None when it does not say."""
     spec = body.get("spec") or {}
     count = _COUNTED.get(str(body.get("kind")))
@@ -116,7 +116,7 @@ class Ending(NamedTuple):
     reason: str  # what it says about its failure
 
 
-def ended(body: Mapping[str, Any]) -> Ending | None:
+def find_end(body: Mapping[str, Any]) -> Ending | None:
     """How an object ended; None while it goes on."""
     status = body.get("status") or {}
     for condition in status.get("conditions") or ():

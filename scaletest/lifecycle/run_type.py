@@ -139,14 +139,14 @@ def read_run(
         "",
         str(store.path),
         judged,
-        title=heading(store.path, plan),
+        title=title_of(store.path, plan),
         project=project,
         plan=plan.to_dict() if plan else {},
         environment=store.read(ENVIRONMENT),
     )
 
 
-def heading(path: Path, plan: LifecyclePlan | None) -> str:
+def title_of(path: Path, plan: LifecyclePlan | None) -> str:
     """What was run, in one line."""
     if plan is None:
         return f"lifecycle of {path}, from files of the Run:ai scale test tool"

@@ -87,7 +87,7 @@ def project_of(namespace: str) -> str:
     return namespace.removeprefix(PREFIX)
 
 
-def submitted(submissions: Iterable[Submission]) -> str:
+def write_submitted(submissions: Iterable[Submission]) -> str:
     """submitted.json: the submissions that were accepted and have a time."""
     rows = [
         {
@@ -102,7 +102,7 @@ def submitted(submissions: Iterable[Submission]) -> str:
     return json.dumps(rows, indent=4)
 
 
-def sampled(timelines: Iterable[Timeline], project: str) -> str:
+def write_sampled(timelines: Iterable[Timeline], project: str) -> str:
     """sampled.json: the workloads of which all needed fields are known, by the API's whole seconds
     where there are.
     """

@@ -46,7 +46,7 @@ class SimulatedPod:
     gone: bool = False
 
 
-def victims(pods: Iterable[SimulatedPod], count: int, now_s: float) -> list[SimulatedPod]:
+def choose_victims(pods: Iterable[SimulatedPod], count: int, now_s: float) -> list[SimulatedPod]:
     """The pods that are removed when the ReplicaSet must shrink by `count`."""
 
     def order(pod: SimulatedPod) -> tuple[bool, int, float]:
@@ -210,7 +210,7 @@ class _World:
         self.add(replicas - present)
         if replicas < present:
             staying = (pod for pod in self.pods if not pod.draining)
-            for pod in victims(staying, present - replicas, self.now):
+            for pod in choose_victims(staying, present - replicas, self.now):
                 self.drain(pod)
 
     def add(self, count: int, once: bool = False) -> None:

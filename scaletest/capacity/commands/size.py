@@ -19,8 +19,8 @@ from scaletest.capacity.sizing import (
     CapacityDemand,
     PodSize,
     Size,
-    alternatives,
     chart_values,
+    sizes_by_node,
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
@@ -197,7 +197,7 @@ def command(options: SizeOptions) -> None:
     lost.
     """
     demand, nodes, notes = _demand(options)
-    sizes = alternatives(demand, nodes, options.headroom, options.spare)
+    sizes = sizes_by_node(demand, nodes, options.headroom, options.spare)
     queue = chart_values(demand.pod, sizes[0][-1].pods, options.headroom)
     values = {"queues": {"NAME": queue}}
     rows = []

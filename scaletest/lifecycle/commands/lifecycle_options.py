@@ -17,7 +17,9 @@ from scaletest.model.errors import ScaletestError
 TYPES = (*ALIASES, *KINDS)
 
 
-def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+def find_folder(
+    context: click.Context, parameter: click.Parameter, value: Path | None
+) -> Path | None:
     """A folder; else LAST or the end of a name, of the stored lifecycles."""
     if value is None or value.exists() or value.name != str(value):
         return value
@@ -48,7 +50,7 @@ def output_dir(default: str | None = "LAST") -> Decorator:
         default=default,
         show_default=bool(default),
         metavar="DIR",
-        callback=folder,
+        callback=find_folder,
         help=(
             "Keep the run in this folder, or use the run in it; LAST, or the end of a name,"
             " stands for a run that was kept without this option."

@@ -142,14 +142,14 @@ def waterfall(timelines: Sequence[WorkloadTimeline]) -> list[WaterfallRow]:
             ordered.append((latest_s, timeline.workload.name, tuple(ends)))
     ordered.sort()
     rows = []
-    for rank in ranks(len(ordered), MOST_ROWS):
+    for rank in spaced_ranks(len(ordered), MOST_ROWS):
         _, name, passed_ends = ordered[rank]
         share = rank / (len(ordered) - 1) if len(ordered) > 1 else 0.5
         rows.append(WaterfallRow(name, share, passed_ends))
     return rows
 
 
-def ranks(count: int, most: int) -> list[int]:
+def spaced_ranks(count: int, most: int) -> list[int]:
     """At most `most` evenly spaced numbers below `count`, the first and the last among them."""
     if count <= most:
         return list(range(count))

@@ -16,7 +16,7 @@ from scaletest.cluster.bulk_objects import Objects
 from scaletest.cluster.connection import Cluster, connect
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import submit_tools
-from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady
+from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
 from scaletest.lifecycle.measure.submitting import Submitter
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.errors import ScaletestError
@@ -55,7 +55,7 @@ def sample(
     stop = StopRequest()
     with store.locked(SAMPLER_LOCK), stopping(stop, unwind=True):
         raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
-        sampler = Sampler(plan, store, raw, steady(), stop.asked, backend)
+        sampler = Sampler(plan, store, raw, steady_clock(), stop.asked, backend)
         with progress.of_run(store, plan.workload), attentive():
             sampler.follow(math.inf, ProgressReport(progress).tell, once=once)
 
@@ -79,7 +79,7 @@ def measure(
         progress.of_run(store, plan.workload),
     ):
         store.write(PLAN, plan.to_dict())
-        sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady(), stop.asked)
+        sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady_clock(), stop.asked)
 
         def work() -> None:
             try:
@@ -150,7 +150,7 @@ def _submitter(
                 plan,
                 store,
                 tool,
-                steady(),
+                steady_clock(),
                 fresh=fresh,
                 stopping=stop.asked,
                 pause=stop.wake.wait,

@@ -62,7 +62,9 @@ def _candidates(body: Mapping[str, Any]) -> Iterator[str]:
     yield from _CLAIM.findall(str(metadata["name"]))
 
 
-def of_event(body: Mapping[str, Any], known: Container[str], owners: Mapping[str, str]) -> str:
+def workload_of_event(
+    body: Mapping[str, Any], known: Container[str], owners: Mapping[str, str]
+) -> str:
     """Whose an Event is. owners: uid of an object -> its workload, for those that were seen."""
     regarding = body.get("involvedObject") or {}
     uid, named = str(regarding.get("uid", "")), str(regarding.get("name", ""))
@@ -71,17 +73,17 @@ def of_event(body: Mapping[str, Any], known: Container[str], owners: Mapping[str
     return next((name for name in (named, *_CLAIM.findall(named)) if name in known), "")
 
 
-def created(body: Mapping[str, Any]) -> float | None:
+def creation_time(body: Mapping[str, Any]) -> float | None:
     """When the API server made the object."""
     return epoch(body["metadata"].get("creationTimestamp"))
 
 
-def of_pod(body: Mapping[str, Any]) -> dict[str, float | None]:
+def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
     """The milestones that a pod's object shows as passed, each with its time; None for one passed
     at no said time.
     """
     status = body.get("status") or {}
-    passed = {"created": created(body)}
+    passed = {"created": creation_time(body)}
     for condition in status.get("conditions") or ():
         name, is_true = condition.get("type"), condition.get("status") == "True"
         time_s = epoch(condition.get("lastTransitionTime"))
@@ -109,26 +111,26 @@ def _states_of_containers(status: Mapping[str, Any], containers: int) -> dict[st
         filter(None, (state.get("running") or state.get("terminated") for state in states))
     )
     if len(begun) == len(states) >= max(1, containers):
-        passed["started"] = latest([epoch(run.get("startedAt")) for run in begun])
+        passed["started"] = latest_time([epoch(run.get("startedAt")) for run in begun])
     if status.get("phase") in ("Succeeded", "Failed"):
         terminated = filter(None, (state.get("terminated") for state in states))
-        passed["finished"] = latest([epoch(end.get("finishedAt")) for end in terminated])
+        passed["finished"] = latest_time([epoch(end.get("finishedAt")) for end in terminated])
     return passed
 
 
-def claims(body: Mapping[str, Any]) -> int:
+def count_claims(body: Mapping[str, Any]) -> int:
     """How many claims for devices are made for a pod."""
     rows = (body.get("spec") or {}).get("resourceClaims") or ()
     return sum("resourceClaimTemplateName" in row for row in rows)
 
 
-def latest(times: Sequence[float | None]) -> float | None:
+def latest_time(times: Sequence[float | None]) -> float | None:
     """The last of these times; None where one of them is not known, or there is none."""
     known = [time for time in times if time is not None]
     return max(known) if len(known) == len(times) and known else None
 
 
-def micros(body: Mapping[str, Any]) -> float | None:
+def event_time(body: Mapping[str, Any]) -> float | None:
     """An Event's time in microseconds, where it has one."""
     time_s = epoch(body.get("eventTime"))
     return time_s if time_s is not None and math.isfinite(time_s) else None

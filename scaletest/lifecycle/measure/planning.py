@@ -23,7 +23,7 @@ def make_plan(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePla
     """The plan of a new run. namespace: the kubeconfig's."""
     if options.num_workloads is None:
         raise UsageError("how many workloads is not said", hint="give <num_workloads> N")
-    kind = kinds.find(options.workload_type)
+    kind = kinds.find_kind(options.workload_type)
     project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
     resource, _, gpus = (options.num_gpus or kind.gpus).rpartition("=")
     plan = LifecyclePlan(
@@ -96,7 +96,7 @@ def continue_plan(
     UsageError when another typed option differs from it.
     """
     plan = store.plan()
-    kind = kinds.find(options.workload_type).name
+    kind = kinds.find_kind(options.workload_type).name
     gpus = plan.gpus if plan.resource == kinds.DEFAULT_RESOURCE else f"{plan.resource}={plan.gpus}"
     for name, value, stored in (
         ("context", options.context, plan.context),

@@ -245,7 +245,7 @@ class _NewSubmissions:
                 yield Submission.from_json(line.decode("utf-8", "replace"))
 
 
-def steady() -> Callable[[], float]:
+def steady_clock() -> Callable[[], float]:
     """A clock of epoch seconds that corrections of the system's clock do not change."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset

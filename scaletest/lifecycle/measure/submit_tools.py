@@ -32,7 +32,7 @@ VERBS = {
 def make_tool(plan: LifecyclePlan, objects: Objects) -> Tool:
     """Return what submits the plan's workloads. Raises without their kind or the program."""
     if plan.tool == "runai":
-        return runai(plan)
+        return runai_tool(plan)
     workloads = Workloads(plan)
     objects.resource(workloads.api_version, workloads.kind)
     if plan.tool == "kubectl":
@@ -75,7 +75,7 @@ def _program(
     return submit
 
 
-def runai(plan: LifecyclePlan) -> Tool:
+def runai_tool(plan: LifecyclePlan) -> Tool:
     """The Run:ai command line, version 2: training, distributed training, workspace."""
     runai_line(plan, "j-000000")
     submit = _program("runai", partial(runai_line, plan))

@@ -85,7 +85,7 @@ class Tracker:
             # a child between a workload and its pods, a pod group or a volume claim: the first of
             # each counts
             workload = self._get(name)
-            created_s = milestones.created(event.object)
+            created_s = milestones.creation_time(event.object)
             _note_passed(workload.stamps, CREATED[event.role], created_s, _arrival(event))
             if event.role == "job" and workload.kind.endswith("Workload"):
                 self._note_end(workload, event)
@@ -112,16 +112,18 @@ class Tracker:
         body, workload = event.object, self._get(name)
         workload.seen, workload.kind = True, str(body.get("kind") or workload.kind)
         workload.namespace = body["metadata"].get("namespace", workload.namespace)
-        workload.expected = kinds.expected(body) if workload.expected is None else workload.expected
+        workload.expected = (
+            kinds.pods_needed(body) if workload.expected is None else workload.expected
+        )
         self._uids[body["metadata"]["uid"]] = name
-        _note_passed(workload.stamps, "created", milestones.created(body), _arrival(event))
+        _note_passed(workload.stamps, "created", milestones.creation_time(body), _arrival(event))
         self._note_end(workload, event)
         if event.kind == "DELETED":
             workload.gone = True
             workload.mark("deleted", Stamp(watch_s=event.at_s))
 
     def _note_end(self, workload: LifecycleObject, event: WatchEvent) -> None:
-        end = kinds.ended(event.object)
+        end = kinds.find_end(event.object)
         if end is None:
             return
         _note_passed(workload.stamps, "finished", epoch(end.at), event.at_s)
@@ -136,7 +138,7 @@ class Tracker:
         pod = self._pod_of(workload, uid, metadata["name"])
         pod.node = pod.node or (body.get("spec") or {}).get("nodeName", "")
         pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
-        for milestone, time_s in milestones.of_pod(body).items():
+        for milestone, time_s in milestones.pod_milestones(body).items():
             _note_passed(
                 pod.stamps,
                 milestone,
@@ -145,7 +147,7 @@ class Tracker:
             )
         for milestone, event_s in self._early.pop(uid, {}).items():
             pod.mark(milestone, Stamp(event_s=event_s))
-        if wanted := milestones.claims(body):
+        if wanted := milestones.count_claims(body):
             self._wanted[uid] = wanted
             self._note_allocation(pod)
         if event.kind == "DELETED":
@@ -172,7 +174,9 @@ class Tracker:
         if owner is None:
             return
         pod = self._pod_of(self._get(name), owner["uid"], owner["name"])
-        _note_passed(pod.stamps, "claim_created", milestones.created(event.object), _arrival(event))
+        _note_passed(
+            pod.stamps, "claim_created", milestones.creation_time(event.object), _arrival(event)
+        )
         if (allocation := status.get("allocation")) is not None:
             at_s = None if event.kind == "DELETED" else event.at_s
             stamp = Stamp(epoch(allocation.get("allocationTimestamp")), at_s)
@@ -184,16 +188,16 @@ class Tracker:
         if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
             pod.mark(
                 "claim_allocated",
-                Stamp(*map(milestones.latest, zip(*map(astuple, stamps), strict=True))),
+                Stamp(*map(milestones.latest_time, zip(*map(astuple, stamps), strict=True))),
             )
 
     def _see_event(self, event: WatchEvent) -> None:
         body = event.object
-        reason, at_s = body.get("reason"), milestones.micros(body)
+        reason, at_s = body.get("reason"), milestones.event_time(body)
         own, of_pod = OWN_EVENTS.get(str(reason)), POD_EVENTS.get(str(reason))
         if not own and not of_pod:
             return
-        name = milestones.of_event(body, self._tracked_names, self._owners)
+        name = milestones.workload_of_event(body, self._tracked_names, self._owners)
         if not name:
             self.untracked_events["event"] += 1
             return

@@ -170,11 +170,11 @@ def _chart_over_run(name: str, title: str, description: str, points: Sequence[Po
         Axis(f"time, {unit}", 0.0, svg.ceiling(top_s / length_s * 1.05, 5), most=5),
         *PANEL,
     )
-    chart.dots([(start / size, value / length_s) for start, value in thinned(points)], "c-dots")
+    chart.dots([(start / size, value / length_s) for start, value in thin_points(points)], "c-dots")
     return chart
 
 
-def thinned(points: Sequence[Point]) -> list[Point]:
+def thin_points(points: Sequence[Point]) -> list[Point]:
     """Few enough points for a picture, none made up: every so many, so that the picture is as dense
     as the run, and of neighbours the highest, so that no slow one is missing.
     """

@@ -108,7 +108,7 @@ def lifecycle_report(run: LifecycleRun) -> Report:
         comment=lambda: summary(result),
         sections=lambda: sections(result),
         sheet=lambda: sheet(run),
-        cases=lambda: [Case("books", balanced, booked(result))],
+        cases=lambda: [Case("books", balanced, books_line(result))],
         data=lambda: {**result.to_dict(), "folder": run.folder},
         picture=lambda: main_charts(result),
     )
@@ -127,7 +127,7 @@ def summary(result: LifecycleResult) -> list[Block]:
     ]
     return [
         phase_table(result),
-        Text([booked(result), placed(result)]),
+        Text([books_line(result), placed(result)]),
         Text(rejections, "warning", most=MOST_REJECTIONS, rest="reason"),
         Text(_skipped(result), "warning"),
     ]
@@ -161,7 +161,7 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
     return Table(HEADINGS, rows, text_columns, spare=("source",), note=note)
 
 
-def booked(result: LifecycleResult) -> str:
+def books_line(result: LifecycleResult) -> str:
     """The books in one line."""
     books = result.books
     sign = "=" if books.balanced else "≠"
@@ -199,7 +199,7 @@ def sections(result: LifecycleResult) -> list[Section]:
     )
     return contents.page(
         {
-            "Workloads": [Text([booked(result), placed(result), *_skipped(result)])],
+            "Workloads": [Text([books_line(result), placed(result), *_skipped(result)])],
             "Pods over time": [pods_figure(result)],
             "On the way to ready": [waterfall_figure(result)],
             "Phases": [phase_table(result, meaning)],

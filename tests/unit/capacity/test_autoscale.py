@@ -33,7 +33,7 @@ from scaletest.capacity.autoscale.load import SimulationSetting
 from scaletest.capacity.autoscale.result import SimulationResult, count_turns
 from scaletest.capacity.autoscale.rule import RULES, parse_rule, to_values
 from scaletest.capacity.autoscale.search import candidate_rules, find_best
-from scaletest.capacity.autoscale.simulation import SimulatedPod, simulate, victims
+from scaletest.capacity.autoscale.simulation import SimulatedPod, choose_victims, simulate
 from scaletest.capacity.commands.autoscale import command
 from scaletest.capacity.report import Simulation, charts, simulation_report
 from scaletest.model import Outcome, Record, Reply
@@ -225,7 +225,7 @@ def test_pods_are_removed_in_the_order_of_the_replica_set_controller() -> None:
     )
     busy.request = 1
     pods = [old, busy, new, starting]
-    assert victims(pods, 4, 100) == [starting, busy, new, old]
+    assert choose_victims(pods, 4, 100) == [starting, busy, new, old]
 
 
 def small(seed: int = 1, run_s: float = 240.0) -> Arrivals:

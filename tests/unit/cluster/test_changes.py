@@ -16,7 +16,15 @@ import pytest
 from scaletest.cli.main import run
 from scaletest.cluster import hold_autoscalers
 from scaletest.cluster.answers import Busy, Refused
-from scaletest.cluster.changes import BEFORE, TRIES, Changes, Patch, read_note, refuse_changed, undo
+from scaletest.cluster.changes import (
+    BEFORE,
+    TRIES,
+    Changes,
+    Patch,
+    read_note,
+    refuse_changed,
+    undo_patch,
+)
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import PAUSED, RELEASE_S, Autoscalers
@@ -101,7 +109,7 @@ def test_a_patch_is_undone_where_it_changes_something_and_nowhere_else() -> None
             {"name": "new", "$patch": "delete"},
         ],
     }
-    assert undo(patch, document) == Patch(
+    assert undo_patch(patch, document) == Patch(
         spec={"replicas": 2, "minReplicas": None, "template": {"containers": [undone]}},
         annotations={"paused": None},
     )

@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.cluster.cadvisor import parsed
-from scaletest.cluster.capacity import NodeCapacity, Supply, quota_room, room, scarcest
+from scaletest.cluster.cadvisor import parse_usage
+from scaletest.cluster.capacity import (
+    NodeCapacity,
+    Supply,
+    quota_room,
+    room_on_nodes,
+    scarcest_resource,
+)
 from scaletest.cluster.connection import connect
-from scaletest.cluster.pod_requests import limits, quantity, removed, requests
+from scaletest.cluster.pod_requests import pod_limits, pod_requests, quantity, removed
 from scaletest.cluster.pods import first_failing, pod_state
-from scaletest.cluster.service import reference
+from scaletest.cluster.service import parse_reference
 from scaletest.model.errors import InvalidValue
 
 
@@ -48,7 +54,7 @@ def test_a_resource_limit_counts_where_no_resource_request_is_set() -> None:
             {"name": "bare"},
         ],
     }
-    assert requests(spec) == {"cpu": 2, "a/gpu": 1, "pods": 1}
+    assert pod_requests(spec) == {"cpu": 2, "a/gpu": 1, "pods": 1}
 
 
 def test_room_for_pods_follows_selector_taints_and_devices() -> None:
@@ -61,17 +67,19 @@ def test_room_for_pods_follows_selector_taints_and_devices() -> None:
         NodeCapacity("3", free, taints=(taint,)),
         NodeCapacity("4", {}),
     ]
-    assert room(spec, nodes) == 6
-    assert room({**spec, "nodeSelector": {"colour": "blue"}}, nodes) == 3
-    assert room({**spec, "tolerations": [{"key": "a/gpu", "operator": "Exists"}]}, nodes) == 9
+    assert room_on_nodes(spec, nodes) == 6
+    assert room_on_nodes({**spec, "nodeSelector": {"colour": "blue"}}, nodes) == 3
+    assert (
+        room_on_nodes({**spec, "tolerations": [{"key": "a/gpu", "operator": "Exists"}]}, nodes) == 9
+    )
 
 
 def test_the_scarcest_resource_is_named() -> None:
     spec: dict[str, Any] = {"containers": [{"resources": {"limits": {"a/gpu": 1, "cpu": 1}}}]}
     free = {"a/gpu": Decimal(3), "cpu": Decimal(2), "pods": Decimal(110)}
-    assert scarcest(spec, [NodeCapacity("1", free)]) == "cpu"
-    assert scarcest(spec, [NodeCapacity("1", {**free, "cpu": Decimal(8)})]) == "a/gpu"
-    assert scarcest(spec, [NodeCapacity("1", free, schedulable=False)]) == ""
+    assert scarcest_resource(spec, [NodeCapacity("1", free)]) == "cpu"
+    assert scarcest_resource(spec, [NodeCapacity("1", {**free, "cpu": Decimal(8)})]) == "a/gpu"
+    assert scarcest_resource(spec, [NodeCapacity("1", free, schedulable=False)]) == ""
 
 
 @pytest.mark.parametrize(
@@ -99,7 +107,7 @@ def test_quotas_admit_what_is_left_of_them(
         "spec": {"hard": hard},
         "status": {"used": used},
     }
-    assert limits(spec) == {"memory": 1024**3, "a/gpu": 2}
+    assert pod_limits(spec) == {"memory": 1024**3, "a/gpu": 2}
     assert quota_room(spec, [row]) == expected
     row["spec"]["scopes"] = ["BestEffort"]
     assert quota_room(spec, [row]) is None
@@ -180,15 +188,15 @@ container_cpu_usage_seconds_total{container="a",namespace="other",pod="p"} 99
 container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 1e+06
 container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
 """  # noqa: E501
-    assert parsed(page, "n") == {"p": (3.5, 1e6, 1.7e9)}
+    assert parse_usage(page, "n") == {"p": (3.5, 1e6, 1.7e9)}
 
 
 @given(st.text(max_size=200))
 def test_any_page_of_figures_is_read(text: str) -> None:
-    assert isinstance(parsed(text, "n"), dict)
+    assert isinstance(parse_usage(text, "n"), dict)
 
 
 @pytest.mark.parametrize("text", ["model", "svc/", "svc/Model", "svc/a:b:c", "svc/a b", "pod/a"])
 def test_an_invalid_service_reference_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
-        reference(text)
+        parse_reference(text)

@@ -18,7 +18,7 @@ from scaletest.lifecycle.report.figures import (
     MOST_POINTS,
     phase_charts,
     pods_figure,
-    thinned,
+    thin_points,
     waterfall_figure,
 )
 from scaletest.lifecycle.report.report import (
@@ -105,7 +105,7 @@ def test_workloads_are_dots_that_no_line_joins() -> None:
 def test_thinned_points_keep_the_slowest_and_the_density() -> None:
     chance = random.Random(1)
     points = [(float(index), chance.random()) for index in range(20_000)]
-    thin = thinned(points)
+    thin = thin_points(points)
     assert len(thin) <= 1.2 * MOST_POINTS
     assert max(points, key=lambda p: p[1]) in thin
     assert thin == sorted(thin) and set(thin) <= set(points)
