@@ -90,7 +90,7 @@ class Simulation:
         return choose_best(self.played, mean_run_s(self.arrivals))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "schema_version": 1,
             "seed": self.seed,
@@ -100,7 +100,7 @@ class Simulation:
 
 
 def simulation_report(simulation: Simulation) -> Report:
-    """What every format shows of simulated rules."""
+    """Make what every format shows of simulated rules."""
     choice = simulation.choice
     best = choice.played.result
     is_sound = best.ended == best.requests and not best.killed
@@ -139,7 +139,7 @@ def simulation_report(simulation: Simulation) -> Report:
 
 
 def _reason(simulation: Simulation, choice: BestRule) -> str:
-    """What the best rule does, in a sentence, and which criterion decided."""
+    """Say what the best rule does, in a sentence, and which criterion decided."""
     best = choice.played.result
     ended = "every request ends"
     if best.ended < best.requests:
@@ -162,7 +162,7 @@ def _reason(simulation: Simulation, choice: BestRule) -> str:
 
 
 def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
-    """All sections of a page."""
+    """Return all sections of a page."""
     order = Table(
         ("criterion", "rules left"),
         [(step.criterion, ", ".join(step.left)) for step in choice.steps],
@@ -210,7 +210,7 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
 
 
 def figures_row(result: SimulationResult, is_best: bool = False) -> list[str]:
-    """The figures of one rule as text, in the order of COLUMNS."""
+    """Return the figures of one rule as text, in the order of COLUMNS."""
     return [
         _marked(result.rule, is_best),
         str(result.changes),
@@ -245,7 +245,7 @@ def _reason_lines(simulation: Simulation) -> list[str]:
 
 
 def charts(simulation: Simulation, choice: BestRule) -> list[Chart]:
-    """A chart of each rule, the best one first, all on one scale."""
+    """Draw a chart of each rule, the best one first, all on one scale."""
     results = [played.result for played in _best_first(simulation, choice)]
     until_s, top = scales(results)
     return [chart(result, until_s, top, is_best=result is results[0]) for result in results]
@@ -256,7 +256,7 @@ def _best_first(simulation: Simulation, choice: BestRule) -> list[PlayedRule]:
 
 
 def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
-    """The scale of all charts: the latest end in seconds, and the largest number."""
+    """Return the scale of all charts: the latest end in seconds, and the largest number."""
     until_s, most = 0.0, 1
     for result in results:
         for point in result.course:
@@ -266,7 +266,7 @@ def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
 
 
 def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool = False) -> Chart:
-    """One rule's course: what waits and runs, and the wanted replicas, as steps."""
+    """Draw one rule's course: what waits and runs, and the wanted replicas, as steps."""
     title = (
         f"{_marked(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
         f" {result.killed} killed, mean wait {_seconds(result.mean_wait_s)}"
@@ -287,12 +287,15 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
 
 
 def _most(top: int) -> int:
-    """How many marks an axis of whole counts up to this one has at most."""
+    """Return how many marks an axis of whole counts up to this one has at most."""
     return min(6, top + 1)
 
 
 def _steps(course: Sequence[SimulationPoint], name: str) -> list[Point]:
-    """A line that holds each value until the next; points that change nothing are left out."""
+    """Return a line that holds each value until the next.
+
+    Points that change nothing are left out.
+    """
     points: list[Point] = []
     for point in course:
         at, value = point.at_s / 60, float(getattr(point, name))

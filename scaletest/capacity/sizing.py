@@ -74,7 +74,7 @@ class CapacityDemand:
     per_pod: Annotated[Amount, Meta(title="the measured rate of a pod")] = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         low, high = efficiency(self.latency_s)
         return {
             "rate_per_s": self.rate,
@@ -106,7 +106,7 @@ class Size(Written):
 
 
 def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
-    """Values of the chart for a queue of so many pods."""
+    """Return the values of the chart for a queue of so many pods."""
     asked = {"cpu": f"{round(1000 * pod.cpu)}m"}
     if pod.memory:
         asked["memory"] = f"{round(1024 * pod.memory)}Mi"
@@ -121,22 +121,24 @@ def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
 
 
 def efficiency(latency_s: float) -> tuple[float, float]:
-    """Lowest and highest part of the formula's rate that services of this latency reached."""
+    """Return the lowest and highest part of the formula's rate that services of this latency
+    reached.
+    """
     return next((low, high) for begin, low, high in reversed(EFFICIENCY) if latency_s >= begin)
 
 
 def per_pod(demand: CapacityDemand, part: float = 1.0) -> float:
-    """Requests a second of one pod: measured, or by the formula times `part`."""
+    """Return requests a second of one pod: measured, or by the formula times `part`."""
     return demand.per_pod or demand.pod.concurrency / demand.latency_s * part
 
 
 def formula_pods(demand: CapacityDemand, part: float = 1.0) -> int:
-    """Pods by the formula, rounded up; part: of what the formula promises."""
+    """Return pods by the formula, rounded up; part: of what the formula promises."""
     return max(1, math.ceil(demand.rate / per_pod(demand, part) - _ROUNDING))
 
 
 def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
-    """Nodes by the formula, which pools CPU, rounded up."""
+    """Return nodes by the formula, which pools CPU, rounded up."""
     left = demand.node.cpu - demand.node.overhead_cpu
     if left <= 0:
         return None
@@ -144,8 +146,8 @@ def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
 
 
 def pods_that_fit(demand: CapacityDemand, nodes: int) -> int:
-    """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do
-    not fit.
+    """Return pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when
+    those do not fit.
 
     Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
     """
@@ -158,7 +160,9 @@ def pods_that_fit(demand: CapacityDemand, nodes: int) -> int:
 
 
 def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
-    """The fewest nodes for shared pods and ours, also after losing `spare`; None when none fit."""
+    """Return the fewest nodes for shared pods and ours, also after losing `spare`; None when none
+    fit.
+    """
     if not _fits(demand.pod, demand.node.free):
         return None
     enough = 1
@@ -170,7 +174,8 @@ def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | Non
 
 
 def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
-    """The alternatives, from the article's bare formula to pods with headroom and lost nodes.
+    """Return the alternatives, from the article's bare formula to pods with headroom and lost
+    nodes.
 
     InvalidValue for a demand that makes no sense.
     """
@@ -241,7 +246,7 @@ def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
 def sizes_by_node(
     demand: CapacityDemand, nodes: Sequence[NodeSize], headroom: float = HEADROOM, spare: int = 1
 ) -> list[list[Size]]:
-    """The sizes for each kind of node."""
+    """Return the sizes for each kind of node."""
     return [sizes(replace(demand, node=node), headroom, spare) for node in nodes]
 
 
@@ -250,7 +255,7 @@ def _shared(demand: CapacityDemand) -> float:
 
 
 def _beside(demand: CapacityDemand, shared: int) -> int | None:
-    """Pods of ours on a node that holds so many shared ones; None when it cannot."""
+    """Return pods of ours on a node that holds so many shared ones; None when it cannot."""
     cpu, memory, devices, pods = demand.node.free
     cpu, pods = cpu - shared * demand.shared_cpu, pods - shared
     if shared and (cpu < -_ROUNDING or pods < 0):
@@ -259,7 +264,7 @@ def _beside(demand: CapacityDemand, shared: int) -> int | None:
 
 
 def _fits(pod: PodSize, free: Sequence[float]) -> int:
-    """How many such pods fit into the free resources of one node."""
+    """Return how many such pods fit into the free resources of one node."""
     wants = (pod.cpu, pod.memory, pod.devices, 1.0)
     rooms = [have / want for have, want in zip(free, wants, strict=True) if want > 0]
     return max(0, math.floor(min(rooms) + _ROUNDING))

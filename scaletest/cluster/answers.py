@@ -42,7 +42,7 @@ class Conflict(Busy):
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Seconds until the API server takes the call again (Retry-After); 0 without."""
+    """Return the seconds until the API server takes the call again (Retry-After); 0 without."""
     after = headers.get("retry-after", "")
     return float(after) if after.isdigit() else 0.0
 
@@ -50,7 +50,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
 def refusal(
     status: int, reason: str, action: str, right: str = "", headers: Mapping[str, str] | None = None
 ) -> ScaletestError:
-    """The error for an HTTP status of the API server; action and right as in `Raw.get`."""
+    """Return the error for an HTTP status of the API server; action and right as in `Raw.get`."""
     if status == 404:
         return Missing(f"cannot {action}: not found", hint="check its name and the namespace")
     if status in (401, 403):
@@ -76,7 +76,7 @@ def refusal(
 
 
 def read_message(body: bytes) -> str:
-    """The message of a Status object, else the beginning of the body."""
+    """Read the message of a Status object, else the beginning of the body."""
     try:
         return cut(str(json.loads(body)["message"]), 200)
     except (ValueError, KeyError, TypeError):

@@ -51,20 +51,23 @@ class Raw:
         self.sent = 0
 
     def get(self, path: str, action: str, right: str = "", **query: str) -> dict[str, Any]:
-        """The answer's JSON. Raises Missing, Busy, Unreachable.
+        """Return the answer's JSON. Raises Missing, Busy, Unreachable.
 
         action: as in "list pods", for messages. right: what a Role must allow, when it differs.
         """
         return _document(self.fetch(path, action, {}, **query), action, right)
 
     def objects(self, path: str, plural: str, **query: str) -> list[dict[str, Any]]:
-        """The objects of a collection, which one page holds. Raises as `get`."""
+        """Return the objects of a collection, which one page holds. Raises as `get`."""
         return list(self.get(path, f"list {plural}", f"list {plural}", **query)["items"])
 
     def pages(
         self, path: str, action: str, right: str = "", **query: str
     ) -> Iterator[dict[str, Any]]:
-        """The pages of a long collection. Raises as `get`; Busy when they expire meanwhile."""
+        """Yield the pages of a long collection.
+
+        Raises as `get`; Busy when they expire meanwhile.
+        """
         query["limit"] = str(PAGE)
         while True:
             page = self.get(path, action, right, **query)
@@ -82,7 +85,7 @@ class Raw:
         right: str,
         patch_form: str = MERGE_PATCH,
     ) -> dict[str, Any]:
-        """The JSON that answers a document.
+        """Return the JSON that answers a document.
 
         Raises Conflict when the object exists, or was changed; and as `get`.
         """
@@ -94,7 +97,9 @@ class Raw:
     def fetch(
         self, path: str, action: str, headers: Mapping[str, str], **query: str
     ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Status, body and headers, whatever the status is. Raises Busy without an answer."""
+        """Return the status, body and headers, whatever the status is. Raises Busy without an
+        answer.
+        """
         return self.send("GET", path, action, headers, query=query)
 
     def send(
@@ -118,7 +123,7 @@ class Raw:
     def stream(
         self, path: str, action: str, silence_s: float, **query: str
     ) -> Iterator[tuple[int, Iterator[bytes], Mapping[str, str]]]:
-        """Status, the body in pieces as they arrive, and headers.
+        """Yield the status, the body in pieces as they arrive, and headers.
 
         Raises Busy when nothing arrives for `silence_s`.
         """
@@ -164,7 +169,7 @@ class Raw:
 def _document(
     answer: tuple[int, bytes, Mapping[str, str]], action: str, right: str
 ) -> dict[str, Any]:
-    """The JSON of an answer; the error that stands for any other one."""
+    """Return the JSON of an answer; the error that stands for any other one."""
     status, body, headers = answer
     if not 200 <= status < 300:
         raise refusal(status, read_message(body), action, right, headers)
@@ -176,7 +181,7 @@ def _document(
 
 
 def credentials(settings: Any) -> dict[str, str]:
-    """The headers with our credentials, by the client library's settings."""
+    """Return the headers with our credentials, by the client library's settings."""
     return {
         setting["key"]: setting["value"]
         for setting in settings.auth_settings().values()
@@ -185,5 +190,5 @@ def credentials(settings: Any) -> dict[str, str]:
 
 
 def service_path(namespace: str, name: str, port: str) -> str:
-    """Path under which the API server forwards requests to a Service."""
+    """Return the path under which the API server forwards requests to a Service."""
     return f"/api/v1/namespaces/{quote(namespace)}/services/{quote(name)}:{quote(port)}/proxy"

@@ -75,7 +75,7 @@ class Objects:
         self._not_before = 0.0
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """The resource of a kind. Raises Missing when the cluster does not know the kind."""
+        """Return the resource of a kind. Raises Missing when the cluster does not know the kind."""
         with self._lock:
             if (api_version, kind) not in self._known:
                 self._known[api_version, kind] = self._discover(api_version, kind)
@@ -153,7 +153,9 @@ class Objects:
             self._sleep(seconds)
 
     def names(self, resource: Resource, namespace: str, selector: str) -> list[str]:
-        """Names of all objects with these labels that are not being deleted, listed in pages."""
+        """Return the names of all objects with these labels that are not being deleted, listed in
+        pages.
+        """
         names: list[str] = []
         path, action = resource.path(namespace), f"list {resource.plural}"
         for page in self._raw.pages(path, action, action, labelSelector=selector):

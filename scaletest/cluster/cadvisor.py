@@ -32,7 +32,7 @@ class Figures(NamedTuple):
 
 
 def parse_usage(text: str, namespace: str) -> dict[str, Figures]:
-    """Usage of each pod of a namespace in a page of cAdvisor: the sum of its containers.
+    """Parse the usage of each pod of a namespace in a page of cAdvisor: the sum of its containers.
 
     Lines of a whole pod and of its pause container are left out, as they would count twice.
     """
@@ -66,7 +66,8 @@ class Cadvisor:
         self._before: dict[str, tuple[float, float]] = {}
 
     def sample(self, nodes: Iterable[str]) -> dict[str, tuple[float | None, float]]:
-        """Cores (None for the first sample of a pod) and bytes of each pod on these nodes.
+        """Sample the cores (None for the first sample of a pod) and bytes of each pod on these
+        nodes.
 
         Nodes that do not answer are left out.
         """
@@ -88,7 +89,7 @@ class Cadvisor:
         return usage
 
     def _rate(self, pod: str, now: float, cpu_s: float) -> float | None:
-        """Cores since the last sample; None when the metrics were not renewed since."""
+        """Return cores since the last sample; None when the metrics were not renewed since."""
         at, before = self._before.get(pod, (now, cpu_s))
         if pod in self._before and cpu_s == before:
             return None

@@ -43,12 +43,12 @@ class NodeCapacity:
 
 
 def room_on_nodes(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
-    """Number of further pods of this spec that fit on the nodes."""
+    """Count the further pods of this spec that fit on the nodes."""
     return sum(min(_fitting(spec, node).values()) for node in nodes if _admits(spec, node))
 
 
 def scarcest_resource(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
-    """The resource that runs out first, "" when no node admits such a pod at all."""
+    """Return the resource that runs out first, "" when no node admits such a pod at all."""
     fitting: Counter[str] = Counter()
     for node in nodes:
         if _admits(spec, node):
@@ -68,7 +68,7 @@ def _fitting(spec: Mapping[str, Any], node: NodeCapacity) -> dict[str, int]:
 def quota_room(
     spec: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]
 ) -> tuple[int, str] | None:
-    """Number of further pods of this spec that the quotas admit, and the quota that ends it.
+    """Count the further pods of this spec that the quotas admit, and name the quota that ends it.
 
     None when no quota applies. quotas: ResourceQuota objects; those with scopes are left out, since
     only the API server knows whether they apply.
@@ -90,7 +90,7 @@ def quota_room(
 def _amount_counted(
     key: str, requests: Mapping[str, Decimal], limits: Mapping[str, Decimal]
 ) -> Decimal | None:
-    """The amount that one pod adds to a key of a quota; None or 0 when it adds nothing."""
+    """Return the amount that one pod adds to a key of a quota; None or 0 when it adds nothing."""
     if key == "count/pods":
         return Decimal(1)
     prefix, _, name = key.partition(".")
@@ -100,7 +100,7 @@ def _amount_counted(
 
 
 def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
-    """The nodes with what is free on them.
+    """Read the nodes with what is free on them.
 
     Needs the right to list nodes and the pods of all namespaces.
     """
@@ -187,7 +187,7 @@ class Supply:
         return cls(free, quotas, tuple(unknown))
 
     def headroom(self, spec: Mapping[str, Any], have: int) -> Headroom:
-        """How many pods of this spec fit, with those that are placed already."""
+        """Return how many pods of this spec fit, with those that are placed already."""
         on_nodes = None if self.nodes is None else have + room_on_nodes(spec, self.nodes)
         quota = quota_room(spec, self.quotas or ())
         doubt = ""

@@ -74,7 +74,7 @@ def refuse_changed(deployment: Deployment, own: Set[str] = frozenset()) -> None:
 
 
 def restore_command(deployment: Deployment) -> str:
-    """The command that puts back what a killed run left changed."""
+    """Return the command that puts back what a killed run left changed."""
     return f"scaletest cluster restore -n {deployment.namespace} --deployment {deployment.name}"
 
 
@@ -192,7 +192,7 @@ class Changes:
 
 
 def undo_patch(patch: Patch, document: Document) -> Patch:
-    """The patch that sets again what the object has now, wherever this one changes it."""
+    """Return the patch that sets again what the object has now, wherever this one changes it."""
     return Patch(
         _settings_now(patch.spec, document["spec"]),
         _settings_now(patch.annotations, _annotations(document)),

@@ -26,7 +26,10 @@ class ServiceProxy:
         self._headers = {TOKEN_HEADER: token} if token else {}
 
     def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Status, body, headers. Raises Unreachable when the API server does not answer."""
+        """Return the status, body, headers.
+
+        Raises Unreachable when the API server does not answer.
+        """
         return self._raw.fetch(self._path + path, f"reach {self.name}", self._headers, **query)
 
 
@@ -41,7 +44,7 @@ class Direct:
         self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT_S)
 
     def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Status, body, headers. Raises Unreachable without an answer."""
+        """Return the status, body, headers. Raises Unreachable without an answer."""
         import urllib3.exceptions
 
         try:

@@ -22,7 +22,7 @@ class Cluster:
 
 
 def connect(namespace: str = "", context: str = "") -> Cluster:
-    """The cluster of a pod's service account, else of the kubeconfig; no API call is made.
+    """Find the cluster of a pod's service account, else of the kubeconfig; no API call is made.
 
     Raises Unreachable when no cluster is configured.
     """

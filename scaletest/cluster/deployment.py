@@ -15,7 +15,7 @@ LOG_LINES = 15
 
 
 def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """The pod template of every Deployment in the namespace.
+    """Return the pod template of every Deployment in the namespace.
 
     Needs the right to list deployments.
     """
@@ -42,11 +42,11 @@ class Deployment:
         )
 
     def replicas(self) -> int:
-        """The desired number of pods."""
+        """Return the desired number of pods."""
         return int(self._read()["spec"].get("replicas", 0))
 
     def pods(self) -> list[PodState]:
-        """Its pods, terminating ones included, but not those of Jobs with the same labels."""
+        """Return its pods, also terminating ones, but not those of Jobs with the same labels."""
         pods = self._raw.get(
             PODS.path(self.namespace),
             f"list the pods of {self._title}",
@@ -60,12 +60,12 @@ class Deployment:
         ]
 
     def placed(self) -> int:
-        """The number of its pods that are on a node and stay there."""
+        """Return the number of its pods that are on a node and stay there."""
         return sum(not pod.going and bool(pod.node) for pod in self.pods())
 
     def warnings(self) -> list[PodWarning]:
-        """Warnings about pods of the namespace, its own among them. Needs the right to list
-        events.
+        """Return the warnings about pods of the namespace, its own among them. Needs the right to
+        list events.
         """
         events = self._raw.objects(
             EVENTS.path(self.namespace),
@@ -75,7 +75,9 @@ class Deployment:
         return list(map(pod_warning, events))
 
     def trouble(self) -> str:
-        """States of the pods; of the first failing one also events and the end of its log."""
+        """Describe the states of the pods; of the first failing one also events and the end of its
+        log.
+        """
         pods = self.pods()
         lines = [str(pod) for pod in pods] or ["there is no pod"]
         failing = first_failing(pods)

@@ -33,7 +33,7 @@ class MetricsApi:
 
 
 def groups(cluster: Cluster) -> dict[str, str]:
-    """Preferred version of each API group that is served or registered."""
+    """Return the preferred version of each API group that is served or registered."""
     return {
         str(group["name"]): str(group["preferredVersion"]["version"])
         for group in Raw(cluster).get("/apis", "list the API groups", "get /apis")["groups"]
@@ -41,7 +41,10 @@ def groups(cluster: Cluster) -> dict[str, str]:
 
 
 def metrics_apis(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:
-    """The three metrics APIs and their state; one that is registered may still not answer."""
+    """Return the three metrics APIs and their state.
+
+    One that is registered may still not answer.
+    """
     raw = Raw(cluster)
     apis = []
     for group, why in METRICS.items():

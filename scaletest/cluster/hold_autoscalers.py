@@ -73,8 +73,9 @@ class Autoscalers:
                 )
 
     def active(self, *, may_hold: bool) -> list[Autoscaler]:
-        """Those that may change the number of pods, or that a run holds. UsageError when there are
-        any and they may not be held: two who scale one Deployment would measure each other.
+        """Return those that may change the number of pods, or that a run holds. UsageError when
+        there are any and they may not be held: two who scale one Deployment would measure each
+        other.
         """
         # the HPA of a ScaledObject is held by pausing that one
         active = [

@@ -102,7 +102,8 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
 
 
 def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
-    """Room for the workers of every Deployment, and warnings about what Deployments ask for.
+    """Return the room for the workers of every Deployment, and warnings about what Deployments ask
+    for.
 
     name: of one Deployment, which alone is looked at; "" for all.
     """
@@ -132,8 +133,8 @@ def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
 
 
 def causes(cluster: Cluster) -> list[NodeRow] | None:
-    """What workers of the namespace can read on each node for causes, as each logged it at its
-    start, sorted by node; None when we may not know. Nothing is started in the cluster.
+    """Return what workers of the namespace can read on each node for causes, as each logged it at
+    its start, sorted by node; None when we may not know. Nothing is started in the cluster.
     """
     if rights.missing(cluster, rights.VIEWS):
         return None
@@ -162,7 +163,7 @@ def _node_row(raw: Raw, namespace: str, node: str, workers: Sequence[tuple[str, 
 
 
 def worker_container(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The container that runs a worker, empty when none does."""
+    """Return the container that runs a worker, empty when none does."""
     return next(
         (
             container
@@ -174,7 +175,7 @@ def worker_container(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def without_causes(spec: Mapping[str, Any]) -> bool:
-    """Whether the workers of a pod have the option not to sample causes."""
+    """Return whether the workers of a pod have the option not to sample causes."""
     # what follows a -- is the workload's command line
     own_words = takewhile(lambda word: word != "--", _command_line(worker_container(spec)))
     return "--no-causes" in own_words

@@ -68,7 +68,7 @@ class AgentJob:
         )
 
     def manifest(self) -> dict[str, Any]:
-        """The Job: a pod for each agent, without retries and API rights, spread over nodes."""
+        """Make the Job: a pod for each agent, without retries and API rights, spread over nodes."""
         labels = {
             "app.kubernetes.io/name": "scaletest",
             "app.kubernetes.io/component": "agent",

@@ -20,7 +20,7 @@ Document = dict[str, Any]
 
 
 def read_log(raw: Raw, namespace: str, pod: str, **query: str) -> tuple[int, str]:
-    """The HTTP status and the text of a pod's log. Raises Busy without an answer."""
+    """Read the HTTP status and the text of a pod's log. Raises Busy without an answer."""
     status, body, _ = raw.fetch(
         f"{PODS.path(namespace, pod)}/log", f"read the log of {pod}", {}, **query
     )
@@ -34,7 +34,7 @@ class Documents:
         self._raw = Raw(cluster, CONNECTIONS)
 
     def find(self, resource: Resource, namespace: str, name: str) -> Document | None:
-        """The object, or None if it does not exist."""
+        """Find the object; None if it does not exist."""
         try:
             return self._raw.get(
                 resource.path(namespace, name), f"read {name}", f"get {resource.plural}"
@@ -45,13 +45,13 @@ class Documents:
     def list(
         self, resource: Resource, namespace: str = "", labels: str = "", fields: str = ""
     ) -> list[Document]:
-        """All objects with these labels and fields, in a namespace ("": in all)."""
+        """List all objects with these labels and fields, in a namespace ("": in all)."""
         return self._raw.objects(
             resource.path(namespace), resource.plural, **selector_query(labels, fields)
         )
 
     def create(self, resource: Resource, namespace: str, body: Document) -> Document | None:
-        """The object as created; None if one with that name exists."""
+        """Return the object as created; None if one with that name exists."""
         try:
             return self._raw.write(
                 "POST",
@@ -109,7 +109,7 @@ class Documents:
         return str(self._raw.get("/version", "read the version", "get /version")["gitVersion"])
 
     def log(self, namespace: str, pod: str) -> str:
-        """The end of a pod's log; "" without a log, as before its start."""
+        """Return the end of a pod's log; "" without a log, as before its start."""
         status, text = read_log(
             self._raw, namespace, pod, tailLines="2000", limitBytes=str(LOG_BYTES)
         )

@@ -21,7 +21,7 @@ REMOVED = ("gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.co
 
 
 def quantity(text: str | int) -> Decimal:
-    """A Kubernetes quantity as a number: "250m" is 0.25, "1Gi" is 2**30; 0 for other text."""
+    """Parse a Kubernetes quantity as a number: "250m" is 0.25, "1Gi" is 2**30; 0 for other text."""
     number = str(text)
     suffix = next(filter(number.endswith, SUFFIXES))
     try:
@@ -31,7 +31,9 @@ def quantity(text: str | int) -> Decimal:
 
 
 def pod_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Requests of a pod: the sum of its containers, or its largest init container; and one pod."""
+    """Return the requests of a pod: the sum of its containers, or its largest init container; and
+    one pod.
+    """
     largest = sum_amounts(map(container_requests, spec.get("containers", [])))
     for container in spec.get("initContainers", []):
         for name, amount in container_requests(container).items():
@@ -40,7 +42,7 @@ def pod_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
 
 
 def pod_limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Limits of a pod: the sum of its containers."""
+    """Return the limits of a pod: the sum of its containers."""
     resources = [container.get("resources") or {} for container in spec.get("containers", [])]
     return sum_amounts(parse_quantities(amounts.get("limits") or {}) for amounts in resources)
 
@@ -60,7 +62,9 @@ def parse_quantities(texts: Mapping[str, str | int]) -> dict[str, Decimal]:
 
 
 def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Requests of a container; as in Kubernetes, a limit without a request is also the request."""
+    """Return the requests of a container; as in Kubernetes, a limit without a request is also the
+    request.
+    """
     resources = container.get("resources") or {}
     return parse_quantities(
         {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
@@ -68,7 +72,7 @@ def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
 
 
 def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
-    """Warnings for a pod that requests resources which no device plugin offers any more.
+    """Return warnings for a pod that requests resources which no device plugin offers any more.
 
     name: of what the pod belongs to, for the text.
     """

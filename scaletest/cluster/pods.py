@@ -76,7 +76,7 @@ def pod_warning(event: dict[str, Any]) -> PodWarning:
 
 
 def first_failing(pods: Sequence[PodState]) -> PodState | None:
-    """The pod to explain first: one that restarts, else one that is not ready."""
+    """Return the pod to explain first: one that restarts, else one that is not ready."""
     waiting = [pod for pod in pods if not pod.ready and not pod.going]
     return max(waiting, key=lambda pod: (pod.restarts > 0, bool(pod.reason)), default=None)
 
@@ -86,7 +86,7 @@ def _containers(status: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _first_failure(status: dict[str, Any]) -> tuple[str, str]:
-    """The first container that waits or failed, and why."""
+    """Return the first container that waits or failed, and why."""
     for container in _containers(status):
         state = container.get("state", {})
         waiting, ended = state.get("waiting"), state.get("terminated")

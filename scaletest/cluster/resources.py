@@ -16,7 +16,7 @@ class Resource:
     namespaced: bool
 
     def path(self, namespace: str, name: str = "") -> str:
-        """Path of the collection in a namespace ("": in all), or of one object."""
+        """Return the path of the collection in a namespace ("": in all), or of one object."""
         within = f"/namespaces/{quote(namespace)}" if self.namespaced and namespace else ""
         return f"{self.api}{within}/{self.plural}" + (f"/{quote(name)}" if name else "")
 
@@ -38,6 +38,6 @@ LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
 
 
 def selector_query(labels: str, fields: str) -> dict[str, str]:
-    """The query of a list that has these labels and fields, "" for any."""
+    """Return the query of a list that has these labels and fields, "" for any."""
     both = {"labelSelector": labels, "fieldSelector": fields}
     return {name: text for name, text in both.items() if text}

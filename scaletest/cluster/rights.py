@@ -25,7 +25,7 @@ class Right(NamedTuple):
         return f"{self.verb} {name}{scope}"
 
     def attributes(self, namespace: str) -> dict[str, str]:
-        """What the API server is asked about it."""
+        """Return what the API server is asked about it."""
         resource, _, subresource = self.resource.partition("/")
         return {
             "verb": self.verb,
@@ -72,7 +72,7 @@ CAPACITY = (
 
 
 def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
-    """The error of who may not do what must be done. lacking: rights, or their texts."""
+    """Return the error of who may not do what must be done. lacking: rights, or their texts."""
     return Unreachable(
         f"we may not {', '.join(map(str, lacking))} in namespace {namespace}",
         hint=(
@@ -83,7 +83,7 @@ def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
 
 
 def missing(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
-    """Rights of `wanted` that the API server does not grant us."""
+    """Return the rights of `wanted` that the API server does not grant us."""
     raw = Raw(cluster)
     lacking = []
     for right in wanted:

@@ -52,7 +52,7 @@ class Service:
         self.port = _port(spec.get("ports", []), self.reference)
 
     def endpoints(self) -> tuple[int, int]:
-        """Number of ready addresses, and of all addresses."""
+        """Return the number of ready addresses, and of all addresses."""
         slices = self._raw.objects(
             ENDPOINT_SLICES.path(self.namespace),
             ENDPOINT_SLICES.plural,
@@ -68,7 +68,10 @@ class Service:
         return ready, len(endpoints)
 
     def deployment(self) -> Deployment | None:
-        """The Deployment whose pods the Service selects; None unless there is exactly one."""
+        """Return the Deployment whose pods the Service selects.
+
+        None unless there is exactly one.
+        """
         if not self._selector:
             return None
         names = [
@@ -81,11 +84,12 @@ class Service:
         return Deployment(self._cluster, names[0])
 
     def url(self) -> str:
-        """URL of the Service inside the cluster's network."""
+        """Return the URL of the Service inside the cluster's network."""
         return f"http://{self.reference.name}.{self.namespace}.svc:{self.port}{self.reference.path}"
 
     def proxied(self) -> tuple[str, dict[str, str], str]:
-        """URL through the API server, headers with our credentials, and the file of its CA.
+        """Return the URL through the API server, headers with our credentials, and the file of its
+        CA.
 
         UsageError with client certificates, which the load does not support.
         """

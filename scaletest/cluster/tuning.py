@@ -60,7 +60,7 @@ class Tuning:
         self.replicas = deployment.replicas()
 
     def resources(self) -> tuple[float, float]:
-        """Cores and bytes that the container requests; 0 where it has no request."""
+        """Return the cores and bytes that the container requests; 0 where it has no request."""
         requested = container_requests(self._original)
         return float(requested.get("cpu", 0)), float(requested.get("memory", 0))
 
@@ -91,7 +91,9 @@ class Tuning:
             self._sleep(INTERVAL_S)
 
     def usage(self) -> list[Usage]:
-        """Current usage of each pod by the metrics API, else by cAdvisor; [] without both."""
+        """Return the current usage of each pod by the metrics API, else by cAdvisor; [] without
+        both.
+        """
         try:
             metrics = self._raw.get(
                 POD_METRICS.path(self._deployment.namespace),
@@ -132,7 +134,7 @@ class Tuning:
 
 
 def changed(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[str, Any]:
-    """What the setting changes of a container."""
+    """Return what the setting changes of a container."""
     changes: dict[str, Any] = {}
     if amounts := {name: setting[name] for name in ("cpu", "memory") if name in setting}:
         changes["resources"] = {"requests": amounts, "limits": amounts}
@@ -148,7 +150,7 @@ def changed(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[st
 
 
 def with_argument(arguments: list[str], name: str, text: str) -> list[str]:
-    """Arguments with NAME=VALUE or NAME VALUE, as it is written; appended if missing."""
+    """Return the arguments with NAME=VALUE or NAME VALUE, as it is written; appended if missing."""
     changed = list(arguments)
     for index, word in enumerate(changed):
         if word.startswith(f"{name}="):

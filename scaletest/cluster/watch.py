@@ -169,7 +169,7 @@ class _Feed:
                 return
 
     def event(self, line: _EventLine) -> WatchEvent | None:
-        """The event of a line; None for bookmarks and errors."""
+        """Return the event of a line; None for bookmarks and errors."""
         event = json.loads(line.text)
         if event["type"] == "ERROR":
             # 410 in most cases; a new list helps in all
@@ -219,7 +219,7 @@ class Feeds:
                 continue
 
     def events(self, seconds: float) -> Iterator[WatchEvent]:
-        """Events so far, waiting for the first one at most `seconds`.
+        """Yield events so far, waiting for the first one at most `seconds`.
 
         Raises ScaletestError when a collection is refused.
         """

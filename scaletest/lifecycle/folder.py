@@ -68,16 +68,16 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
                 os.fsync(file.fileno())
 
     def submissions(self) -> list[Submission]:
-        """What was submitted so far; the last line about a name counts. From submitted.json where
-        there is no other.
+        """Return what was submitted so far; the last line about a name counts. From submitted.json
+        where there is no other.
         """
         if not (self.path / SUBMISSIONS).exists() and (self.path / SUBMITTED).exists():
             return runai.read_submitted(self._text(SUBMITTED))
         return list({row.name: row for row in self.rows(SUBMISSIONS)}.values())
 
     def workloads(self) -> dict[str, LifecycleObject]:
-        """The workloads that were sampled so far, by name. From sampled.json where there is no
-        other.
+        """Return the workloads that were sampled so far, by name. From sampled.json where there is
+        no other.
         """
         if not (self.path / RECORDS).exists() and (self.path / SAMPLED).exists():
             return {row.name: row for row in runai.read_sampled(self._text(SAMPLED))}
@@ -110,5 +110,5 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
 
 
 def new_run() -> str:
-    """An id for a run: six hex digits."""
+    """Return an id for a run: six hex digits."""
     return secrets.token_hex(3)

@@ -43,7 +43,7 @@ class WorkloadKind:
 
 
 def _of_runai(name: str, version: str, child: str) -> WorkloadKind:
-    """A kind of Run:ai, with the defaults of its scale test tool."""
+    """Return a kind of Run:ai, with the defaults of its scale test tool."""
     return WorkloadKind(name, "scheduled", (version, child), False, "1", "infinity")
 
 
@@ -60,7 +60,7 @@ KINDS: Mapping[str, WorkloadKind] = {kind.name: kind for kind in _KINDS}
 
 
 def find_kind(name: str) -> WorkloadKind:
-    """The kind of that name; UsageError that lists the names."""
+    """Find the kind of that name; UsageError that lists the names."""
     kind = KINDS.get(ALIASES.get(name, name))
     if kind is None:
         raise UsageError(
@@ -71,7 +71,7 @@ def find_kind(name: str) -> WorkloadKind:
 
 
 def pods_needed(body: Mapping[str, Any]) -> int | None:
-    """How many pods an object needs at once; None when it does not say."""
+    """Return how many pods an object needs at once; None when it does not say."""
     spec = body.get("spec") or {}
     count = _COUNTED.get(str(body.get("kind")))
     try:
@@ -117,7 +117,7 @@ class Ending(NamedTuple):
 
 
 def find_end(body: Mapping[str, Any]) -> Ending | None:
-    """How an object ended; None while it goes on."""
+    """Return how an object ended; None while it goes on."""
     status = body.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in (*DONE, *FAILED):

@@ -101,7 +101,8 @@ class LifecyclePlan(Document):
         )
 
     def names(self) -> Iterator[str]:
-        """Names of all objects in the order of submission: j- and six hex digits, all different.
+        """Yield the names of all objects in the order of submission: j- and six hex digits, all
+        different.
 
         They follow from the run's id, so that an interrupted run knows what it may have sent.
         """
@@ -110,7 +111,7 @@ class LifecyclePlan(Document):
             yield f"j-{(start + index * _STEP) % _NAMES:06x}"
 
     def values(self) -> dict[str, str]:
-        """Values of the template's placeholders."""
+        """Return the values of the template's placeholders."""
         return {
             "image": self.image,
             "seconds": self.seconds,

@@ -66,7 +66,7 @@ class LifecycleObject:
         mark(self.stamps, milestone, stamp)
 
     def lines(self) -> Iterator[str]:
-        """One JSON line for the object, and one for each of its pods."""
+        """Yield one JSON line for the object, and one for each of its pods."""
         yield wire.dump({**VERSIONED, "record": "workload", **plain(self)})
         for pod in self.pods.values():
             yield wire.dump({"record": "pod", "workload": self.name, **plain(pod)})

@@ -57,11 +57,11 @@ class LifecycleType(RunType):
     curve_path = ("seconds", "p50", "value")
 
     def judge(self, folder: RunFolder) -> LifecycleRun:
-        """The run in a folder; UsageError when it cannot be read."""
+        """Judge the run in a folder; UsageError when it cannot be read."""
         return read_run(LifecycleFolder(folder.path))
 
     def measures(self, judged: LifecycleRun) -> Sequence[Measure]:
-        """The durations of each phase, the throughput of scheduling, and what went wrong."""
+        """Return the durations of each phase, the throughput of scheduling, and what went wrong."""
         lifecycle = judged.result
         phases: list[Measure] = []
         # what is counted from the submission on holds all the others
@@ -87,8 +87,8 @@ class LifecycleType(RunType):
         return [*phases, *counts]
 
     def contrast(self, base: LifecycleRun, candidate: LifecycleRun) -> Contrast:
-        """What the plans of two runs have to do with each other, where both have one, and whether
-        one of them has lost workloads, or has not measured them yet.
+        """Compare the plans of two runs, where both have one, and say whether one of them has lost
+        workloads, or has not measured them yet.
         """
         known = base.plan and candidate.plan
         books = base.result.books, candidate.result.books
@@ -108,7 +108,7 @@ def read_run(
     view: WorkloadSelection = WHOLE,
     interrupted: str = "",
 ) -> LifecycleRun:
-    """Everything in the folder's files; without a plan they are those of the original tool."""
+    """Read everything in the folder's files; without a plan they are those of the original tool."""
     # first: of another type of run it says so
     plan = store.plan() if store.exists else None
     workloads, submissions = store.workloads(), store.submissions()
@@ -147,7 +147,7 @@ def read_run(
 
 
 def title_of(path: Path, plan: LifecyclePlan | None) -> str:
-    """What was run, in one line."""
+    """Return what was run, in one line."""
     if plan is None:
         return f"lifecycle of {path}, from files of the Run:ai scale test tool"
     pace = f"bursts of {plan.processes} {plan.delay_s:g} s apart"

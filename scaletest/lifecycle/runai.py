@@ -79,11 +79,11 @@ class Timeline(Protocol):
         """The workload."""
 
     def stamp(self, name: str) -> Stamp | None:
-        """The times of a milestone; None when nobody observed it."""
+        """Return the times of a milestone; None when nobody observed it."""
 
 
 def project_of(namespace: str) -> str:
-    """The project to which a namespace belongs."""
+    """Return the project to which a namespace belongs."""
     return namespace.removeprefix(PREFIX)
 
 
@@ -125,7 +125,7 @@ def _time_of(timeline: Timeline, name: str) -> str | None:
 
 
 def read_submitted(text: str) -> list[Submission]:
-    """A submitted.json of either tool. Raises InvalidValue."""
+    """Read a submitted.json of either tool. Raises InvalidValue."""
     submissions = []
     for row in _rows(text, "submitted.json"):
         name, at_s = row.get("jobName"), epoch(row.get("submitTimestamp"))
@@ -137,7 +137,7 @@ def read_submitted(text: str) -> list[Submission]:
 
 
 def read_sampled(text: str) -> list[LifecycleObject]:
-    """A sampled.json of either tool. A time that only repeats another one is none of its own.
+    """Read a sampled.json of either tool. A time that only repeats another one is none of its own.
     Raises InvalidValue.
     """
     workloads = []

@@ -76,7 +76,7 @@ class Stamp(Document):
     event_s: Annotated[_EpochSeconds | None, "by an Event"] = None
 
     def merged(self, later: Stamp) -> Stamp:
-        """Times of this stamp, and of the later one where this one lacks the source."""
+        """Return the times of this stamp, and of the later one where this one lacks the source."""
         return replace(later, **self.to_dict())
 
 

@@ -29,7 +29,9 @@ class Arrivals:
 
 
 def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
-    """Run times with this mean. variation: deviation over mean; 0 is constant, else log-normal."""
+    """Draw run times with this mean. variation: deviation over mean; 0 is constant, else
+    log-normal.
+    """
     if variation <= 0:
         return lambda: mean_s
     sigma = math.sqrt(math.log(1 + variation**2))
@@ -38,7 +40,7 @@ def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
 
 
 def draw_recorded(chance: Chance, values: Sequence[float]) -> Runs:
-    """Run times drawn from recorded ones."""
+    """Draw run times from recorded ones."""
     if not values:
         raise InvalidValue(
             "no run time was recorded", hint="give the folder of a run with successful requests"
@@ -53,7 +55,10 @@ def draw_poisson(
     peak: float,
     duration_s: float,
 ) -> Arrivals:
-    """Poisson arrivals at a rate a second that may change; peak: its highest value (thinning)."""
+    """Draw Poisson arrivals at a rate a second that may change.
+
+    peak: its highest value (thinning).
+    """
     _check_size(peak * duration_s)
     arrivals = []
     at = 0.0
@@ -77,7 +82,7 @@ def _check_size(requests: float) -> None:
 def draw_arrivals(
     name: str, chance: Chance, runs: Runs, per_s: float, duration_s: float
 ) -> Arrivals:
-    """A workload with a mean of `per_s` requests a second.
+    """Draw a workload with a mean of `per_s` requests a second.
 
     poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over
     the duration.

@@ -58,7 +58,7 @@ class Weakness:
 
 
 def choose_best(played: Sequence[PlayedRule], mean_run_s: float) -> BestRule:
-    """The best of these rules; the first one of equals. At least one rule is needed."""
+    """Choose the best of these rules, the first one of equals. At least one rule is needed."""
     criteria: dict[str, Callable[[SimulationResult], float]] = {
         "every request ends": lambda result: result.requests - result.ended,
         "fewest requests killed": lambda result: result.killed,
@@ -83,12 +83,15 @@ def _wait_s(result: SimulationResult) -> float:
 
 
 def mean_run_s(arrivals: Arrivals) -> float:
-    """The mean run time of the requests, in s."""
+    """Return the mean run time of the requests, in s."""
     return sum(arrivals.runs) / len(arrivals.runs)
 
 
 def find_weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness]:
-    """Why this rule kills requests, or changes its direction; nothing where it does neither."""
+    """Yield why this rule kills requests or changes its direction.
+
+    Nothing where it does neither.
+    """
     result = played.result
     run_s = mean_run_s(arrivals)
     if result.flips or result.killed:

@@ -85,7 +85,9 @@ class Hpa:
     def sync(
         self, now_s: float, replicas: int, status: int, ready: int, metrics: Sequence[int | None]
     ) -> int:
-        """New spec.replicas. status: status.replicas. metrics: in thousandths, None when unread."""
+        """Return the new spec.replicas. status: status.replicas. metrics: in thousandths, None when
+        unread.
+        """
         spec = self.spec
         if not self.recommendations:
             self.recommendations.append((now_s, replicas))
@@ -165,7 +167,8 @@ class Hpa:
 
 
 def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: int) -> int:
-    """The replicas that one metric proposes. Inside the tolerance that is the present number.
+    """Return the replicas that one metric proposes. Inside the tolerance that is the present
+    number.
 
     total_milli: the metric in thousandths. With AverageValue the present number is that of the
     status, not of the spec: after a change that is not carried out yet the controller goes by the

@@ -29,7 +29,7 @@ class ScaledObject:
         return max(self.minimum, 1)
 
     def poll(self, now_s: float, metric: float, replicas: int) -> int:
-        """New spec.replicas."""
+        """Return the new spec.replicas."""
         if metric > self.activation:
             self.active_at_s = now_s
             return replicas or self.hpa_minimum
@@ -54,7 +54,7 @@ class ScaledJob:
     share: float = 0.0
 
     def create(self, length: float, running: int, pending: int) -> int:
-        """How many jobs one poll creates. running: not finished jobs; pending: those of them
+        """Return how many jobs one poll creates. running: not finished jobs; pending: those of them
         without a running pod.
         """
         wanted = min(self.maximum, math.ceil(length / self.target))

@@ -37,11 +37,11 @@ class SimulationSetting:
     sync_s: float = SYNC_S
 
     def delay_s(self, chance: Chance) -> float:
-        """Start delay of one pod."""
+        """Return the start delay of one pod."""
         return self.start_s * (1 + self.jitter * (2 * chance.random() - 1))
 
     def grace_of(self, rule: Rule) -> float:
-        """Grace period of the rule's pods."""
+        """Return the grace period of the rule's pods."""
         return self.grace_s if rule.grace_s is None else rule.grace_s
 
 
@@ -74,7 +74,10 @@ class PlayedLoad(Document):
         run_times: Sequence[float] | None,
         times: Sequence[float] | None,
     ) -> Arrivals:
-        """The requests. run_times: draw from these instead; times: when they come instead."""
+        """Return the requests.
+
+        run_times: draw from these instead; times: when they come instead.
+        """
         runs = draw_run_times(chance, self.seconds, self.variation)
         if run_times is not None:
             runs = draw_recorded(chance, run_times)
@@ -83,7 +86,7 @@ class PlayedLoad(Document):
         return draw_arrivals(self.pattern, chance, runs, self.rate, self.duration_s)
 
     def within(self, rule: Rule) -> Rule:
-        """The rule with the fewest and most replicas of the load, unless it has its own."""
+        """Return the rule with the fewest and most replicas of the load, unless it has its own."""
         base = RULES[rule.name.partition(":")[0]]
         if base.minimum == rule.minimum and rule.minimum:
             rule = replace(rule, minimum=self.min_workers)

@@ -49,7 +49,9 @@ class SimulationResult:
         return statistics.fmean(self.waits_s) if self.waits_s else None
 
     def wait_s(self, share: float) -> float | None:
-        """The wait that `share` of the ended requests did not exceed; None when nothing ended."""
+        """Return the wait that `share` of the ended requests did not exceed; None when nothing
+        ended.
+        """
         if not self.waits_s:
             return None
         return self.waits_s[
@@ -57,7 +59,7 @@ class SimulationResult:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, without the course."""
+        """Return plain values for JSON, without the course."""
         return {
             "rule": self.rule,
             "requests": self.requests,
@@ -77,6 +79,6 @@ class SimulationResult:
 
 
 def count_turns(changes: Sequence[int]) -> int:
-    """How often a sequence of changes changes its sign."""
+    """Count how often a sequence of changes changes its sign."""
     signs = [change > 0 for change in changes if change]
     return sum(a != b for a, b in pairwise(signs))

@@ -48,7 +48,7 @@ class Rule:
         checks.number(self.target, "target", maximum=1e9)
 
     def hpa(self) -> HpaSpec:
-        """The HPA of this rule."""
+        """Return the HPA of this rule."""
         minimum = ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum
         return HpaSpec(
             minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior
@@ -56,7 +56,7 @@ class Rule:
 
 
 def shrink_after(window_s: int, *policies: ScalingPolicy) -> Behavior:
-    """A behaviour that shrinks after `window_s` seconds, as fast as the policies let it."""
+    """Return a behaviour that shrinks after `window_s` seconds, as fast as the policies let it."""
     return Behavior(
         DEFAULT_UP, ScalingRules(window_s, policies or (ScalingPolicy("Percent", 100, 15),))
     )
@@ -141,7 +141,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def _shrinking(rule: Rule, **changes: Any) -> Rule:
-    """The rule with another behaviour on the way down."""
+    """Return the rule with another behaviour on the way down."""
     down = (rule.behavior or shrink_after(300)).down
     return replace(rule, behavior=Behavior(DEFAULT_UP, replace(down, **changes)))
 
@@ -172,7 +172,7 @@ CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
 
 
 def to_values(rule: Rule) -> dict[str, Any]:
-    """The rule as values for the chart; `behavior` can be pasted into an HPA too."""
+    """Return the rule as values for the chart; `behavior` can be pasted into an HPA too."""
     rows: dict[str, Any] = {
         "kind": rule.kind,
         "minReplicas": rule.minimum,

@@ -32,24 +32,24 @@ class Scaler:
         self._next_sync = self._next_poll = 0.0
 
     def arrived(self, now_s: float) -> None:
-        """A request came."""
+        """Note that a request came."""
         self._slot(now_s)[1] += 1
 
     def ended(self, now_s: float, wait_s: float, run_s: float) -> None:
-        """A request ended."""
+        """Note that a request ended."""
         slot = self._slot(now_s)
         slot[2] += 1
         slot[3] += run_s
         self._max_wait_s = max(self._max_wait_s, wait_s)
 
     def jobs(self, now_s: float, waiting: int, running: int, present: int, ready: int) -> int:
-        """How many jobs a poll creates."""
+        """Return how many jobs a poll creates."""
         return self._job.create(self._metric(now_s, waiting, running), present, present - ready)
 
     def replicas(
         self, now_s: float, waiting: int, running: int, spec: int, present: int, ready: int
     ) -> int:
-        """New spec.replicas."""
+        """Return the new spec.replicas."""
         metric = self._metric(now_s, waiting, running)
         if self._keda is not None and now_s >= self._next_poll:
             self._next_poll = now_s + self.rule.polling_s

@@ -28,7 +28,8 @@ class RuleChoice:
 
 
 def candidate_rules(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
-    """Candidate rules: on demand and on desired workers; quick, damped, and slow to scale down.
+    """Yield candidate rules: on demand and on desired workers; quick, damped, and slow to scale
+    down.
 
     None shrinks by a single look: a real queue that swings between full and nearly empty turns such
     a rule each time, which the simulated load need not show. To none it is KEDA that scales, as an
@@ -63,7 +64,8 @@ def find_best(
     wait_s: float,
     share: float = 0.95,
 ) -> tuple[RuleChoice, list[RuleChoice]]:
-    """The best choice, and all of them, best first: rules that keep the target, by cost.
+    """Find the best choice; return it, and all of them, best first: rules that keep the target, by
+    cost.
 
     The target: `share` of the waits within `wait_s`. play: simulates a rule.
     """

@@ -47,7 +47,7 @@ class SimulatedPod:
 
 
 def choose_victims(pods: Iterable[SimulatedPod], count: int, now_s: float) -> list[SimulatedPod]:
-    """The pods that are removed when the ReplicaSet must shrink by `count`."""
+    """Choose the pods that are removed when the ReplicaSet must shrink by `count`."""
 
     def order(pod: SimulatedPod) -> tuple[bool, int, float]:
         ready = pod.ready_s <= now_s
@@ -69,7 +69,7 @@ COURSE_POINTS = 2000
 def simulate(
     workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: Chance
 ) -> SimulationResult:
-    """The result of a rule for these arrivals."""
+    """Simulate a rule for these arrivals."""
     return _World(workload, rule, setting, chance).play()
 
 
@@ -261,7 +261,7 @@ class _World:
             del self.course[1::2]
 
     def figures(self) -> SimulationResult:
-        """The result of the simulation."""
+        """Return the result of the simulation."""
         self.note()
         count = len(self.workload.arrivals)
         return SimulationResult(

@@ -55,7 +55,7 @@ class Amounts(click.ParamType[dict[str, float]]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> dict[str, float]:
-        """The amounts that are given."""
+        """Return the amounts that are given."""
         if isinstance(value, dict):  # the default
             return value
         amounts: dict[str, float] = {}
@@ -216,7 +216,7 @@ def command(options: SizeOptions) -> None:
 
 
 def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
-    """The load to carry, the kinds of node, and notes about where that comes from."""
+    """Return the load to carry, the kinds of node, and notes about where that comes from."""
     pod, nodes, notes = _pod_and_nodes(options)
     rate, latency_s, per_pod = options.rate, options.latency_s, 0.0
     if options.run:
@@ -248,7 +248,7 @@ def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[
 
 
 def _pod_and_nodes(options: SizeOptions) -> tuple[PodSize, list[NodeSize], list[str]]:
-    """The pod and the kinds of node: as the options say, else as the cluster has them."""
+    """Return the pod and the kinds of node: as the options say, else as the cluster has them."""
     live = LiveSize(0.0, 0.0, [], [])
     if options.deployment:
         live = live_size(connect(options.namespace, options.context), options.deployment)

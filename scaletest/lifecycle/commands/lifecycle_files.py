@@ -25,7 +25,7 @@ def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
 
 
 def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
-    """The table, and the picture; UsageError when it cannot be drawn."""
+    """Draw the table, and the picture; UsageError when it cannot be drawn."""
     written = [store.put("times.csv", formats.render(lifecycle.lifecycle_report(run), "csv"))]
     names = lifecycle.GENERAL if figure == "general" else lifecycle.DETAILED
     charts = phase_charts(run.result, names)

@@ -20,7 +20,7 @@ TYPES = (*ALIASES, *KINDS)
 def find_folder(
     context: click.Context, parameter: click.Parameter, value: Path | None
 ) -> Path | None:
-    """A folder; else LAST or the end of a name, of the stored lifecycles."""
+    """Find a folder; else LAST or the end of a name, of the stored lifecycles."""
     if value is None or value.exists() or value.name != str(value):
         return value
     paths = []
@@ -35,7 +35,7 @@ def find_folder(
 
 
 def _sleep_time(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Seconds as text, as `sleep` takes them, or infinity; None without the option."""
+    """Return seconds as text, as `sleep` takes them, or infinity; None without the option."""
     if value in (None, "infinity"):
         return value
     return f"{DURATION.convert(value, option, context):g}"

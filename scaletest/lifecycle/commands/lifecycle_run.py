@@ -118,8 +118,8 @@ def _new_store(output_dir: Path | None) -> LifecycleFolder:
 def _plan_and_cluster(
     store: LifecycleFolder, options: LifecycleWorkloadOptions
 ) -> tuple[LifecyclePlan, Cluster]:
-    """The plan as `_plan` gives it, and its cluster. UsageError when no node offers the devices of
-    a new run.
+    """Return the plan as `_plan` gives it, and its cluster. UsageError when no node offers the
+    devices of a new run.
     """
     if store.exists:
         plan = _plan(store, options, "")
@@ -134,8 +134,8 @@ def _plan_and_cluster(
 def _plan(
     store: LifecycleFolder, options: LifecycleWorkloadOptions, namespace: str
 ) -> LifecyclePlan:
-    """The plan of a new folder, or the stored one with the pace that was typed. namespace: the
-    kubeconfig's.
+    """Return the plan of a new folder, or the stored one with the pace that was typed. namespace:
+    the kubeconfig's.
     """
     if store.exists:
         names = [parameter.name for parameter in click.get_current_context().command.params]

@@ -76,12 +76,12 @@ class LifecycleProgress:
 
 
 def only_end_missing(timeline: WorkloadTimeline, until: str) -> bool:
-    """Whether all its pods started, so that their end is all that is missing."""
+    """Return whether all its pods started, so that their end is all that is missing."""
     return until == "finished" and not {"started", "ready"}.isdisjoint(timeline.passed)
 
 
 def fate_of(timeline: WorkloadTimeline, until: str) -> Fate:
-    """The state of a workload. until: the milestone at which it counts as measured."""
+    """Return the state of a workload. until: the milestone at which it counts as measured."""
     workload = timeline.workload
     if until in timeline.passed and not (until == "finished" and workload.failed):
         return Fate.MEASURED
@@ -100,7 +100,7 @@ def count_workloads(
     until: str,
     planned: int = 0,
 ) -> Books:
-    """The counts of a run; where submissions are not on record, all known workloads count as
+    """Count the workloads of a run; where submissions are not on record, all known ones count as
     submitted.
     """
     by_name = {timeline.workload.name: timeline for timeline in timelines}

@@ -49,7 +49,7 @@ class PodsOverTime:
 
 
 def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None:
-    """The pods of all workloads; None when no pod has a time."""
+    """Count the pods of all workloads over time; None when no pod has a time."""
     zero_s = first_s(timelines)
     pods = list(chain.from_iterable(timeline.workload.pods.values() for timeline in timelines))
     # when the object of each pod was submitted
@@ -80,19 +80,24 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
 
 
 def first_s(timelines: Iterable[WorkloadTimeline]) -> float:
-    """When the first workload was submitted, else the first pod scheduled: seconds since 1970."""
+    """Return when the first workload was submitted, else the first pod scheduled: seconds since
+    1970.
+    """
     starts = [start for start in map(start_time, timelines) if start is not None]
     return min(starts, default=0.0)
 
 
 def _times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
-    """When pods passed this milestone, in order."""
+    """Return when pods passed this milestone, in order."""
     times = [best_time(pod.stamps.get(name)) for pod in pods]
     return sorted(time for time in times if time is not None)
 
 
 def _end_of_readiness(pod: LifecyclePod) -> float | None:
-    """When a pod that had been ready was so no more; None where it still is, or never was."""
+    """Return when a pod that had been ready was so no more.
+
+    None where it still is, or never was.
+    """
     if best_time(pod.stamps.get("ready")) is None:
         return None
     ends = [best_time(pod.stamps.get(name)) for name in ENDS]
@@ -117,7 +122,8 @@ class WaterfallRow:
 
 
 def waterfall(timelines: Sequence[WorkloadTimeline]) -> list[WaterfallRow]:
-    """Workloads at evenly spaced ranks of their time until they were ready, the fastest first.
+    """Return workloads at evenly spaced ranks of their time until they were ready, the fastest
+    first.
 
     Where none became ready, the last milestone counts that any of them passed.
     """
@@ -168,7 +174,7 @@ class NodePods:
 
 
 def by_node(timelines: Iterable[WorkloadTimeline]) -> list[NodePods]:
-    """All nodes with pods, the slowest first; those without a pod that became ready last."""
+    """Return all nodes with pods, the slowest first; those without a pod that became ready last."""
     pods: dict[str, list[LifecyclePod]] = defaultdict(list)
     for pod in chain.from_iterable(timeline.workload.pods.values() for timeline in timelines):
         if pod.node:

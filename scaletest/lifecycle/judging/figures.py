@@ -58,7 +58,7 @@ class PodThroughput(Written):
 
 
 def summarize_phase(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]) -> PhaseDurations:
-    """The durations of one step in all workloads."""
+    """Summarize the durations of one step in all workloads."""
     measured = phase_durations(phase, timelines)
     known = [duration for duration in measured if duration is not None]
     return PhaseDurations(
@@ -73,7 +73,7 @@ def summarize_phase(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]
 
 
 def throughput(timelines: Sequence[WorkloadTimeline]) -> PodThroughput:
-    """Pods scheduled over time, in bins of whole seconds."""
+    """Count pods scheduled over time, in bins of whole seconds."""
     pods = chain.from_iterable(timeline.workload.pods.values() for timeline in timelines)
     scheduled = [best_time(pod.stamps.get("scheduled")) for pod in pods]
     times = sorted(time for time in scheduled if time is not None)

@@ -117,7 +117,7 @@ BY_NAME: Mapping[str, LifecyclePhase] = {step.name: step for step in PHASES}
 
 
 def phase_text(step: LifecyclePhase, since: str) -> str:
-    """The name of a step for people: where it begins and where it ends."""
+    """Return the name of a step for people: where it begins and where it ends."""
     if step.of_pods:
         return f"each pod: {_OF_A_POD[since]} → {_OF_A_POD[step.event]}"
     return f"{MILESTONE_TEXTS[since]} → {MILESTONE_TEXTS[step.event]}"

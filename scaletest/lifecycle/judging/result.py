@@ -53,7 +53,7 @@ class LifecycleResult(Written):
     ] = ()
 
     def step(self, name: str) -> PhaseDurations | None:
-        """A step by its name; None when nothing was measured of it."""
+        """Return a step by its name; None when nothing was measured of it."""
         return next((phase for phase in self.steps if phase.step.name == name), None)
 
 
@@ -68,7 +68,7 @@ def judge_run(
     tolerate_failures: int = 0,
     interrupted: str = "",
 ) -> LifecycleResult:
-    """The result of a run. The books are of the whole run, whatever is shown."""
+    """Judge a run. The books are of the whole run, whatever is shown."""
     everything = sort_timelines(timeline_of(workload) for workload in workloads)
     counts = count_workloads(everything, submissions, until, planned)
     uncut = []

@@ -62,12 +62,12 @@ class WorkloadTimeline:
     passed: frozenset[str]  # all milestones that it has passed, also those without a time
 
     def stamp(self, name: str) -> Stamp | None:
-        """The times of a milestone; None when nobody observed it."""
+        """Return the times of a milestone; None when nobody observed it."""
         return self.milestones.get(name)
 
 
 def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
-    """The timeline of a workload."""
+    """Return the timeline of a workload."""
     stamps = dict(workload.stamps)
     passed = set(stamps)
     needed = workload.expected or len(workload.pods)
@@ -96,12 +96,12 @@ def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
 
 
 def _pod_stamps(workload: LifecycleObject, name: str) -> list[Stamp]:
-    """The stamps of its pods for a milestone."""
+    """Return the stamps of its pods for a milestone."""
     return [pod.stamps[name] for pod in _pods_for(workload, name) if name in pod.stamps]
 
 
 def _pods_for(workload: LifecycleObject, name: str) -> list[LifecyclePod]:
-    """The pods that count for a milestone. Pods that failed have not finished anything."""
+    """Return the pods that count for a milestone. Pods that failed have not finished anything."""
     pods = list(workload.pods.values())
     if name == "finished":
         pods = [pod for pod in pods if not pod.failed]
@@ -119,8 +119,8 @@ def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
 
 
 def duration_between(start: Stamp | None, end: Stamp | None) -> PhaseDuration | None:
-    """The duration from one milestone to the other; None when an end is missing. Where both are
-    known, arrivals count: the API's fields are whole seconds.
+    """Return the duration from one milestone to the other; None when an end is missing. Where both
+    are known, arrivals count: the API's fields are whole seconds.
     """
     if start is None or end is None:
         return None
@@ -137,7 +137,7 @@ def duration_between(start: Stamp | None, end: Stamp | None) -> PhaseDuration | 
 
 
 def _duration(first: float | None, last: float | None, source: TimeSource) -> PhaseDuration | None:
-    """The time from one instant to another of a source; None where one is missing."""
+    """Return the time from one instant to another of a source; None where one is missing."""
     return None if first is None or last is None else PhaseDuration(last - first, source)
 
 
@@ -146,7 +146,9 @@ def _field(stamp: Stamp) -> float | None:
 
 
 def reference_milestone(step: LifecyclePhase, courses: Sequence[WorkloadTimeline]) -> str:
-    """The milestone from which a step is measured in this run: the first that any workload has."""
+    """Return the milestone from which a step is measured in this run: the first that any workload
+    has.
+    """
     for name in step.references:
         if step.of_pods or any(name in timeline.milestones for timeline in courses):
             return name
@@ -156,14 +158,14 @@ def reference_milestone(step: LifecyclePhase, courses: Sequence[WorkloadTimeline
 def phase_duration(
     step: LifecyclePhase, timeline: WorkloadTimeline, since: str
 ) -> PhaseDuration | None:
-    """How long the step took for one workload."""
+    """Return how long the step took for one workload."""
     return duration_between(timeline.stamp(since), timeline.stamp(step.event))
 
 
 def phase_durations(
     phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]
 ) -> list[PhaseDuration | None]:
-    """The durations of every workload, or of every pod; None where one is missing."""
+    """Return the durations of every workload, or of every pod; None where one is missing."""
     if phase.of_pods:
         pods = chain.from_iterable(timeline.workload.pods.values() for timeline in timelines)
         start, end = phase.references[0], phase.event
@@ -173,7 +175,7 @@ def phase_durations(
 
 
 def find_error(timeline: WorkloadTimeline) -> str:
-    """Why a workload's times cannot be right; "" when they can.
+    """Say why a workload's times cannot be right; "" when they can.
 
     A pod was replaced, or time runs backwards.
     """
@@ -185,19 +187,19 @@ def find_error(timeline: WorkloadTimeline) -> str:
 
 
 def sort_timelines(courses: Iterable[WorkloadTimeline]) -> list[WorkloadTimeline]:
-    """Timelines by submission, else by creation, then by name, so that series have one order."""
+    """Sort by submission, else by creation, then by name, so that series have one order."""
     return sorted(
         courses, key=lambda timeline: (start_time(timeline) or 0.0, timeline.workload.name)
     )
 
 
 def start_time(timeline: WorkloadTimeline) -> float | None:
-    """When it was submitted, else created: seconds since the epoch."""
+    """Return when it was submitted, else created: seconds since the epoch."""
     return best_time(next(filter(None, map(timeline.stamp, BEGUN)), None))
 
 
 def best_time(stamp: Stamp | None) -> float | None:
-    """The best single time of a milestone."""
+    """Return the best single time of a milestone."""
     if stamp is None:
         return None
     return _field(stamp) if stamp.watch_s is None else stamp.watch_s

@@ -48,7 +48,7 @@ MEASURES: MeasureTable = {
 def judge_thresholds(
     texts: Sequence[str], steps: Sequence[PhaseDurations], books: Books, per_s: float | None
 ) -> tuple[ThresholdResult, ...]:
-    """One result for each threshold, in their order."""
+    """Judge each threshold, in their order."""
     by_name = {phase.step.name: phase for phase in steps}
     thresholds = [parse(text, MEASURES, EXAMPLE) for text in texts]
     return tuple(
@@ -82,7 +82,7 @@ def _figure_of(
 
 
 def _exact(figure: float | None, missing: str) -> Measured:
-    """A figure that has no interval. missing: why there is none where it is None."""
+    """Return a figure that has no interval. missing: why there is none where it is None."""
     if figure is None:
         return Measured(None, missing, "submit more workloads, or wait longer")
     return Measured(
@@ -99,7 +99,7 @@ def decide_verdict(
     until: str,
     interrupted: str = "",
 ) -> Verdict:
-    """The verdict of a run."""
+    """Decide the verdict of a run."""
     met = f"{books.measured} of {books.submitted} workloads reached {until}"
     if thresholds:
         met += f", {plural(len(thresholds), 'threshold')} met"

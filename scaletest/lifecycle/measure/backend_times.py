@@ -18,7 +18,10 @@ NAME, TIME = "jobName", "time_created"
 
 
 def read_backend_times(path: Path) -> dict[str, float]:
-    """Epoch seconds by job name. UsageError unless the file is CSV or JSON with both columns."""
+    """Read epoch seconds by job name.
+
+    UsageError unless the file is CSV or JSON with both columns.
+    """
     try:
         text = path.read_text("utf-8")
         rows: list[dict[str, Any]] = (

@@ -130,7 +130,7 @@ def _submitter(
     labels: Labels,
     *locks: str,
 ) -> Iterator[tuple[Submitter, StopRequest]]:
-    """Who submits the plan, and what ends that, while we hold these locks of the folder."""
+    """Yield what submits the plan, and what ends that, while we hold these locks of the folder."""
     stop = StopRequest()
     with stopping(stop, unwind=True):
         objects = Objects(

@@ -40,7 +40,7 @@ CONDITIONS = {
 
 
 def workload_of(body: Mapping[str, Any], known: Container[str]) -> str:
-    """The workload's name; "" for a foreign object."""
+    """Return the workload's name; "" for a foreign object."""
     return next((name for name in _candidates(body) if name in known), "")
 
 
@@ -74,13 +74,13 @@ def workload_of_event(
 
 
 def creation_time(body: Mapping[str, Any]) -> float | None:
-    """When the API server made the object."""
+    """Return when the API server made the object."""
     return epoch(body["metadata"].get("creationTimestamp"))
 
 
 def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
-    """The milestones that a pod's object shows as passed, each with its time; None for one passed
-    at no said time.
+    """Return the milestones that a pod's object shows as passed, each with its time; None for one
+    passed at no said time.
     """
     status = body.get("status") or {}
     passed = {"created": creation_time(body)}
@@ -104,7 +104,7 @@ def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _states_of_containers(status: Mapping[str, Any], containers: int) -> dict[str, float | None]:
-    """The milestones that the states of a pod's containers show as passed."""
+    """Return the milestones that the states of a pod's containers show as passed."""
     passed = {}
     states = [row.get("state") or {} for row in status.get("containerStatuses") or ()]
     begun = list(
@@ -119,18 +119,18 @@ def _states_of_containers(status: Mapping[str, Any], containers: int) -> dict[st
 
 
 def count_claims(body: Mapping[str, Any]) -> int:
-    """How many claims for devices are made for a pod."""
+    """Count the claims for devices that are made for a pod."""
     rows = (body.get("spec") or {}).get("resourceClaims") or ()
     return sum("resourceClaimTemplateName" in row for row in rows)
 
 
 def latest_time(times: Sequence[float | None]) -> float | None:
-    """The last of these times; None where one of them is not known, or there is none."""
+    """Return the last of these times; None where one of them is not known, or there is none."""
     known = [time for time in times if time is not None]
     return max(known) if len(known) == len(times) and known else None
 
 
 def event_time(body: Mapping[str, Any]) -> float | None:
-    """An Event's time in microseconds, where it has one."""
+    """Return an Event's time in microseconds, where it has one."""
     time_s = epoch(body.get("eventTime"))
     return time_s if time_s is not None and math.isfinite(time_s) else None

@@ -20,7 +20,7 @@ from scaletest.model.errors import ScaletestError, UsageError
 
 
 def make_plan(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
-    """The plan of a new run. namespace: the kubeconfig's."""
+    """Make the plan of a new run. namespace: the kubeconfig's."""
     if options.num_workloads is None:
         raise UsageError("how many workloads is not said", hint="give <num_workloads> N")
     kind = kinds.find_kind(options.workload_type)
@@ -91,7 +91,8 @@ def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
 def continue_plan(
     store: LifecycleFolder, options: LifecycleWorkloadOptions, typed: set[str]
 ) -> LifecyclePlan:
-    """The stored plan with the pace that was typed. typed: names of options on the command line.
+    """Return the stored plan with the pace that was typed. typed: names of options on the command
+    line.
 
     UsageError when another typed option differs from it.
     """

@@ -168,7 +168,7 @@ class Sampler:
             self._running.add(name)
 
     def _was_accepted(self, name: str) -> bool:
-        """Whether a workload was accepted."""
+        """Return whether a workload was accepted."""
         return self._answered.get(name, False)
 
     def keep(self, feeds: Feeds) -> None:
@@ -230,7 +230,7 @@ class _NewSubmissions:
         self._first = True
 
     def rows(self) -> Iterator[Submission]:
-        """Those that were written since the last call."""
+        """Yield those that were written since the last call."""
         if not self._path.exists():
             if self._first:
                 yield from self._store.submissions()
@@ -246,6 +246,6 @@ class _NewSubmissions:
 
 
 def steady_clock() -> Callable[[], float]:
-    """A clock of epoch seconds that corrections of the system's clock do not change."""
+    """Return a clock of epoch seconds that corrections of the system's clock do not change."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset

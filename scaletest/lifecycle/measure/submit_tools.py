@@ -46,7 +46,7 @@ def make_tool(plan: LifecyclePlan, objects: Objects) -> Tool:
 def _program(
     name: str, line: Callable[[str], list[str]], stdin: Callable[[str], str] = lambda workload: ""
 ) -> Tool:
-    """A program that is given one workload. line: its arguments; stdin: what it reads."""
+    """Return a program that is given one workload. line: its arguments; stdin: what it reads."""
     path = shutil.which(name)
     if path is None:
         raise UsageError(
@@ -76,7 +76,7 @@ def _program(
 
 
 def runai_tool(plan: LifecyclePlan) -> Tool:
-    """The Run:ai command line, version 2: training, distributed training, workspace."""
+    """Return the command line of Run:ai, version 2: training, distributed training, workspace."""
     runai_line(plan, "j-000000")
     submit = _program("runai", partial(runai_line, plan))
 
@@ -94,7 +94,9 @@ def runai_tool(plan: LifecyclePlan) -> Tool:
 
 
 def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
-    """Arguments of the Run:ai command line that submit a workload; UsageError when it cannot."""
+    """Return the arguments of the Run:ai command line that submit a workload; UsageError when it
+    cannot.
+    """
     if plan.workload_type not in VERBS:
         raise UsageError(
             f"the Run:ai command line cannot submit {plan.workload_type}",

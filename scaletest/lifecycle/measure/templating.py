@@ -41,8 +41,8 @@ _RUNAI = re.compile(r"[A-Z][A-Z0-9_]*_PLACEHOLDER|\bNUM_GPUS\b")
 
 
 def text_of(name: str, file: Path | None) -> str:
-    """The template's text: of a file, else of the kind of that name. UsageError when the file
-    cannot be read.
+    """Return the template's text: of a file, else of the kind of that name. UsageError when the
+    file cannot be read.
     """
     return reader.text_of(
         file or FOLDER / f"{name}.yaml", f"the template {file or name}", "give <template> FILE"
@@ -69,7 +69,10 @@ class Workloads:
         self.kind = str(sample["kind"])
 
     def make(self, name: str) -> dict[str, Any]:
-        """The object of that name. Raises InvalidValue for a placeholder that nothing fills."""
+        """Make the object of that name.
+
+        Raises InvalidValue for a placeholder that nothing fills.
+        """
         body: dict[str, Any] = fill(self._parsed, {**self._values, "name": name})
         labels = {RUN_LABEL: self._plan.run, WORKLOAD_LABEL: name}
         _add_labels(body, labels)
@@ -95,7 +98,7 @@ class Workloads:
         return body
 
     def devices(self) -> dict[str, Decimal]:
-        """The most that a container asks for of each resource with a slash in its name.
+        """Return the most that a container asks for of each resource with a slash in its name.
 
         A part of a device, which only Run:ai knows, needs a whole one.
         """
@@ -124,7 +127,7 @@ class Workloads:
 
 
 def _tables(value: Any) -> Iterator[dict[str, Any]]:
-    """Every table within a value, and the value if it is one."""
+    """Yield every table within a value, and the value if it is one."""
     if isinstance(value, dict):
         yield value
     if isinstance(value, dict | list):
@@ -148,7 +151,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _rename_runai(text: str) -> str:
-    """A text with our placeholders in place of those of the Run:ai scale test tool.
+    """Put our placeholders in place of those of the Run:ai scale test tool.
 
     InvalidValue for an unknown one.
     """
@@ -163,7 +166,7 @@ def _rename_runai(text: str) -> str:
 
 
 def _to_jinja(text: str) -> str:
-    """A text with `${NAME}` as Jinja writes it.
+    """Write `${NAME}` of a text as Jinja does.
 
     Alone and without quotes it becomes a number where it holds one, in quotes it stays text.
     """

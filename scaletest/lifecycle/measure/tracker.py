@@ -97,7 +97,7 @@ class Tracker:
     def submitted(
         self, name: str, namespace: str, submitted_s: float | None, accepted_s: float | None
     ) -> None:
-        """A submission was accepted: from now on its workload is expected to be there."""
+        """Note that a submission was accepted: from now on its workload is expected to be there."""
         workload = self._get(name)
         workload.namespace = workload.namespace or namespace
         for milestone, at_s in (("submitted", submitted_s), ("accepted", accepted_s)):
@@ -164,8 +164,8 @@ class Tracker:
         return pod
 
     def _see_claim(self, event: WatchEvent, name: str) -> None:
-        """A claim for devices that was made for a pod, which may not be seen yet. When it got them
-        is known by its arrival, and by the API where that has a field for it.
+        """Take in a claim for devices that was made for a pod, which may not be seen yet. When it
+        got them is known by its arrival, and by the API where that has a field for it.
         """
         metadata, status = event.object["metadata"], event.object.get("status") or {}
         owner = next(
@@ -245,7 +245,7 @@ def _note_passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: flo
 
 
 def _arrival(event: WatchEvent) -> float | None:
-    """When an object first arrived: an event of any other kind than ADDED is not the object's
-    beginning.
+    """Return when an object first arrived: an event of any other kind than ADDED is not the
+    object's beginning.
     """
     return event.at_s if event.kind == "ADDED" else None

@@ -24,13 +24,13 @@ CLAIMS = tuple(
 
 
 def collections_of(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
-    """What to watch. Raises Missing when the cluster lacks the kind of workload."""
+    """Return what to watch. Raises Missing when the cluster lacks the kind of workload."""
 
     def path(api_version: str, name: str) -> str:
         return objects.resource(api_version, name).path(plan.namespace)
 
     def present(role: str, candidates: Iterable[tuple[str, str]]) -> list[Collection]:
-        """What the cluster has of these kinds, which carry no labels of ours."""
+        """Return what the cluster has of these kinds, which carry no labels of ours."""
         watched = []
         for candidate in candidates:
             with suppress(Missing):

@@ -48,7 +48,7 @@ EXTREMES_EVERY = 10
 
 
 def pods_figure(result: LifecycleResult) -> Figure | None:
-    """Pods over time; None where no pod was scheduled."""
+    """Draw pods over time; None where no pod was scheduled."""
     pods = charted.pods_over_time(result.courses)
     if pods is None:
         return None
@@ -76,7 +76,7 @@ def pods_figure(result: LifecycleResult) -> Figure | None:
 
 
 def time_unit(span_s: float) -> tuple[float, str]:
-    """The unit of an axis of time: minutes for long runs."""
+    """Return the unit of an axis of time: minutes for long runs."""
     return (60.0, "min") if span_s >= 600.0 else (1.0, "s")
 
 
@@ -123,7 +123,7 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
 
 
 def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
-    """Both charts of each of the named phases that have values: over the run, and histogram."""
+    """Draw both charts of each named phase that has values: over the run, and its histogram."""
     charts = []
     for phase in map(result.step, names):
         if phase is None or phase.step.of_pods:
@@ -157,7 +157,7 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
 
 
 def _chart_over_run(name: str, title: str, description: str, points: Sequence[Point]) -> Chart:
-    """A dot for each workload, by when it was submitted."""
+    """Draw a dot for each workload, by when it was submitted."""
     top_s = max(value for _, value in points)
     length_s, unit = unit_of(max(top_s, 1e-6))
     span_s = max(start for start, _ in points) or 1.0
@@ -175,8 +175,8 @@ def _chart_over_run(name: str, title: str, description: str, points: Sequence[Po
 
 
 def thin_points(points: Sequence[Point]) -> list[Point]:
-    """Few enough points for a picture, none made up: every so many, so that the picture is as dense
-    as the run, and of neighbours the highest, so that no slow one is missing.
+    """Thin points for a picture, none made up: every so many, so that the picture is as dense as
+    the run, and of neighbours the highest, so that no slow one is missing.
     """
     every = math.ceil(len(points) / MOST_POINTS)
     if every <= 1:

@@ -78,7 +78,7 @@ MOST_NODES = 20
 
 
 def lifecycle_report(run: LifecycleRun) -> Report:
-    """What every format shows of a lifecycle run."""
+    """Make what every format shows of a lifecycle run."""
     result, books, rate = run.result, run.result.books, run.result.throughput
     facts = [
         ("measured", str(books.measured)),
@@ -115,13 +115,13 @@ def lifecycle_report(run: LifecycleRun) -> Report:
 
 
 def main_charts(result: LifecycleResult) -> list[Chart]:
-    """The charts of a picture: pods over time, and phases of workloads."""
+    """Return the charts of a picture: pods over time, and phases of workloads."""
     figures = (pods_figure(result), waterfall_figure(result))
     return [figure.wide for figure in figures if figure is not None]
 
 
 def summary(result: LifecycleResult) -> list[Block]:
-    """The phases, what became of the workloads, and the throughput of scheduling."""
+    """Return the phases, what became of the workloads, and the throughput of scheduling."""
     rejections = [
         f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()
     ]
@@ -141,7 +141,7 @@ def _skipped(result: LifecycleResult) -> list[str]:
 
 
 def phase_table(result: LifecycleResult, note: str = "") -> Table:
-    """A row for each phase."""
+    """Return a row for each phase."""
     rows = []
     for phase in result.steps:
         spread, sources = phase.spread, sorted(phase.sources.items())
@@ -162,7 +162,7 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
 
 
 def books_line(result: LifecycleResult) -> str:
-    """The books in one line."""
+    """Return the books in one line."""
     books = result.books
     sign = "=" if books.balanced else "≠"
     rejected = f", {books.rejected} rejected" if books.rejected else ""
@@ -173,7 +173,7 @@ def books_line(result: LifecycleResult) -> str:
 
 
 def placed(result: LifecycleResult) -> str:
-    """The throughput of scheduling in one line."""
+    """Return the throughput of scheduling in one line."""
     rate = result.throughput
     if not rate.seen:
         had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut)
@@ -191,7 +191,7 @@ def placed(result: LifecycleResult) -> str:
 
 
 def sections(result: LifecycleResult) -> list[Section]:
-    """All sections that have anything to show."""
+    """Return all sections that have anything to show."""
     meaning = (
         "Sources: watch is the arrival of the event here; api is whole seconds of the API's fields;"
         " event is microseconds of an Event; mixed has one end of each. Missing values are counted"
@@ -213,7 +213,7 @@ def sections(result: LifecycleResult) -> list[Section]:
 
 
 def _nodes(result: LifecycleResult) -> Table:
-    """How long pods took from scheduling to ready on each node, the slowest nodes first."""
+    """Return how long pods took from scheduling to ready on each node, the slowest nodes first."""
     nodes = by_node(result.courses)
     longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
     rows: list[dict[str, Cell]] = [
@@ -235,7 +235,7 @@ def _nodes(result: LifecycleResult) -> Table:
 
 
 def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
-    """The phases that have values, each with its course over time and how its values spread."""
+    """Draw the phases that have values, each over time and how its values spread."""
     charts = phase_charts(result, names)
     if not charts:
         return []
@@ -252,8 +252,8 @@ def _reasons(counts: Mapping[str, int]) -> Table:
 
 
 def sheet(run: LifecycleRun) -> Sheet:
-    """The table of all workloads in the order of submission, also of those that --head and --tail
-    hide.
+    """Return the table of all workloads in the order of submission, also of those that --head and
+    --tail hide.
     """
     result = run.result
     columns: dict[str, Callable[[WorkloadTimeline], str]] = {
@@ -278,7 +278,9 @@ def sheet(run: LifecycleRun) -> Sheet:
 
 
 def _pods_cell(timeline: WorkloadTimeline) -> str:
-    """The number of pods; "" for files of Run:ai's tool, which have times of pods but no number."""
+    """Return the number of pods; "" for files of Run:ai's tool, which have times of pods but no
+    number.
+    """
     pods = timeline.workload.pods
     return "" if not pods and timeline.stamp("first_pod_created") else str(len(pods))
 
