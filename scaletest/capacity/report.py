@@ -257,12 +257,12 @@ def _best_first(simulation: Simulation, choice: BestRule) -> list[PlayedRule]:
 
 def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
     """Return the scale of all charts: the latest end in seconds, and the largest number."""
-    until_s, most = 0.0, 1
+    until_s, largest = 0.0, 1
     for result in results:
         for point in result.course:
             until_s = max(until_s, point.at_s)
-            most = max(most, point.replicas, point.pods, point.waiting, point.running)
-    return until_s or 1.0, most
+            largest = max(largest, point.replicas, point.pods, point.waiting, point.running)
+    return until_s or 1.0, largest
 
 
 def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool = False) -> Chart:
@@ -276,7 +276,7 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
         title,
         "requests that wait and run, and the replicas that the rule wants, over time",
         Axis("time, min", 0.0, until_s / 60, most=9),
-        Axis("requests, replicas", 0.0, ceiling(top, _most(top)), most=_most(top)),
+        Axis("requests, replicas", 0.0, ceiling(top, _most_marks(top)), most=_most_marks(top)),
         WIDTH,
         HEIGHT,
     )
@@ -286,7 +286,7 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
     return drawn
 
 
-def _most(top: int) -> int:
+def _most_marks(top: int) -> int:
     """Return how many marks an axis of whole counts up to this one has at most."""
     return min(6, top + 1)
 

@@ -142,7 +142,7 @@ def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
     left = demand.node.cpu - demand.node.overhead_cpu
     if left <= 0:
         return None
-    return max(1, math.ceil((pods * demand.pod.cpu + _shared(demand)) / left - _ROUNDING))
+    return max(1, math.ceil((pods * demand.pod.cpu + _shared_cpu(demand)) / left - _ROUNDING))
 
 
 def pods_that_fit(demand: CapacityDemand, nodes: int) -> int:
@@ -151,19 +151,19 @@ def pods_that_fit(demand: CapacityDemand, nodes: int) -> int:
 
     Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
     """
-    each, more = divmod(demand.shared_pods, nodes)
-    with_more: int | None = _beside(demand, each + 1) if more else 0
-    with_each = _beside(demand, each)
-    if with_each is None or with_more is None:
+    shared, fuller_nodes = divmod(demand.shared_pods, nodes)
+    on_fuller: int | None = _pods_beside(demand, shared + 1) if fuller_nodes else 0
+    on_other = _pods_beside(demand, shared)
+    if on_other is None or on_fuller is None:
         return 0
-    return more * with_more + (nodes - more) * with_each
+    return fuller_nodes * on_fuller + (nodes - fuller_nodes) * on_other
 
 
 def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
     """Return the fewest nodes for shared pods and ours, also after losing `spare`; None when none
     fit.
     """
-    if not _fits(demand.pod, demand.node.free):
+    if not _pods_in(demand.pod, demand.node.free):
         return None
     enough = 1
     while pods_that_fit(demand, enough) < pods:
@@ -202,45 +202,31 @@ def _sizes(demand: CapacityDemand, headroom: float, spare: int) -> Iterator[Size
     safe = max(1, math.ceil(demand.rate / (per_pod(demand, part) * headroom) - _ROUNDING))
     if not demand.per_pod:
         nodes = formula_nodes(demand, plain)
-        yield _size(demand, "formula", plain, nodes, 1.0, _overcount(demand, plain, nodes))
+        # the formula pools CPU, but a pod cannot be split between nodes
+        room = pods_that_fit(demand, nodes) if nodes else plain
+        note = f"only {room} of these pods fit on {nodes} nodes" if room < plain else ""
+        yield _size(demand, "formula", plain, nodes, 1.0, note)
         if real != plain:
             nodes = formula_nodes(demand, real)
             note = f"short requests reach {part:.0%} of the formula"
             yield _size(demand, "formula, efficiency", real, nodes, part, note)
     yield _size(demand, "placed", real, packed_nodes(demand, real), part)
-    method = f"placed, at {headroom:.0%}"
-    yield _size(
-        demand, method, safe, packed_nodes(demand, safe), part, "runs below its saturation point"
-    )
+    method, note = f"placed, at {headroom:.0%}", "runs below its saturation point"
+    yield _size(demand, method, safe, packed_nodes(demand, safe), part, note)
     if spare:
+        method += f", N-{spare}"
         note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
-        yield _size(
-            demand, f"{method}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, note
-        )
+        yield _size(demand, method, safe, packed_nodes(demand, safe, spare), part, note)
 
 
 def _size(
     demand: CapacityDemand, method: str, pods: int, nodes: int | None, part: float, note: str = ""
 ) -> Size:
     holds = pods * per_pod(demand, part)
-    used = 0.0
-    if nodes:
-        used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu)
-    return Size(
-        method,
-        pods,
-        nodes,
-        holds,
-        used,
-        note if nodes else "a pod of this size fits on no such node",
-    )
-
-
-def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
     if not nodes:
-        return ""
-    room = pods_that_fit(demand, nodes)
-    return f"only {room} of these pods fit on {nodes} nodes" if room < pods else ""
+        return Size(method, pods, nodes, holds, 0.0, "a pod of this size fits on no such node")
+    used = (pods * demand.pod.cpu + _shared_cpu(demand)) / (nodes * demand.node.cpu)
+    return Size(method, pods, nodes, holds, used, note)
 
 
 def sizes_by_node(
@@ -250,20 +236,20 @@ def sizes_by_node(
     return [sizes(replace(demand, node=node), headroom, spare) for node in nodes]
 
 
-def _shared(demand: CapacityDemand) -> float:
+def _shared_cpu(demand: CapacityDemand) -> float:
     return demand.shared_pods * demand.shared_cpu
 
 
-def _beside(demand: CapacityDemand, shared: int) -> int | None:
+def _pods_beside(demand: CapacityDemand, shared: int) -> int | None:
     """Return pods of ours on a node that holds so many shared ones; None when it cannot."""
     cpu, memory, devices, pods = demand.node.free
     cpu, pods = cpu - shared * demand.shared_cpu, pods - shared
     if shared and (cpu < -_ROUNDING or pods < 0):
         return None
-    return _fits(demand.pod, (cpu, memory, devices, pods))
+    return _pods_in(demand.pod, (cpu, memory, devices, pods))
 
 
-def _fits(pod: PodSize, free: Sequence[float]) -> int:
+def _pods_in(pod: PodSize, free: Sequence[float]) -> int:
     """Return how many such pods fit into the free resources of one node."""
     wants = (pod.cpu, pod.memory, pod.devices, 1.0)
     rooms = [have / want for have, want in zip(free, wants, strict=True) if want > 0]

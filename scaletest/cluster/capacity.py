@@ -73,14 +73,14 @@ def quota_room(
     None when no quota applies. quotas: ResourceQuota objects; those with scopes are left out, since
     only the API server knows whether they apply.
     """
-    wanted, most = pod_requests(spec), pod_limits(spec)
+    requests, limits = pod_requests(spec), pod_limits(spec)
     rooms: list[tuple[int, str]] = []
     for quota in quotas:
         if quota["spec"].get("scopes") or quota["spec"].get("scopeSelector"):
             continue
         used = quota.get("status", {}).get("used", {})
         for key, hard in quota["spec"].get("hard", {}).items():
-            amount = _amount_counted(key, wanted, most)
+            amount = _amount_counted(key, requests, limits)
             if amount:
                 left = max(Decimal(0), quantity(hard) - quantity(used.get(key, "0")))
                 rooms.append((int(left // amount), f"quota {quota['metadata']['name']}: {key}"))

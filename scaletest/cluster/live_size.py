@@ -43,10 +43,10 @@ def live_size(cluster: Cluster, name: str) -> LiveSize:
         cores = float(node.allocatable.get("cpu", 0))
         gib = float(node.allocatable.get("memory", 0)) / GIB
         kind = cores, gib, int(node.allocatable.get("pods", 110))
-        before, own = taken.get(kind, (0.0, 0.0)), placed[node.name]
+        before, ours = taken.get(kind, (0.0, 0.0)), placed[node.name]
         taken[kind] = (
-            max(before[0], cores - float(node.free.get("cpu", 0)) - own * cpu),
-            max(before[1], gib - float(node.free.get("memory", 0)) / GIB - own * memory),
+            max(before[0], cores - float(node.free.get("cpu", 0)) - ours * cpu),
+            max(before[1], gib - float(node.free.get("memory", 0)) / GIB - ours * memory),
         )
         kinds[kind] += 1
     nodes = []

@@ -94,7 +94,7 @@ class _Feed:
                 logger.info("%s; trying again", error)
                 # a server that sets a time for the next call is overloaded: calling
                 # sooner makes it worse
-                self._feeds.rest(
+                self._feeds.pause(
                     max(pause * random.uniform(0.5, 1.0), min(error.after_s, LONGEST_OBEYED_S))
                 )
                 pause = min(LONGEST_PAUSE_S, pause * 2)
@@ -156,12 +156,12 @@ class _Feed:
                 pass
 
     def _read(self, pieces: Iterator[bytes]) -> None:
-        rest = b""
+        unfinished = b""
         sees_from = self.sees_from or 0.0
         for piece in pieces:
             now = self._feeds.clock()
             at_s = now if now >= sees_from else None
-            *lines, rest = (rest + piece).split(b"\n")
+            *lines, unfinished = (unfinished + piece).split(b"\n")
             for line in lines:
                 if line:
                     self._feeds.put(_EventLine(self, at_s, line))
@@ -185,7 +185,7 @@ class _Feed:
 class Feeds:
     """Several collections at once. clock: seconds since the epoch.
 
-    rest: waits some seconds before a refused call is repeated, or until the feeds are closed.
+    pause: waits some seconds before a refused call is repeated, or until the feeds are closed.
     """
 
     def __init__(
@@ -193,11 +193,11 @@ class Feeds:
         raw: Raw,
         collections: Sequence[Collection],
         clock: Callable[[], float],
-        rest: Callable[[float], object] | None = None,
+        pause: Callable[[float], object] | None = None,
     ) -> None:
         self.raw, self.clock = raw, clock
         self.stopped = threading.Event()
-        self.rest = rest or self.stopped.wait
+        self.pause = pause or self.stopped.wait
         self._queue: queue.Queue[_EventLine | WatchEvent | threading.Event | Exception] = (
             queue.Queue(WAITING)
         )

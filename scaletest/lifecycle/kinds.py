@@ -121,9 +121,9 @@ def find_end(body: Mapping[str, Any]) -> Ending | None:
     status = body.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in (*DONE, *FAILED):
-            at = status.get("completionTime") or condition.get("lastTransitionTime") or ""
+            ended_at = status.get("completionTime") or condition.get("lastTransitionTime") or ""
             reason = cut(f"{condition.get('reason', '')}: {condition.get('message', '')}", 200)
-            return Ending(condition["type"] in FAILED, at, reason)
+            return Ending(condition["type"] in FAILED, ended_at, reason)
     if status.get("phase") in (*DONE, *FAILED):
         reason = cut(str(status.get("reason") or status.get("message") or ""), 200)
         return Ending(status["phase"] in FAILED, "", reason)

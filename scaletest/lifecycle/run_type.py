@@ -65,17 +65,19 @@ class LifecycleType(RunType):
         lifecycle = judged.result
         phases: list[Measure] = []
         # what is counted from the submission on holds all the others
-        whole = [each.step.name for each in lifecycle.steps if each.step.name.startswith("total_")]
+        totals = [
+            phase.step.name for phase in lifecycle.steps if phase.step.name.startswith("total_")
+        ]
         for phase in lifecycle.steps:
             samples = [seconds for seconds in phase.values if seconds is not None]
             resolution_s = WATCHED_S if set(phase.sources) <= {"watch"} else WHOLE_S
             phases += [
-                replace(measure, decides=measure.is_median and phase.step.name in whole)
+                replace(measure, decides=measure.is_median and phase.step.name in totals)
                 for measure in percentiles(
                     phase.step.name, NOWHERE, phase.spread, samples, resolution_s
                 )
             ]
-        if not whole:
+        if not totals:
             phases = [replace(measure, decides=measure.is_median) for measure in phases]
         per_s = lifecycle.throughput.per_s
         if per_s is not None:
@@ -92,11 +94,13 @@ class LifecycleType(RunType):
         """
         known = base.plan and candidate.plan
         books = base.result.books, candidate.result.books
-        most = max(own.measured for own in books)
-        incomplete = any(own.measured < most and own.pending + own.lost for own in books)
+        largest = max(counts.measured for counts in books)
+        incomplete = any(
+            counts.measured < largest and counts.pending + counts.lost for counts in books
+        )
         return Contrast(
             differences(base.plan, candidate.plan, WORKLOAD, NO_MATTER) if known else (),
-            [f"{most} workloads"] if incomplete else [],
+            [f"{largest} workloads"] if incomplete else [],
         )
 
 

@@ -61,13 +61,13 @@ def draw_poisson(
     """
     _check_size(peak * duration_s)
     arrivals = []
-    at = 0.0
+    at_s = 0.0
     while peak > 0:
-        at += chance.expovariate(peak)
-        if at >= duration_s:
+        at_s += chance.expovariate(peak)
+        if at_s >= duration_s:
             break
-        if chance.random() * peak < rate(at):
-            arrivals.append(at)
+        if chance.random() * peak < rate(at_s):
+            arrivals.append(at_s)
     return Arrivals(tuple(arrivals), tuple(runs() for _ in arrivals))
 
 

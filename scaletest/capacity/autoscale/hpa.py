@@ -120,7 +120,9 @@ class Hpa:
     def _decide_plainly(self, now_s: float, replicas: int, proposal: int) -> int:
         """Without `behavior`: the highest of five minutes, at most doubled."""
         recent = [
-            proposed for at, proposed in self.recommendations if at >= now_s - DOWNSCALE_WINDOW_S
+            proposed
+            for at_s, proposed in self.recommendations
+            if at_s >= now_s - DOWNSCALE_WINDOW_S
         ]
         self._store(now_s, proposal, DOWNSCALE_WINDOW_S)
         stable = max([proposal, *recent])
@@ -131,10 +133,10 @@ class Hpa:
     ) -> int:
         """With `behavior`: stabilised in both directions, then limited by the policies."""
         up = down = proposal
-        for at, proposed in self.recommendations:
-            if at > now_s - behavior.up.window_s:
+        for at_s, proposed in self.recommendations:
+            if at_s > now_s - behavior.up.window_s:
                 up = min(up, proposed)
-            if at > now_s - behavior.down.window_s:
+            if at_s > now_s - behavior.down.window_s:
                 down = max(down, proposed)
         self._store(now_s, proposal, max(behavior.up.window_s, behavior.down.window_s))
         stable = min(max(replicas, up), down)
@@ -151,7 +153,11 @@ class Hpa:
             return replicas
         limits = []
         for policy in rules.policies:
-            base = replicas - _within(self.ups, now_s, policy) + _within(self.downs, now_s, policy)
+            base = (
+                replicas
+                - _change_within(self.ups, now_s, policy)
+                + _change_within(self.downs, now_s, policy)
+            )
             if policy.kind == "Pods":
                 limits.append(base + sign * policy.value)
             elif sign > 0:
@@ -188,5 +194,5 @@ def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: 
     return math.ceil(ratio * ready)
 
 
-def _within(events: Sequence[tuple[float, int]], now_s: float, policy: ScalingPolicy) -> int:
-    return sum(change for at, change in events if at > now_s - policy.period_s)
+def _change_within(events: Sequence[tuple[float, int]], now_s: float, policy: ScalingPolicy) -> int:
+    return sum(change for at_s, change in events if at_s > now_s - policy.period_s)

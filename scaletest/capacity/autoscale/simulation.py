@@ -25,6 +25,10 @@ from scaletest.capacity.autoscale.rule import Rule
 from scaletest.capacity.autoscale.scaler import Scaler
 from scaletest.stats.estimate import Chance
 
+# Order of events at one moment: what ends comes before what is measured.
+FINISH, KILL, READY, LOOK = 0, 1, 2, 3
+COURSE_POINTS = 2000
+
 
 @dataclass(slots=True, eq=False)
 class SimulatedPod:
@@ -59,11 +63,6 @@ def choose_victims(pods: Iterable[SimulatedPod], count: int, now_s: float) -> li
         )
 
     return sorted(pods, key=order)[:count]
-
-
-# Order of events at one moment: what ends comes before what is measured.
-FINISH, KILL, READY, LOOK = 0, 1, 2, 3
-COURSE_POINTS = 2000
 
 
 def simulate(

@@ -39,11 +39,11 @@ def collections_of(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
 
     kind = kinds.KINDS.get(plan.workload_type)
     # the Run:ai command line takes no labels of ours
-    own = plan.label if plan.tool != "runai" else ""
-    label = own if kind is None or kind.labelled else ""
+    own_label = plan.label if plan.tool != "runai" else ""
+    label = own_label if kind is None or kind.labelled else ""
     watched = [Collection("pod", path("v1", "Pod"), label)]
     if plan.object_kind != "Pod":
-        watched.append(Collection("workload", path(plan.api_version, plan.object_kind), own))
+        watched.append(Collection("workload", path(plan.api_version, plan.object_kind), own_label))
     if kind and kind.child:
         watched += present("job", [kind.child])
     watched += present("podgroup", PODGROUPS)

@@ -171,7 +171,7 @@ def test_a_watch_comes_again_when_the_server_says(refused: str, code: int) -> No
         return 200, {}, stream_until(event("ADDED", thing("one", "11")), until=done)
 
     received, asked = watched(
-        act, lambda seen: len(names(seen, "ADDED")) == 1, done, rest=rested.append
+        act, lambda seen: len(names(seen, "ADDED")) == 1, done, pause=rested.append
     )
     # expect that it waits as long as it is told, an hour at most, and else as long as it likes
     assert rested[:2] == [7.0, LONGEST_OBEYED_S]
