@@ -203,25 +203,22 @@ def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
 
 def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
     best = choice.played.rule.name
-    rows = [
-        figures_row(played.result, is_best=played.rule.name == best) for played in simulation.played
-    ]
+    rows = []
+    for played in simulation.played:
+        result = played.result
+        row = [
+            _marked(result.rule, played.rule.name == best),
+            str(result.changes),
+            str(result.flips),
+            str(result.killed),
+            _seconds(result.mean_wait_s),
+            _seconds(result.wait_s(0.95)),
+            "never" if result.makespan_s is None else duration(result.makespan_s),
+            f"{result.pod_s:.0f}",
+            str(result.peak),
+        ]
+        rows.append(row)
     return Table(COLUMNS, rows, texts=(0,), spare=("replica changes", "most pods"))
-
-
-def figures_row(result: SimulationResult, is_best: bool = False) -> list[str]:
-    """Return the figures of one rule as text, in the order of COLUMNS."""
-    return [
-        _marked(result.rule, is_best),
-        str(result.changes),
-        str(result.flips),
-        str(result.killed),
-        _seconds(result.mean_wait_s),
-        _seconds(result.wait_s(0.95)),
-        "never" if result.makespan_s is None else duration(result.makespan_s),
-        f"{result.pod_s:.0f}",
-        str(result.peak),
-    ]
 
 
 def _marked(rule: str, is_best: bool) -> str:

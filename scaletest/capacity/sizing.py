@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -227,13 +227,6 @@ def _size(
         return Size(method, pods, nodes, holds, 0.0, "a pod of this size fits on no such node")
     used = (pods * demand.pod.cpu + _shared_cpu(demand)) / (nodes * demand.node.cpu)
     return Size(method, pods, nodes, holds, used, note)
-
-
-def sizes_by_node(
-    demand: CapacityDemand, nodes: Sequence[NodeSize], headroom: float = HEADROOM, spare: int = 1
-) -> list[list[Size]]:
-    """Return the sizes for each kind of node."""
-    return [sizes(replace(demand, node=node), headroom, spare) for node in nodes]
 
 
 def _shared_cpu(demand: CapacityDemand) -> float:

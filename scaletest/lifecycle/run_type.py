@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.judging.result import LifecycleResult, judge_run
 from scaletest.lifecycle.judging.verdict import COUNTS
 from scaletest.lifecycle.options import Conditions, WorkloadSelection
-from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
@@ -122,7 +120,10 @@ def read_run(
             hint="give the <output_dir> of submit and sample",
         )
     until, count, project, conditions = "decided", 0, "", Conditions()
+    title = f"lifecycle of {store.path}, from files of the Run:ai scale test tool"
     if plan is not None:
+        pace = f"bursts of {plan.processes} {plan.delay_s:g} s apart"
+        title = f"{plan.workload} · {pace} · run {plan.run}"
         until, count, project = plan.until, plan.count, plan.project
         conditions = Conditions(plan.thresholds, plan.tolerate_failures)
     for submission in submissions:
@@ -143,16 +144,8 @@ def read_run(
         "",
         str(store.path),
         judged,
-        title=title_of(store.path, plan),
+        title=title,
         project=project,
         plan=plan.to_dict() if plan else {},
         environment=store.read(ENVIRONMENT),
     )
-
-
-def title_of(path: Path, plan: LifecyclePlan | None) -> str:
-    """Return what was run, in one line."""
-    if plan is None:
-        return f"lifecycle of {path}, from files of the Run:ai scale test tool"
-    pace = f"bursts of {plan.processes} {plan.delay_s:g} s apart"
-    return f"{plan.workload} · {pace} · run {plan.run}"

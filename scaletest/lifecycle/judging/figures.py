@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated
 
-from scaletest.lifecycle.judging.phases import LifecyclePhase, phase_text
+from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS, OF_A_POD, LifecyclePhase
 from scaletest.lifecycle.judging.timeline import (
     WorkloadTimeline,
     best_time,
@@ -41,7 +41,9 @@ class PhaseDurations(Written):
     @property
     def text(self) -> str:
         """Its name for people: where it begins and where it ends."""
-        return phase_text(self.step, self.since)
+        if self.step.of_pods:
+            return f"each pod: {OF_A_POD[self.since]} → {OF_A_POD[self.step.event]}"
+        return f"{MILESTONE_TEXTS[self.since]} → {MILESTONE_TEXTS[self.step.event]}"
 
 
 @dataclass(frozen=True, slots=True)

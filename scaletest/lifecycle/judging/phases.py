@@ -34,7 +34,7 @@ MILESTONE_TEXTS = {
     "finished": "finished",
     "backend_job_created": "backend job creation",
 }
-_OF_A_POD = {
+OF_A_POD = {
     "created": "creation",
     "scheduled": "scheduling",
     "claim_created": "first device claim",
@@ -114,10 +114,3 @@ PHASES: tuple[LifecyclePhase, ...] = (
     LifecyclePhase("pod_ready", "A Pod Ready", "ready", ("created",), of_pods=True),
 )
 BY_NAME: Mapping[str, LifecyclePhase] = {step.name: step for step in PHASES}
-
-
-def phase_text(step: LifecyclePhase, since: str) -> str:
-    """Return the name of a step for people: where it begins and where it ends."""
-    if step.of_pods:
-        return f"each pod: {_OF_A_POD[since]} → {_OF_A_POD[step.event]}"
-    return f"{MILESTONE_TEXTS[since]} → {MILESTONE_TEXTS[step.event]}"

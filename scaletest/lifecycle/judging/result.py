@@ -18,7 +18,7 @@ from scaletest.lifecycle.judging.phases import PHASES
 from scaletest.lifecycle.judging.timeline import (
     WorkloadTimeline,
     find_error,
-    sort_timelines,
+    start_time,
     timeline_of,
 )
 from scaletest.lifecycle.judging.verdict import decide_verdict, judge_thresholds
@@ -69,7 +69,11 @@ def judge_run(
     interrupted: str = "",
 ) -> LifecycleResult:
     """Judge a run. The books are of the whole run, whatever is shown."""
-    everything = sort_timelines(timeline_of(workload) for workload in workloads)
+    # by submission, else by creation, then by name, so that series have one order
+    everything = sorted(
+        map(timeline_of, workloads),
+        key=lambda timeline: (start_time(timeline) or 0.0, timeline.workload.name),
+    )
     counts = count_workloads(everything, submissions, until, planned)
     uncut = []
     skipped: Counter[str] = Counter()

@@ -186,13 +186,6 @@ def find_error(timeline: WorkloadTimeline) -> str:
     return ""
 
 
-def sort_timelines(courses: Iterable[WorkloadTimeline]) -> list[WorkloadTimeline]:
-    """Sort by submission, else by creation, then by name, so that series have one order."""
-    return sorted(
-        courses, key=lambda timeline: (start_time(timeline) or 0.0, timeline.workload.name)
-    )
-
-
 def start_time(timeline: WorkloadTimeline) -> float | None:
     """Return when it was submitted, else created: seconds since the epoch."""
     return best_time(next(filter(None, map(timeline.stamp, BEGUN)), None))
