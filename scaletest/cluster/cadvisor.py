@@ -24,11 +24,11 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Figures(NamedTuple):
-    """Usage of a pod: CPU seconds since its start, bytes, and their time, None if unknown."""
+    """Usage of a pod at a time."""
 
-    cpu_s: float
-    memory: float
-    at_s: float | None = None
+    cpu_s: float  # CPU seconds since its start
+    memory: float  # bytes
+    at_s: float | None = None  # None if unknown
 
 
 def parse_usage(text: str, namespace: str) -> dict[str, Figures]:

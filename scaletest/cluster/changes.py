@@ -42,10 +42,9 @@ class Patch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the annotation says. at: when the object was first changed, to the microsecond, which
-    tells the notes of two runs apart.
-    """
+    """What the annotation says."""
 
+    # when the object was first changed, to the microsecond, which tells the notes of two runs apart
     at: str
     undo: Patch
 

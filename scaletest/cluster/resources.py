@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """API path of objects of a kind. api: as in /api/v1 or /apis/batch/v1."""
+    """API path of objects of a kind."""
 
     kind: str
-    api: str
+    api: str  # as in /api/v1 or /apis/batch/v1
     plural: str
     namespaced: bool
 

@@ -11,13 +11,13 @@ from scaletest.model.errors import Unreachable
 
 
 class Right(NamedTuple):
-    """A verb on a resource. why: what needs it. everywhere: in all namespaces."""
+    """A verb on a resource."""
 
     verb: str
     group: str
     resource: str
-    why: str = ""
-    everywhere: bool = False
+    why: str = ""  # what needs it
+    everywhere: bool = False  # in all namespaces
 
     def __str__(self) -> str:
         name = f"{self.resource}.{self.group}" if self.group else self.resource

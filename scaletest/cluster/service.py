@@ -20,10 +20,10 @@ _REFERENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference svc/NAME[:PORT][/PATH]. port: number or name, "" for the only port."""
+    """A reference svc/NAME[:PORT][/PATH]."""
 
     name: str
-    port: str
+    port: str  # number or name, "" for the only port
     path: str
 
 

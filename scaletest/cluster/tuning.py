@@ -29,11 +29,11 @@ INTERVAL_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Usage of a pod: cores, None when only its memory is known, and bytes."""
+    """Usage of a pod."""
 
     pod: str
-    cpu: float | None
-    memory: float
+    cpu: float | None  # cores; None when only its memory is known
+    memory: float  # bytes
 
 
 class Tuning:

@@ -38,10 +38,10 @@ UNWATCHED_S, CATCHING_UP_S = 0.05, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Objects to watch. role: name for the caller. path: as in /api/v1/namespaces/n/pods."""
+    """Objects to watch."""
 
-    role: str
-    path: str
+    role: str  # name for the caller
+    path: str  # as in /api/v1/namespaces/n/pods
     selector: str = ""
     fields: str = ""
 
@@ -52,16 +52,13 @@ class Collection:
 
 
 class WatchEvent(NamedTuple):
-    """An event. kind: ADDED, MODIFIED, DELETED; LISTED; or SYNCED, when a list is complete.
-
-    at_s: time of arrival, seconds since the epoch; None for a listed object, and for an event
-    between two watches. SYNCED has the time of the list call, and `uids` of all listed objects
-    as its object.
-    """
+    """An event."""
 
     role: str
-    kind: str
-    object: dict[str, Any]
+    kind: str  # ADDED, MODIFIED, DELETED; LISTED; or SYNCED, when a list is complete
+    object: dict[str, Any]  # of SYNCED the `uids` of all listed objects
+    # time of arrival, seconds since the epoch; None for a listed object, and for an event between
+    # two watches; of SYNCED the time of the list call
     at_s: float | None
 
 

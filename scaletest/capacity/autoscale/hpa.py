@@ -38,11 +38,11 @@ class ScalingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ScalingRules:
-    """One direction of `behavior`. select: Max, Min or Disabled."""
+    """One direction of `behavior`."""
 
     window_s: int
     policies: tuple[ScalingPolicy, ...]
-    select: str = "Max"
+    select: str = "Max"  # Max, Min or Disabled
     tolerance: float = TOLERANCE
 
 
@@ -61,15 +61,13 @@ class Behavior:
 
 @dataclass(frozen=True, slots=True)
 class HpaSpec:
-    """An HPA. target_milli: the target value in thousandths.
-
-    behavior: None is the older algorithm, which is not the same as an empty `behavior`.
-    """
+    """An HPA."""
 
     minimum: int
     maximum: int
     target: TargetType
-    target_milli: int
+    target_milli: int  # the target value in thousandths
+    # None is the older algorithm, which is not the same as an empty `behavior`
     behavior: Behavior | None = None
 
 

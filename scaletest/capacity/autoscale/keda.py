@@ -13,15 +13,12 @@ COOLDOWN_S = 300.0
 
 @dataclass(slots=True)
 class ScaledObject:
-    """The part of KEDA itself; between one and the maximum its HPA scales.
-
-    active_at_s: when the queue was last active; before that the object's creation.
-    """
+    """The part of KEDA itself; between one and the maximum its HPA scales."""
 
     minimum: int = 0
     cooldown_s: float = COOLDOWN_S
     activation: float = 0.0
-    active_at_s: float = 0.0
+    active_at_s: float = 0.0  # when the queue was last active; before that the object's creation
 
     @property
     def hpa_minimum(self) -> int:
@@ -40,18 +37,14 @@ class ScaledObject:
 
 @dataclass(frozen=True, slots=True)
 class ScaledJob:
-    """A ScaledJob.
+    """A ScaledJob."""
 
-    strategy: default, custom, accurate or eager. target: queue entries a job. share, deduction: of
-    `custom`.
-    """
-
-    strategy: str = "default"
+    strategy: str = "default"  # default, custom, accurate or eager
     maximum: int = 100
     minimum: int = 0
-    target: float = 1.0
-    deduction: int = 0
-    share: float = 0.0
+    target: float = 1.0  # queue entries a job
+    deduction: int = 0  # of the strategy custom
+    share: float = 0.0  # of the strategy custom
 
     def create(self, length: float, running: int, pending: int) -> int:
         """Return how many jobs one poll creates. running: not finished jobs; pending: those of them

@@ -22,18 +22,13 @@ from scaletest.stats.estimate import Chance
 
 @dataclass(frozen=True, slots=True)
 class SimulationSetting:
-    """The setting of a simulation. Seconds.
+    """How pods come and go in a simulation, and when it ends."""
 
-    start_s: of a pod, from creation to ready; jitter: its relative spread (0.2: from 80 to 120 %).
-    grace_s: between SIGTERM and SIGKILL; a worker that ends sooner loses nothing. start: replicas
-    at the beginning. until_s: when it ends at the latest, whatever still waits.
-    """
-
-    start_s: float = 20.0
-    jitter: float = 0.0
-    grace_s: float = 30.0
-    start: int = 1
-    until_s: float = 0.0
+    start_s: float = 20.0  # of a pod, from creation to ready
+    jitter: float = 0.0  # the relative spread of that (0.2: from 80 to 120 %)
+    grace_s: float = 30.0  # between SIGTERM and SIGKILL; a worker that ends sooner loses nothing
+    start: int = 1  # replicas at the beginning
+    until_s: float = 0.0  # when it ends at the latest, whatever still waits
     sync_s: float = SYNC_S
 
     def delay_s(self, chance: Chance) -> float:

@@ -23,24 +23,18 @@ class SimulationPoint:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """Figures of one rule.
-
-    changes: times that the wanted replicas changed; flips: times that they changed from up to down
-    or back. killed: requests whose pod was killed and which ran again. makespan_s: when the last
-    request ended, None when some never did. waits_s: of ended requests, sorted. pod_s: pod seconds,
-    from creation to the end of each pod.
-    """
+    """Figures of one rule."""
 
     rule: str
     requests: int
     ended: int
-    changes: int
-    flips: int
-    killed: int
-    makespan_s: float | None
-    pod_s: float
+    changes: int  # times that the wanted replicas changed
+    flips: int  # times that they changed from up to down or back
+    killed: int  # requests whose pod was killed and which ran again
+    makespan_s: float | None  # when the last request ended, None when some never did
+    pod_s: float  # pod seconds, from creation to the end of each pod
     peak: int
-    waits_s: tuple[float, ...] = ()
+    waits_s: tuple[float, ...] = ()  # of ended requests, sorted
     course: tuple[SimulationPoint, ...] = field(default=(), repr=False)
 
     @property

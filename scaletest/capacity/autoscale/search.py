@@ -17,14 +17,11 @@ from scaletest.model.desired_workers import Targets
 
 @dataclass(frozen=True, slots=True)
 class RuleChoice:
-    """A rule with its simulated result.
-
-    met: whether the rule keeps the target; if none does, the best is the one that comes closest.
-    """
+    """A rule with its simulated result."""
 
     rule: Rule
     result: SimulationResult
-    met: bool
+    met: bool  # whether it keeps the target; if none does, the best is the one that comes closest
 
 
 def candidate_rules(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:

@@ -32,20 +32,15 @@ COURSE_POINTS = 2000
 
 @dataclass(slots=True, eq=False)
 class SimulatedPod:
-    """A pod.
-
-    request: index of the request that it runs, -1 for none. ready_s is infinite until it is ready.
-    once: a Job's pod, which serves one request and ends. turn: counts its requests, so that late
-    events are known.
-    """
+    """A pod."""
 
     uid: float
     created_s: float
-    once: bool = False
-    ready_s: float = math.inf
-    request: int = -1
+    once: bool = False  # a Job's pod, which serves one request and ends
+    ready_s: float = math.inf  # infinite until it is ready
+    request: int = -1  # index of the request that it runs, -1 for none
     began_s: float = 0.0
-    turn: int = 0
+    turn: int = 0  # counts its requests, so that late events are known
     draining: bool = False
     gone: bool = False
 

@@ -39,12 +39,10 @@ ENDS = ("finished", "deleted", "evicted")
 
 @dataclass(frozen=True, slots=True)
 class PodsOverTime:
-    """How many pods were so far at each moment.
-
-    counts: pods whose object was submitted, that were scheduled, became ready, and are ready now.
-    """
+    """How many pods were so far at each moment."""
 
     moments_s: tuple[float, ...]
+    # pods whose object was submitted, that were scheduled, became ready, and are ready now
     counts: Mapping[str, tuple[int, ...]]
 
 
@@ -110,14 +108,11 @@ def _counted(times: Sequence[float], moments: Sequence[float]) -> tuple[int, ...
 
 @dataclass(frozen=True, slots=True)
 class WaterfallRow:
-    """One workload on its way to ready.
-
-    share: of the workloads that were as fast or faster. ends: milestones that it passed, in the
-    order of WAY, each with the seconds since the submission.
-    """
+    """One workload on its way to ready."""
 
     name: str
-    share: float
+    share: float  # of the workloads that were as fast or faster
+    # milestones that it passed, in the order of WAY, each with the seconds since the submission
     ends: tuple[tuple[str, float], ...]
 
 
@@ -164,13 +159,13 @@ def spaced_ranks(count: int, most: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class NodePods:
-    """The pods of a node. median_s, slowest_s: from scheduling to ready; None when none was."""
+    """The pods of a node."""
 
     node: str
     pods: int
     failed: int
-    median_s: float | None
-    slowest_s: float | None
+    median_s: float | None  # from scheduling to ready; None when none was
+    slowest_s: float | None  # the same
 
 
 def by_node(timelines: Iterable[WorkloadTimeline]) -> list[NodePods]:
