@@ -1,5 +1,5 @@
 """What a cluster allows a validation, and what it has for one: rights, metrics, room for workers,
-kinds of node, and what workers can observe on them. Reads only.
+and what workers can observe on nodes. Reads only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An object's lifecycle from submission to end: stamps, pods, submissions. Pure data.
+"""Milestones of an object's lifecycle, and the stamps that say when they were passed. Pure data.
 
 A stamp says when a milestone was passed, as each source saw it; times are never guessed:
 

@@ -1,4 +1,7 @@
-"""Requests that arrive by a pattern, and how long they run."""
+"""Requests that arrive by a pattern, and how long they run.
+
+They are drawn once, so that all rules get the same.
+"""
 
 from __future__ import annotations
 

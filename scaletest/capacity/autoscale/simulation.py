@@ -1,4 +1,4 @@
-"""Simulates arrivals and a rule on a virtual clock, event by event.
+"""Simulate arrivals and a rule on a virtual clock, event by event.
 
 Arrivals are drawn once, so that rules get the same. Pods are those of one Deployment or of Jobs.
 The order of victims is the ReplicaSet controller's: not ready before ready, ready for less time (by

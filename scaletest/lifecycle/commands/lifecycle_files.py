@@ -9,7 +9,7 @@ from scaletest.cli.output import Output, echo
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.options import WorkloadSelection
 from scaletest.lifecycle.report import report as lifecycle
-from scaletest.lifecycle.report.figures import phase_charts
+from scaletest.lifecycle.report.charts import phase_charts
 from scaletest.lifecycle.run_type import LifecycleRun, read_run
 from scaletest.model.errors import UsageError
 from scaletest.render.numbers import plural

@@ -1,6 +1,4 @@
-"""A lifecycle is measured: the plan of its options, submitting, sampling, both at once, and the
-deletion of what was submitted.
-"""
+"""Measure a lifecycle: submit, sample, do both at once, and delete what was submitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follows the workloads of a run: lists, watches, and notes what was seen, as often as is worth it.
+"""Follow the workloads of a run: list, watch, and note what was seen, as often as is worth it.
 
 A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now
 does not vanish from the result. Submissions are read from the file in which the submitter notes

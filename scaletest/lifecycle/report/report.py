@@ -1,4 +1,4 @@
-"""A lifecycle run as a report. `figures` draws its charts.
+"""A lifecycle run as a report. `charts` draws its charts.
 
 Its sheet, times.csv, has a row for each workload: the columns of the original come first, in its
 order; ours follow. Times are ISO 8601 in UTC, durations seconds. What is missing is empty. Every
@@ -12,7 +12,7 @@ from functools import partial
 
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.books import fate_of
-from scaletest.lifecycle.judging.charted import by_node
+from scaletest.lifecycle.judging.chart_data import by_node
 from scaletest.lifecycle.judging.phases import BY_NAME, PHASES
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import (
@@ -21,7 +21,7 @@ from scaletest.lifecycle.judging.timeline import (
     phase_duration,
     reference_milestone,
 )
-from scaletest.lifecycle.report.figures import (
+from scaletest.lifecycle.report.charts import (
     phase_charts,
     pods_figure,
     waterfall_figure,

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from itertools import chain
 
-from scaletest.lifecycle.judging import charted
+from scaletest.lifecycle.judging import chart_data
 from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import start_time
@@ -49,7 +49,7 @@ EXTREMES_EVERY = 10
 
 def pods_figure(result: LifecycleResult) -> Figure | None:
     """Draw pods over time; None where no pod was scheduled."""
-    pods = charted.pods_over_time(result.courses)
+    pods = chart_data.pods_over_time(result.courses)
     if pods is None:
         return None
     size, unit = time_unit(pods.moments_s[-1])
@@ -82,13 +82,13 @@ def time_unit(span_s: float) -> tuple[float, str]:
 
 def waterfall_figure(result: LifecycleResult) -> Figure | None:
     """Phases of single workloads, one below the other; None where nothing is known of them."""
-    rows = charted.waterfall(result.courses)
+    rows = chart_data.waterfall(result.courses)
     longest_s = max((row.ends[-1][1] for row in rows), default=0.0)
     if not longest_s:
         return None
     # names of the rows: of few workloads their own, of many their ranks
     names = [row.name[:16] for row in rows]
-    if len(rows) >= charted.MOST_ROWS:
+    if len(rows) >= chart_data.MOST_ROWS:
         names = ["fastest", *(f"{100 * row.share:.0f} %" for row in rows[1:-1]), "slowest"]
     # the milestones of the rows with the class of the bar that leads there
     passed = {name for name, _ in chain.from_iterable(row.ends for row in rows)}
@@ -133,7 +133,7 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
         quantiles = [f"{share} {percentile(spread, share)}" for share in ("p50", "p95", "p99")]
         shares = ", ".join([f"average {seconds(spread.mean)}", *quantiles])
         # seconds since the first submission, and the duration in s of each workload
-        zero_s = charted.first_s(result.courses)
+        zero_s = chart_data.first_s(result.courses)
         points = []
         for start_s, value_s in zip(map(start_time, result.courses), phase.values, strict=True):
             if start_s is not None and value_s is not None:
