@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 
-from scaletest.capacity.autoscale import simulation
-from scaletest.capacity.autoscale.rule import parse
-from scaletest.capacity.autoscale.simulation import SimulationSetting, simulate
+from scaletest.capacity.autoscale.arrivals import draw_arrivals, draw_run_times
+from scaletest.capacity.autoscale.load import SimulationSetting
+from scaletest.capacity.autoscale.rule import parse_rule
+from scaletest.capacity.autoscale.simulation import simulate
 from scaletest.capacity.report import chart, scales
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.svg import Chart
@@ -20,11 +21,9 @@ COMPLAINT, REMEDY = "waiting-fast", "desired:window=300"
 def charts() -> tuple[str, str]:
     """Draw two SVGs on one scale: half an hour of two requests a minute, four minutes each."""
     chance = random.Random(1)
-    played = simulation.pattern(
-        "poisson", chance, simulation.runs_of(chance, 240.0, 0.3), 2 / 60, 1800.0
-    )
+    played = draw_arrivals("poisson", chance, draw_run_times(chance, 240.0, 0.3), 2 / 60, 1800.0)
     results = [
-        simulate(played, parse(rule), SimulationSetting(), random.Random(1))
+        simulate(played, parse_rule(rule), SimulationSetting(), random.Random(1))
         for rule in (COMPLAINT, REMEDY)
     ]
     until_s, top = scales(results)

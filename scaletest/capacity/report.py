@@ -13,16 +13,17 @@ from typing import Any
 
 import yaml
 
+from scaletest.capacity.autoscale.arrivals import Arrivals
 from scaletest.capacity.autoscale.choice import (
     BestRule,
     PlayedRule,
     Weakness,
-    choose,
+    choose_best,
+    find_weaknesses,
     mean_run_s,
-    weaknesses,
 )
-from scaletest.capacity.autoscale.rule import SimulationPoint, SimulationResult, to_values
-from scaletest.capacity.autoscale.simulation import Arrivals
+from scaletest.capacity.autoscale.result import SimulationPoint, SimulationResult
+from scaletest.capacity.autoscale.rule import to_values
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render import contents
 from scaletest.render.contents import (
@@ -75,53 +76,35 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Rules that were played against the same requests.
-
-    load: the requests, and how pods come and go, as names and values. seed: of chance.
-    command_line: what was typed.
-    """
+    """Rules that were played against the same requests."""
 
     arrivals: Arrivals
     played: Sequence[PlayedRule]
-    load: Pairs
-    seed: int
-    command_line: Sequence[str] = ()
+    load: Pairs  # the requests, and how pods come and go, as names and values
+    seed: int  # of chance
+    command_line: Sequence[str] = ()  # what was typed
 
     @property
     def choice(self) -> BestRule:
         """The best rule."""
-        return choose(self.played, mean_run_s(self.arrivals))
+        return choose_best(self.played, mean_run_s(self.arrivals))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "schema_version": 1,
             "seed": self.seed,
             "best": self.choice.played.rule.name,
-            "rules": [each.result.to_dict() for each in self.played],
+            "rules": [played.result.to_dict() for played in self.played],
         }
 
 
 def simulation_report(simulation: Simulation) -> Report:
-    """What every format shows of simulated rules."""
+    """Make what every format shows of simulated rules."""
     choice = simulation.choice
-    rules, reasons = _rules(simulation, choice), _reason_lines(simulation)
-    return Report(
-        head=_head(simulation, choice),
-        summary=lambda: [rules, Text(reasons), Text(MEANINGS, "soft", optional=True)],
-        comment=lambda: [rules, Text(reasons, "list")],
-        sections=lambda: sections(simulation, choice),
-        sheet=lambda: _sheet(simulation),
-        cases=list,
-        data=simulation.to_dict,
-        picture=lambda: charts(simulation, choice),
-    )
-
-
-def _head(simulation: Simulation, choice: BestRule) -> Head:
     best = choice.played.result
     is_sound = best.ended == best.requests and not best.killed
-    return Head(
+    head = Head(
         title=f"Autoscaling rules, {plural(len(simulation.arrivals.arrivals), 'request')}",
         verdict=Verdict(
             VerdictKind.PASS if is_sound else VerdictKind.FAIL,
@@ -140,10 +123,23 @@ def _head(simulation: Simulation, choice: BestRule) -> Head:
         ],
         environment={"command_line": list(simulation.command_line)},
     )
+    rules, reasons = _rules_table(simulation, choice), _reason_lines(simulation)
+    figures = [played.result.to_dict() for played in simulation.played]
+    return Report(
+        head=head,
+        summary=lambda: [rules, Text(reasons), Text(MEANINGS, "soft", optional=True)],
+        comment=lambda: [rules, Text(reasons, "list")],
+        sections=lambda: sections(simulation, choice),
+        # with the names and base units of JSON
+        sheet=lambda: Sheet(list(figures[0]), [list(row.values()) for row in figures]),
+        cases=list,
+        data=simulation.to_dict,
+        picture=lambda: charts(simulation, choice),
+    )
 
 
 def _reason(simulation: Simulation, choice: BestRule) -> str:
-    """What the best rule does, in a sentence, and which criterion decided."""
+    """Say what the best rule does, in a sentence, and which criterion decided."""
     best = choice.played.result
     ended = "every request ends"
     if best.ended < best.requests:
@@ -166,7 +162,7 @@ def _reason(simulation: Simulation, choice: BestRule) -> str:
 
 
 def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
-    """All sections of a page."""
+    """Return all sections of a page."""
     order = Table(
         ("criterion", "rules left"),
         [(step.criterion, ", ".join(step.left)) for step in choice.steps],
@@ -175,6 +171,14 @@ def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
         title="How it was chosen",
         note="Each criterion keeps the best rules, and the next is applied to what is left.",
     )
+    settings = yaml.safe_dump(
+        {"queues": {"NAME": to_values(choice.played.rule)}}, sort_keys=False
+    ).rstrip()
+    courses: list[Block] = []
+    drawn = zip(_best_first(simulation, choice), charts(simulation, choice), strict=True)
+    for played, chart_of_rule in drawn:
+        caption = f"{chart_of_rule.title}. The rule: {played.rule.note}."
+        courses.append(Figure(chart_of_rule, caption, PHONE))
     use = (
         "Put this into the values of the chart, with the name of your queue for NAME. The part"
         " behavior fits into any HorizontalPodAutoscaler too."
@@ -183,45 +187,38 @@ def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
         {
             f"Settings of {choice.played.rule.name}": [
                 Text([choice.played.rule.note], "soft"),
-                Text([settings(choice)], "copy"),
+                Text([settings], "copy"),
                 Text([use], "soft"),
                 order,
             ],
-            "All rules": [_rules(simulation, choice), Text(MEANINGS, "soft")],
+            "All rules": [_rules_table(simulation, choice), Text(MEANINGS, "soft")],
             "Why rules kill requests or change their direction": [
                 Text(_reason_lines(simulation), "list")
             ],
-            "Replicas and requests over time": _courses(simulation, choice),
+            "Replicas and requests over time": courses,
             "What was played": [Facts(simulation.load), Text([CLOCK], "soft")],
         }
     )
 
 
-def settings(choice: BestRule) -> str:
-    """The settings of the best rule, as YAML for the chart."""
-    values = {"queues": {"NAME": to_values(choice.played.rule)}}
-    return yaml.safe_dump(values, sort_keys=False).rstrip()
-
-
-def _rules(simulation: Simulation, choice: BestRule) -> Table:
+def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
     best = choice.played.rule.name
-    rows = [row(each.result, is_best=each.rule.name == best) for each in simulation.played]
+    rows = []
+    for played in simulation.played:
+        result = played.result
+        row = [
+            _marked(result.rule, played.rule.name == best),
+            str(result.changes),
+            str(result.flips),
+            str(result.killed),
+            _seconds(result.mean_wait_s),
+            _seconds(result.wait_s(0.95)),
+            "never" if result.makespan_s is None else duration(result.makespan_s),
+            f"{result.pod_s:.0f}",
+            str(result.peak),
+        ]
+        rows.append(row)
     return Table(COLUMNS, rows, texts=(0,), spare=("replica changes", "most pods"))
-
-
-def row(result: SimulationResult, is_best: bool = False) -> list[str]:
-    """The figures of one rule as text, in the order of COLUMNS."""
-    return [
-        _marked(result.rule, is_best),
-        str(result.changes),
-        str(result.flips),
-        str(result.killed),
-        _seconds(result.mean_wait_s),
-        _seconds(result.wait_s(0.95)),
-        "never" if result.makespan_s is None else duration(result.makespan_s),
-        f"{result.pod_s:.0f}",
-        str(result.peak),
-    ]
 
 
 def _marked(rule: str, is_best: bool) -> str:
@@ -232,53 +229,41 @@ def _seconds(wait_s: float | None) -> str:
     return NOTHING if wait_s is None else seconds(wait_s)
 
 
-def _reasons(simulation: Simulation) -> dict[Weakness, list[str]]:
-    """Why rules kill requests or turn, with the names of those of which each is true."""
-    rules: dict[Weakness, list[str]] = {}
-    for each in simulation.played:
-        for weakness in weaknesses(each, simulation.arrivals):
-            rules.setdefault(weakness, []).append(each.rule.name)
-    return rules
-
-
 def _reason_lines(simulation: Simulation) -> list[str]:
+    """Say why rules kill requests or turn, with the names of those of which each is true."""
+    rules: dict[Weakness, list[str]] = {}
+    for played in simulation.played:
+        for weakness in find_weaknesses(played, simulation.arrivals):
+            rules.setdefault(weakness, []).append(played.rule.name)
     return [
         f"{', '.join(names)}: {weakness.reason}; {weakness.remedy}"
-        for weakness, names in _reasons(simulation).items()
-    ]
-
-
-def _courses(simulation: Simulation, choice: BestRule) -> list[Block]:
-    """A figure of each rule, the best one first."""
-    drawn = zip(_ordered(simulation, choice), charts(simulation, choice), strict=True)
-    return [
-        Figure(chart, f"{chart.title}. The rule: {each.rule.note}.", PHONE) for each, chart in drawn
+        for weakness, names in rules.items()
     ]
 
 
 def charts(simulation: Simulation, choice: BestRule) -> list[Chart]:
-    """A chart of each rule, the best one first, all on one scale."""
-    results = [each.result for each in _ordered(simulation, choice)]
+    """Draw a chart of each rule, the best one first, all on one scale."""
+    results = [played.result for played in _best_first(simulation, choice)]
     until_s, top = scales(results)
-    return [chart(each, until_s, top, is_best=not number) for number, each in enumerate(results)]
+    return [chart(result, until_s, top, is_best=result is results[0]) for result in results]
 
 
-def _ordered(simulation: Simulation, choice: BestRule) -> list[PlayedRule]:
-    return sorted(simulation.played, key=lambda each: each is not choice.played)
+def _best_first(simulation: Simulation, choice: BestRule) -> list[PlayedRule]:
+    return sorted(simulation.played, key=lambda played: played is not choice.played)
 
 
 def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
-    """The scale of all charts: the latest end in seconds, and the largest number."""
-    until_s, most = 0.0, 1
+    """Return the scale of all charts: the latest end in seconds, and the largest number."""
+    until_s, largest = 0.0, 1
     for result in results:
         for point in result.course:
             until_s = max(until_s, point.at_s)
-            most = max(most, point.replicas, point.pods, point.waiting, point.running)
-    return until_s or 1.0, most
+            largest = max(largest, point.replicas, point.pods, point.waiting, point.running)
+    return until_s or 1.0, largest
 
 
 def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool = False) -> Chart:
-    """One rule's course: what waits and runs, and the wanted replicas, as steps."""
+    """Draw one rule's course: what waits and runs, and the wanted replicas, as steps."""
     title = (
         f"{_marked(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
         f" {result.killed} killed, mean wait {_seconds(result.mean_wait_s)}"
@@ -288,7 +273,7 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
         title,
         "requests that wait and run, and the replicas that the rule wants, over time",
         Axis("time, min", 0.0, until_s / 60, most=9),
-        Axis("requests, replicas", 0.0, ceiling(top, _most(top)), most=_most(top)),
+        Axis("requests, replicas", 0.0, ceiling(top, _most_marks(top)), most=_most_marks(top)),
         WIDTH,
         HEIGHT,
     )
@@ -298,13 +283,16 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
     return drawn
 
 
-def _most(top: int) -> int:
-    """How many marks an axis of whole counts up to this one has at most."""
+def _most_marks(top: int) -> int:
+    """Return how many marks an axis of whole counts up to this one has at most."""
     return min(6, top + 1)
 
 
 def _steps(course: Sequence[SimulationPoint], name: str) -> list[Point]:
-    """A line that holds each value until the next; points that change nothing are left out."""
+    """Return a line that holds each value until the next.
+
+    Points that change nothing are left out.
+    """
     points: list[Point] = []
     for point in course:
         at, value = point.at_s / 60, float(getattr(point, name))
@@ -313,9 +301,3 @@ def _steps(course: Sequence[SimulationPoint], name: str) -> list[Point]:
         elif value != points[-1][1] or point is course[-1]:
             points += [(at, points[-1][1]), (at, value)]
     return points
-
-
-def _sheet(simulation: Simulation) -> Sheet:
-    """A row for each rule, with the names and base units of JSON."""
-    rows = [each.result.to_dict() for each in simulation.played]
-    return Sheet(list(rows[0]), [list(each.values()) for each in rows])

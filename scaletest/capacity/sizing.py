@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -74,7 +74,7 @@ class CapacityDemand:
     per_pod: Annotated[Amount, Meta(title="the measured rate of a pod")] = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         low, high = efficiency(self.latency_s)
         return {
             "rate_per_s": self.rate,
@@ -106,7 +106,7 @@ class Size(Written):
 
 
 def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
-    """Values of the chart for a queue of so many pods."""
+    """Return the values of the chart for a queue of so many pods."""
     asked = {"cpu": f"{round(1000 * pod.cpu)}m"}
     if pod.memory:
         asked["memory"] = f"{round(1024 * pod.memory)}Mi"
@@ -121,56 +121,61 @@ def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
 
 
 def efficiency(latency_s: float) -> tuple[float, float]:
-    """Lowest and highest part of the formula's rate that services of this latency reached."""
+    """Return the lowest and highest part of the formula's rate that services of this latency
+    reached.
+    """
     return next((low, high) for begin, low, high in reversed(EFFICIENCY) if latency_s >= begin)
 
 
 def per_pod(demand: CapacityDemand, part: float = 1.0) -> float:
-    """Requests a second of one pod: measured, or by the formula times `part`."""
+    """Return requests a second of one pod: measured, or by the formula times `part`."""
     return demand.per_pod or demand.pod.concurrency / demand.latency_s * part
 
 
 def formula_pods(demand: CapacityDemand, part: float = 1.0) -> int:
-    """Pods by the formula, rounded up; part: of what the formula promises."""
+    """Return pods by the formula, rounded up; part: of what the formula promises."""
     return max(1, math.ceil(demand.rate / per_pod(demand, part) - _ROUNDING))
 
 
 def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
-    """Nodes by the formula, which pools CPU, rounded up."""
+    """Return nodes by the formula, which pools CPU, rounded up."""
     left = demand.node.cpu - demand.node.overhead_cpu
     if left <= 0:
         return None
-    return max(1, math.ceil((pods * demand.pod.cpu + _shared(demand)) / left - _ROUNDING))
+    return max(1, math.ceil((pods * demand.pod.cpu + _shared_cpu(demand)) / left - _ROUNDING))
 
 
-def fitting(demand: CapacityDemand, nodes: int) -> int:
-    """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do
-    not fit.
+def pods_that_fit(demand: CapacityDemand, nodes: int) -> int:
+    """Return pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when
+    those do not fit.
 
     Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
     """
-    each, more = divmod(demand.shared_pods, nodes)
-    with_more: int | None = _beside(demand, each + 1) if more else 0
-    with_each = _beside(demand, each)
-    if with_each is None or with_more is None:
+    shared, fuller_nodes = divmod(demand.shared_pods, nodes)
+    on_fuller: int | None = _pods_beside(demand, shared + 1) if fuller_nodes else 0
+    on_other = _pods_beside(demand, shared)
+    if on_other is None or on_fuller is None:
         return 0
-    return more * with_more + (nodes - more) * with_each
+    return fuller_nodes * on_fuller + (nodes - fuller_nodes) * on_other
 
 
 def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
-    """The fewest nodes for shared pods and ours, also after losing `spare`; None when none fit."""
-    if not _fits(demand.pod, demand.node.free):
+    """Return the fewest nodes for shared pods and ours, also after losing `spare`; None when none
+    fit.
+    """
+    if not _pods_in(demand.pod, demand.node.free):
         return None
     enough = 1
-    while fitting(demand, enough) < pods:
+    while pods_that_fit(demand, enough) < pods:
         enough *= 2
         if enough > MOST_NODES:
             return None
-    return 1 + bisect_left(range(1, enough), pods, key=partial(fitting, demand)) + spare
+    return 1 + bisect_left(range(1, enough), pods, key=partial(pods_that_fit, demand)) + spare
 
 
 def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
-    """The alternatives, from the article's bare formula to pods with headroom and lost nodes.
+    """Return the alternatives, from the article's bare formula to pods with headroom and lost
+    nodes.
 
     InvalidValue for a demand that makes no sense.
     """
@@ -197,69 +202,48 @@ def _sizes(demand: CapacityDemand, headroom: float, spare: int) -> Iterator[Size
     safe = max(1, math.ceil(demand.rate / (per_pod(demand, part) * headroom) - _ROUNDING))
     if not demand.per_pod:
         nodes = formula_nodes(demand, plain)
-        yield _size(demand, "formula", plain, nodes, 1.0, _overcount(demand, plain, nodes))
+        # the formula pools CPU, but a pod cannot be split between nodes
+        room = pods_that_fit(demand, nodes) if nodes else plain
+        note = f"only {room} of these pods fit on {nodes} nodes" if room < plain else ""
+        yield _size(demand, "formula", plain, nodes, 1.0, note)
         if real != plain:
             nodes = formula_nodes(demand, real)
             note = f"short requests reach {part:.0%} of the formula"
             yield _size(demand, "formula, efficiency", real, nodes, part, note)
     yield _size(demand, "placed", real, packed_nodes(demand, real), part)
-    method = f"placed, at {headroom:.0%}"
-    yield _size(
-        demand, method, safe, packed_nodes(demand, safe), part, "runs below its saturation point"
-    )
+    method, note = f"placed, at {headroom:.0%}", "runs below its saturation point"
+    yield _size(demand, method, safe, packed_nodes(demand, safe), part, note)
     if spare:
+        method += f", N-{spare}"
         note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
-        yield _size(
-            demand, f"{method}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, note
-        )
+        yield _size(demand, method, safe, packed_nodes(demand, safe, spare), part, note)
 
 
 def _size(
     demand: CapacityDemand, method: str, pods: int, nodes: int | None, part: float, note: str = ""
 ) -> Size:
     holds = pods * per_pod(demand, part)
-    used = 0.0
-    if nodes:
-        used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu)
-    return Size(
-        method,
-        pods,
-        nodes,
-        holds,
-        used,
-        note if nodes else "a pod of this size fits on no such node",
-    )
-
-
-def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
     if not nodes:
-        return ""
-    room = fitting(demand, nodes)
-    return f"only {room} of these pods fit on {nodes} nodes" if room < pods else ""
+        return Size(method, pods, nodes, holds, 0.0, "a pod of this size fits on no such node")
+    used = (pods * demand.pod.cpu + _shared_cpu(demand)) / (nodes * demand.node.cpu)
+    return Size(method, pods, nodes, holds, used, note)
 
 
-def alternatives(
-    demand: CapacityDemand, nodes: Sequence[NodeSize], headroom: float = HEADROOM, spare: int = 1
-) -> list[list[Size]]:
-    """The sizes for each kind of node."""
-    return [sizes(replace(demand, node=node), headroom, spare) for node in nodes]
-
-
-def _shared(demand: CapacityDemand) -> float:
+def _shared_cpu(demand: CapacityDemand) -> float:
     return demand.shared_pods * demand.shared_cpu
 
 
-def _beside(demand: CapacityDemand, shared: int) -> int | None:
-    """Pods of ours on a node that holds so many shared ones; None when it cannot."""
+def _pods_beside(demand: CapacityDemand, shared: int) -> int | None:
+    """Return pods of ours on a node that holds so many shared ones; None when it cannot."""
     cpu, memory, devices, pods = demand.node.free
     cpu, pods = cpu - shared * demand.shared_cpu, pods - shared
     if shared and (cpu < -_ROUNDING or pods < 0):
         return None
-    return _fits(demand.pod, (cpu, memory, devices, pods))
+    return _pods_in(demand.pod, (cpu, memory, devices, pods))
 
 
-def _fits(pod: PodSize, free: Sequence[float]) -> int:
-    """How many such pods fit into the free resources of one node."""
+def _pods_in(pod: PodSize, free: Sequence[float]) -> int:
+    """Return how many such pods fit into the free resources of one node."""
     wants = (pod.cpu, pod.memory, pod.devices, 1.0)
     rooms = [have / want for have, want in zip(free, wants, strict=True) if want > 0]
     return max(0, math.floor(min(rooms) + _ROUNDING))

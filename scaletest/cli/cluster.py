@@ -10,7 +10,7 @@ import cloup
 from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
-from scaletest.cluster import autoscalers, inventory, rights
+from scaletest.cluster import hold_autoscalers, inventory, rights
 from scaletest.cluster.connection import connect
 from scaletest.model.errors import Unreachable
 from scaletest.model.wording import as_options
@@ -75,7 +75,7 @@ def restore(namespace: str, context: str, deployment: str) -> None:
     these objects says in an annotation what it was. Not for a run that still goes on: it puts back
     everything itself.
     """
-    remedies = autoscalers.restore(connect(namespace, context), deployment)
+    remedies = hold_autoscalers.restore(connect(namespace, context), deployment)
     if not remedies:
         echo(f"deployment {deployment} and what scales it: there is nothing to put back")
     for title, remedy in remedies.items():

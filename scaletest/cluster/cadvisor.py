@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import quote
 
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.connection import Cluster
 from scaletest.model.errors import ScaletestError
 
 CPU, MEMORY = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
@@ -23,15 +24,15 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Figures(NamedTuple):
-    """Usage of a pod: CPU seconds since its start, bytes, and their time, None if unknown."""
+    """Usage of a pod at a time."""
 
-    cpu_s: float
-    memory: float
-    at_s: float | None = None
+    cpu_s: float  # CPU seconds since its start
+    memory: float  # bytes
+    at_s: float | None = None  # None if unknown
 
 
-def parsed(text: str, namespace: str) -> dict[str, Figures]:
-    """Usage of each pod of a namespace in a page of cAdvisor: the sum of its containers.
+def parse_usage(text: str, namespace: str) -> dict[str, Figures]:
+    """Parse the usage of each pod of a namespace in a page of cAdvisor: the sum of its containers.
 
     Lines of a whole pod and of its pause container are left out, as they would count twice.
     """
@@ -65,7 +66,8 @@ class Cadvisor:
         self._before: dict[str, tuple[float, float]] = {}
 
     def sample(self, nodes: Iterable[str]) -> dict[str, tuple[float | None, float]]:
-        """Cores (None for the first sample of a pod) and bytes of each pod on these nodes.
+        """Sample the cores (None for the first sample of a pod) and bytes of each pod on these
+        nodes.
 
         Nodes that do not answer are left out.
         """
@@ -81,13 +83,13 @@ class Cadvisor:
                 continue
             text = body.decode("utf-8", "replace") if status == 200 else ""
             now = self._clock()
-            for pod, figures in parsed(text, self._namespace).items():
+            for pod, figures in parse_usage(text, self._namespace).items():
                 at_s = now if figures.at_s is None else figures.at_s
                 usage[pod] = (self._rate(pod, at_s, figures.cpu_s), figures.memory)
         return usage
 
     def _rate(self, pod: str, now: float, cpu_s: float) -> float | None:
-        """Cores since the last sample; None when the metrics were not renewed since."""
+        """Return cores since the last sample; None when the metrics were not renewed since."""
         at, before = self._before.get(pod, (now, cpu_s))
         if pod in self._before and cpu_s == before:
             return None

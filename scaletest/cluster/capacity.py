@@ -12,22 +12,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from scaletest.cluster import rights
-from scaletest.cluster.connection import Cluster, Raw
-from scaletest.cluster.objects import NODES, PODS, QUOTAS
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.pod_requests import (
+    parse_quantities,
+    pod_limits,
+    pod_requests,
+    quantity,
+    sum_amounts,
+)
+from scaletest.cluster.resources import NODES, PODS, QUOTAS
 
-# Kubernetes's suffixes of quantities; a longer one comes before its own end.
-SUFFIXES = {
-    **{f"{prefix}i": Decimal(1024**power) for power, prefix in enumerate("KMGTPE", 1)},
-    **{prefix: Decimal(1000**power) for power, prefix in enumerate("kMGTPE", 1)},
-    "m": Decimal("1e-3"),
-    "u": Decimal("1e-6"),
-    "n": Decimal("1e-9"),
-    "": Decimal(1),
-}
 BLOCKING = ("NoSchedule", "NoExecute")
 
 
@@ -43,50 +42,13 @@ class NodeCapacity:
     allocatable: Mapping[str, Decimal] = field(default_factory=dict)
 
 
-def quantity(text: str | int) -> Decimal:
-    """A Kubernetes quantity as a number: "250m" is 0.25, "1Gi" is 2**30; 0 for other text."""
-    number = str(text)
-    suffix = next(filter(number.endswith, SUFFIXES))
-    try:
-        return Decimal(number.removesuffix(suffix)) * SUFFIXES[suffix]
-    except InvalidOperation:
-        return Decimal(0)
-
-
-def requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Requests of a pod: the sum of its containers, or its largest init container; and one pod."""
-    largest = _sums(map(container_requests, spec.get("containers", [])))
-    for container in spec.get("initContainers", []):
-        for name, amount in container_requests(container).items():
-            largest[name] = max(largest.get(name, Decimal(0)), amount)
-    return {**largest, "pods": Decimal(1)}
-
-
-def limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Limits of a pod: the sum of its containers."""
-    resources = [container.get("resources") or {} for container in spec.get("containers", [])]
-    return _sums(_quantities(amounts.get("limits") or {}) for amounts in resources)
-
-
-def _sums(parts: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
-    total: dict[str, Decimal] = defaultdict(Decimal)
-    for part in parts:
-        for name, amount in part.items():
-            total[name] += amount
-    return total
-
-
-def _quantities(texts: Mapping[str, str | int]) -> dict[str, Decimal]:
-    return {name: quantity(text) for name, text in texts.items()}
-
-
-def room(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
-    """Number of further pods of this spec that fit on the nodes."""
+def room_on_nodes(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
+    """Count the further pods of this spec that fit on the nodes."""
     return sum(min(_fitting(spec, node).values()) for node in nodes if _admits(spec, node))
 
 
-def scarcest(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
-    """The resource that runs out first, "" when no node admits such a pod at all."""
+def scarcest_resource(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
+    """Return the resource that runs out first, "" when no node admits such a pod at all."""
     fitting: Counter[str] = Counter()
     for node in nodes:
         if _admits(spec, node):
@@ -98,7 +60,7 @@ def _fitting(spec: Mapping[str, Any], node: NodeCapacity) -> dict[str, int]:
     """For how many further pods each resource that they request suffices on a node."""
     return {
         name: max(0, int(node.free.get(name, Decimal(0)) // amount))
-        for name, amount in requests(spec).items()
+        for name, amount in pod_requests(spec).items()
         if amount
     }
 
@@ -106,29 +68,29 @@ def _fitting(spec: Mapping[str, Any], node: NodeCapacity) -> dict[str, int]:
 def quota_room(
     spec: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]
 ) -> tuple[int, str] | None:
-    """Number of further pods of this spec that the quotas admit, and the quota that ends it.
+    """Count the further pods of this spec that the quotas admit, and name the quota that ends it.
 
     None when no quota applies. quotas: ResourceQuota objects; those with scopes are left out, since
     only the API server knows whether they apply.
     """
-    wanted, most = requests(spec), limits(spec)
+    requests, limits = pod_requests(spec), pod_limits(spec)
     rooms: list[tuple[int, str]] = []
     for quota in quotas:
         if quota["spec"].get("scopes") or quota["spec"].get("scopeSelector"):
             continue
         used = quota.get("status", {}).get("used", {})
         for key, hard in quota["spec"].get("hard", {}).items():
-            amount = _counted_by(key, wanted, most)
+            amount = _amount_counted(key, requests, limits)
             if amount:
                 left = max(Decimal(0), quantity(hard) - quantity(used.get(key, "0")))
                 rooms.append((int(left // amount), f"quota {quota['metadata']['name']}: {key}"))
     return min(rooms, default=None)
 
 
-def _counted_by(
+def _amount_counted(
     key: str, requests: Mapping[str, Decimal], limits: Mapping[str, Decimal]
 ) -> Decimal | None:
-    """The amount that one pod adds to a key of a quota; None or 0 when it adds nothing."""
+    """Return the amount that one pod adds to a key of a quota; None or 0 when it adds nothing."""
     if key == "count/pods":
         return Decimal(1)
     prefix, _, name = key.partition(".")
@@ -137,8 +99,8 @@ def _counted_by(
     return requests.get(name if name and prefix == "requests" else key)
 
 
-def nodes(cluster: Cluster) -> list[NodeCapacity]:
-    """The nodes with what is free on them.
+def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
+    """Read the nodes with what is free on them.
 
     Needs the right to list nodes and the pods of all namespaces.
     """
@@ -148,32 +110,27 @@ def nodes(cluster: Cluster) -> list[NodeCapacity]:
     used: dict[str, list[dict[str, Decimal]]] = defaultdict(list)
     for pod in pods:
         if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-            used[pod["spec"].get("nodeName", "")].append(requests(pod["spec"]))
-    return [_capacity(node, _sums(used[node["metadata"]["name"]])) for node in nodes]
-
-
-def _capacity(node: Mapping[str, Any], used: Mapping[str, Decimal]) -> NodeCapacity:
-    allocatable = _quantities(node["status"].get("allocatable", {}))
-    free = {name: amount - used.get(name, 0) for name, amount in allocatable.items()}
-    ready = any(
-        condition["type"] == "Ready" and condition["status"] == "True"
-        for condition in node["status"].get("conditions", [])
-    )
-    spec = node.get("spec", {})
-    return NodeCapacity(
-        node["metadata"]["name"],
-        free,
-        node["metadata"].get("labels", {}),
-        tuple(spec.get("taints", ())),
-        ready and not spec.get("unschedulable", False),
-        allocatable,
-    )
-
-
-def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Requests of a container; as in Kubernetes, a limit without a request is also the request."""
-    resources = container.get("resources") or {}
-    return _quantities({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+            used[pod["spec"].get("nodeName", "")].append(pod_requests(pod["spec"]))
+    capacities = []
+    for node in nodes:
+        meta, spec, status = node["metadata"], node.get("spec", {}), node["status"]
+        allocatable = parse_quantities(status.get("allocatable", {}))
+        taken = sum_amounts(used[meta["name"]])
+        ready = any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in status.get("conditions", [])
+        )
+        capacities.append(
+            NodeCapacity(
+                meta["name"],
+                {name: amount - taken.get(name, 0) for name, amount in allocatable.items()},
+                meta.get("labels", {}),
+                tuple(spec.get("taints", ())),
+                ready and not spec.get("unschedulable", False),
+                allocatable,
+            )
+        )
+    return capacities
 
 
 def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
@@ -181,7 +138,9 @@ def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
         return False
     blocking = [taint for taint in node.taints if taint["effect"] in BLOCKING]
     tolerations = spec.get("tolerations") or []
-    return all(any(_tolerates(each, taint) for each in tolerations) for taint in blocking)
+    return all(
+        any(_tolerates(toleration, taint) for toleration in tolerations) for taint in blocking
+    )
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
@@ -194,38 +153,23 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
     )
 
 
-# Intel's GPU plugin offered shares of a GPU by these names until version 0.34 (August 2025).
-REMOVED = ("gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles")
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """Room for pods."""
 
-
-def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
-    """Warnings for a pod that requests resources which no device plugin offers any more.
-
-    name: of what the pod belongs to, for the text.
-    """
-    requested = _sums(
-        map(container_requests, [*spec.get("initContainers", []), *spec.get("containers", [])])
-    )
-    names = [resource for resource in REMOVED if resource in requested]
-    if not names:
-        return []
-    return [
-        f"{name} requests {', '.join(names)}, which Intel's GPU plugin no longer offers since 0.34"
-        " (August 2025): share the devices (-shared-dev-num of the plugin) and request"
-        " gpu.intel.com/xe or i915, or use a device class"
-    ]
+    room: int | None  # pods that fit in all, None when unknown
+    by: str  # what limits it, the nodes or a quota
+    scarce: str  # the resource that runs out first on the nodes, where they limit it
+    doubt: str  # what could not be counted, "" for nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What a cluster has for pods of a namespace; None for what we have no right to read.
-
-    quotas: ResourceQuota objects. unknown: why something is unknown.
-    """
+    """What a cluster has for pods of a namespace; None for what we have no right to read."""
 
     nodes: Sequence[NodeCapacity] | None
-    quotas: Sequence[Mapping[str, Any]] | None
-    unknown: tuple[str, ...]
+    quotas: Sequence[Mapping[str, Any]] | None  # ResourceQuota objects
+    unknown: tuple[str, ...]  # why something is unknown
 
     @classmethod
     def read(cls, cluster: Cluster) -> Supply:
@@ -235,7 +179,7 @@ class Supply:
         if lacking := rights.missing(cluster, rights.CAPACITY):
             unknown.append(f"capacity is unknown: we may not {', '.join(map(str, lacking))}")
         else:
-            free = nodes(cluster)
+            free = read_nodes(cluster)
         if lacking := rights.missing(cluster, rights.QUOTA):
             unknown.append(f"quotas are unknown: we may not {lacking[0]}")
         else:
@@ -243,8 +187,8 @@ class Supply:
         return cls(free, quotas, tuple(unknown))
 
     def headroom(self, spec: Mapping[str, Any], have: int) -> Headroom:
-        """How many pods of this spec fit, with those that are placed already."""
-        on_nodes = None if self.nodes is None else have + room(spec, self.nodes)
+        """Return how many pods of this spec fit, with those that are placed already."""
+        on_nodes = None if self.nodes is None else have + room_on_nodes(spec, self.nodes)
         quota = quota_room(spec, self.quotas or ())
         doubt = ""
         if spec.get("resourceClaims"):
@@ -256,19 +200,4 @@ class Supply:
             return Headroom(have + quota[0], quota[1], "", doubt)
         if self.nodes is None or on_nodes is None:
             return Headroom(None, "", "", doubt)
-        return Headroom(on_nodes, "the nodes", scarcest(spec, self.nodes), doubt)
-
-
-@dataclass(frozen=True, slots=True)
-class Headroom:
-    """Room for pods.
-
-    room: pods that fit in all, None when unknown. by: what limits it, the nodes or a quota.
-    scarce: the resource that runs out first on the nodes, where they limit it. doubt: what could
-    not be counted, "" for nothing.
-    """
-
-    room: int | None
-    by: str
-    scarce: str
-    doubt: str
+        return Headroom(on_nodes, "the nodes", scarcest_resource(spec, self.nodes), doubt)

@@ -19,16 +19,12 @@ from typing import Any
 
 import msgspec
 
-from scaletest.cluster.connection import (
-    MERGE_PATCH,
-    STRATEGIC_PATCH,
-    Busy,
-    Cluster,
-    Conflict,
-    Refused,
-)
+from scaletest.cluster.answers import Busy, Conflict, Refused
+from scaletest.cluster.api_calls import MERGE_PATCH, STRATEGIC_PATCH
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import SCALED_OBJECTS, Document, Documents, Resource
+from scaletest.cluster.objects import Document, Documents
+from scaletest.cluster.resources import SCALED_OBJECTS, Resource
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 
 BEFORE = "scaletest/before"
@@ -46,10 +42,9 @@ class Patch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the annotation says. at: when the object was first changed, to the microsecond, which
-    tells the notes of two runs apart.
-    """
+    """What the annotation says."""
 
+    # when the object was first changed, to the microsecond, which tells the notes of two runs apart
     at: str
     undo: Patch
 
@@ -78,7 +73,7 @@ def refuse_changed(deployment: Deployment, own: Set[str] = frozenset()) -> None:
 
 
 def restore_command(deployment: Deployment) -> str:
-    """The command that puts back what a killed run left changed."""
+    """Return the command that puts back what a killed run left changed."""
     return f"scaletest cluster restore -n {deployment.namespace} --deployment {deployment.name}"
 
 
@@ -161,7 +156,7 @@ class Changes:
             raise Refused(f"{resource.kind} {name} no longer exists", hint="it was deleted")
         noted = _annotations(document).get(BEFORE)
         if noted is None:
-            note = Note(datetime.now(UTC).isoformat(), undo(patch, document))
+            note = Note(datetime.now(UTC).isoformat(), undo_patch(patch, document))
             noted = msgspec.json.encode(note).decode()
             # known before it is written, so that it is undone even when no answer comes
             self._notes[resource, name] = noted
@@ -195,8 +190,8 @@ class Changes:
         )
 
 
-def undo(patch: Patch, document: Document) -> Patch:
-    """The patch that sets again what the object has now, wherever this one changes it."""
+def undo_patch(patch: Patch, document: Document) -> Patch:
+    """Return the patch that sets again what the object has now, wherever this one changes it."""
     return Patch(
         _settings_now(patch.spec, document["spec"]),
         _settings_now(patch.annotations, _annotations(document)),

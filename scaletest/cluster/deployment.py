@@ -2,114 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.connection import Cluster, Raw
-from scaletest.cluster.objects import DEPLOYMENTS, EVENTS, PODS, read_log
-from scaletest.model.checks import cut
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.objects import read_log
+from scaletest.cluster.pods import PodState, PodWarning, first_failing, pod_state, pod_warning
+from scaletest.cluster.resources import DEPLOYMENTS, EVENTS, PODS
 from scaletest.model.errors import ScaletestError
-
-
-@dataclass(frozen=True, slots=True)
-class PodState:
-    """A pod. reason: why it is not ready, "" when unknown. container: the one that is not ready.
-
-    since: when it became ready or not ready, as the API server writes it; "" when unknown.
-    """
-
-    name: str
-    node: str
-    phase: str
-    ready: bool
-    going: bool
-    reason: str = ""
-    container: str = ""
-    restarts: int = 0
-    since: str = ""
-
-    def __str__(self) -> str:
-        state = "ready" if self.ready else self.phase
-        if self.going:
-            state = "terminating"
-        why = f": {self.reason}" if self.reason and not self.ready else ""
-        again = f", {self.restarts} restarts" if self.restarts else ""
-        return f"pod {self.name} on {self.node or 'no node'} is {state}{why}{again}"
-
-
-def pod_state(pod: dict[str, Any]) -> PodState:
-    """Parse a Pod object."""
-    status, meta, spec = pod.get("status", {}), pod["metadata"], pod.get("spec", {})
-    conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
-    failing, reason = _first_failure(status)
-    scheduled = conditions.get("PodScheduled", {})
-    if not reason and scheduled.get("status") == "False":
-        reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
-    ready = conditions.get("Ready", {})
-    return PodState(
-        name=meta["name"],
-        node=spec.get("nodeName", ""),
-        phase=status.get("phase", "Unknown"),
-        ready=ready.get("status") == "True",
-        going="deletionTimestamp" in meta,
-        reason=cut(reason, 300),
-        container=failing or spec.get("containers", [{}])[0].get("name", ""),
-        restarts=sum(container.get("restartCount", 0) for container in _containers(status)),
-        since=str(ready.get("lastTransitionTime") or ""),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class PodWarning:
-    """An event of type Warning about a pod. text: reason and message. count: how often so far."""
-
-    uid: str
-    pod: str
-    text: str
-    count: int
-
-
-def _pod_warning(event: dict[str, Any]) -> PodWarning:
-    """Parse an Event object; newer ones count in their series."""
-    series = event.get("series") or {}
-    return PodWarning(
-        uid=event["metadata"].get("uid", ""),
-        pod=event.get("involvedObject", {}).get("name", ""),
-        text=cut(f"{event.get('reason')}: {event.get('message', '')}", 200),
-        count=event.get("count") or series.get("count") or 1,
-    )
-
-
-def first_failing(pods: Sequence[PodState]) -> PodState | None:
-    """The pod to explain first: one that restarts, else one that is not ready."""
-    waiting = [pod for pod in pods if not pod.ready and not pod.going]
-    return max(waiting, key=lambda pod: (pod.restarts > 0, bool(pod.reason)), default=None)
-
-
-def _containers(status: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
-
-
-def _first_failure(status: dict[str, Any]) -> tuple[str, str]:
-    """The first container that waits or failed, and why."""
-    for container in _containers(status):
-        state = container.get("state", {})
-        waiting, ended = state.get("waiting"), state.get("terminated")
-        if waiting and waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
-            return container["name"], f"{waiting['reason']} {waiting.get('message', '')}".strip()
-        if ended and ended.get("exitCode"):
-            return container[
-                "name"
-            ], f"exit code {ended['exitCode']} {ended.get('message', '')}".strip()
-    return "", ""
-
 
 LOG_LINES = 15
 
 
-def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """The pod template of every Deployment in the namespace.
+def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """Return the pod template of every Deployment in the namespace.
 
     Needs the right to list deployments.
     """
@@ -136,11 +42,11 @@ class Deployment:
         )
 
     def replicas(self) -> int:
-        """The desired number of pods."""
+        """Return the desired number of pods."""
         return int(self._read()["spec"].get("replicas", 0))
 
     def pods(self) -> list[PodState]:
-        """Its pods, terminating ones included, but not those of Jobs with the same labels."""
+        """Return its pods, also terminating ones, but not those of Jobs with the same labels."""
         pods = self._raw.get(
             PODS.path(self.namespace),
             f"list the pods of {self._title}",
@@ -154,22 +60,24 @@ class Deployment:
         ]
 
     def placed(self) -> int:
-        """The number of its pods that are on a node and stay there."""
+        """Return the number of its pods that are on a node and stay there."""
         return sum(not pod.going and bool(pod.node) for pod in self.pods())
 
     def warnings(self) -> list[PodWarning]:
-        """Warnings about pods of the namespace, its own among them. Needs the right to list
-        events.
+        """Return the warnings about pods of the namespace, its own among them. Needs the right to
+        list events.
         """
         events = self._raw.objects(
             EVENTS.path(self.namespace),
             EVENTS.plural,
             fieldSelector="involvedObject.kind=Pod,type=Warning",
         )
-        return list(map(_pod_warning, events))
+        return list(map(pod_warning, events))
 
     def trouble(self) -> str:
-        """States of the pods; of the first failing one also events and the end of its log."""
+        """Describe the states of the pods; of the first failing one also events and the end of its
+        log.
+        """
         pods = self.pods()
         lines = [str(pod) for pod in pods] or ["there is no pod"]
         failing = first_failing(pods)

@@ -1,24 +1,24 @@
 """What a cluster allows a validation, and what it has for one: rights, metrics, room for workers,
-kinds of node, and what workers can observe on them. Reads only.
+and what workers can observe on nodes. Reads only.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-from scaletest.cluster import capacity, connection, rights
-from scaletest.cluster.connection import Cluster, Raw
-from scaletest.cluster.deployment import Deployment, templates
-from scaletest.cluster.node_size import NodeSize
-from scaletest.cluster.objects import PODS, Documents, read_log
+from scaletest.cluster import capacity, discovery, pod_requests, rights
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.deployment import Deployment, pod_templates
+from scaletest.cluster.objects import Documents, read_log
+from scaletest.cluster.resources import PODS
 from scaletest.model.declared import Written, called
 from scaletest.model.visibility import Visibility, visibility_gaps
 
-GIB = 2.0**30
 MOST_NODES = 50
 # Logs that are read for each node, since the beginning of a log may be rotated away.
 MOST_PODS = 3
@@ -62,7 +62,7 @@ class ClusterAllowance(Written):
     namespace: str
     version: str
     rights: list[RightRow]
-    apis: list[connection.MetricsApi]
+    apis: list[discovery.MetricsApi]
     keda: bool
     dynamic_resource_allocation: str
     rooms: list[RoomRow]
@@ -77,8 +77,8 @@ class ClusterAllowance(Written):
 
 def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     """Look at rights, quotas and Deployments. deployment: of Deployments at this one alone."""
-    served = connection.groups(cluster)
-    keda = connection.KEDA in served
+    served = discovery.groups(cluster)
+    keda = discovery.KEDA in served
     needed = (*rights.NEEDED, rights.PROXY, *rights.HOLD)
     if keda:
         needed += (rights.KEDA, *rights.PAUSE)
@@ -92,9 +92,9 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
         cluster.namespace,
         Documents(cluster).version(),
         [RightRow(str(right), right not in lacking, right in needed, right.why) for right in asked],
-        connection.metrics(cluster, served),
+        discovery.metrics_apis(cluster, served),
         keda,
-        served.get(connection.ALLOCATION, ""),
+        served.get(discovery.ALLOCATION, ""),
         rooms,
         causes(cluster),
         warnings,
@@ -102,7 +102,8 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
 
 
 def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
-    """Room for the workers of every Deployment, and warnings about what Deployments ask for.
+    """Return the room for the workers of every Deployment, and warnings about what Deployments ask
+    for.
 
     name: of one Deployment, which alone is looked at; "" for all.
     """
@@ -113,13 +114,13 @@ def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
             "the Deployments were not looked at: we may not list them; give <deployment> NAME"
         ]
     else:
-        asked = templates(cluster)
+        asked = pod_templates(cluster)
     supply = capacity.Supply.read(cluster)
     rooms = []
     warnings = list(supply.unknown)
     for deployment, template in asked.items():
         spec, who = template["spec"], f"deployment {deployment}"
-        warnings += capacity.removed(who, spec)
+        warnings += pod_requests.removed(who, spec)
         if without_causes(spec):
             warnings.append(f"{who}: its workers have <no_causes>, so no run names a cause")
         if name or worker_container(spec):
@@ -132,8 +133,8 @@ def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
 
 
 def causes(cluster: Cluster) -> list[NodeRow] | None:
-    """What workers of the namespace can read on each node for causes, as each logged it at its
-    start, sorted by node; None when we may not know. Nothing is started in the cluster.
+    """Return what workers of the namespace can read on each node for causes, as each logged it at
+    its start, sorted by node; None when we may not know. Nothing is started in the cluster.
     """
     if rights.missing(cluster, rights.VIEWS):
         return None
@@ -162,7 +163,7 @@ def _node_row(raw: Raw, namespace: str, node: str, workers: Sequence[tuple[str, 
 
 
 def worker_container(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The container that runs a worker, empty when none does."""
+    """Return the container that runs a worker, empty when none does."""
     return next(
         (
             container
@@ -174,7 +175,7 @@ def worker_container(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def without_causes(spec: Mapping[str, Any]) -> bool:
-    """Whether the workers of a pod have the option not to sample causes."""
+    """Return whether the workers of a pod have the option not to sample causes."""
     # what follows a -- is the workload's command line
     own_words = takewhile(lambda word: word != "--", _command_line(worker_container(spec)))
     return "--no-causes" in own_words
@@ -182,46 +183,3 @@ def without_causes(spec: Mapping[str, Any]) -> bool:
 
 def _command_line(container: Mapping[str, Any]) -> list[str]:
     return [*(container.get("command") or []), *(container.get("args") or [])]
-
-
-class LiveSize(NamedTuple):
-    """A pod's requests in cores and GiB, 0 for none, and the cluster's kinds of node."""
-
-    cpu: float
-    memory: float
-    nodes: list[NodeSize]
-    notes: list[str]
-
-
-def live_size(cluster: Cluster, name: str) -> LiveSize:
-    """Read a Deployment and the nodes; the largest requests of other pods on a node are its
-    overhead.
-    """
-    live = Deployment(cluster, name)
-    asked = capacity.requests(live.template["spec"])
-    cpu, memory = float(asked.get("cpu", 0)), float(asked.get("memory", 0)) / GIB
-    notes = [
-        f"deployment {name}: {live.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB each"
-    ]
-    if rights.missing(cluster, rights.CAPACITY):
-        return LiveSize(cpu, memory, [], [*notes, "the nodes may not be listed: give <node>"])
-    placed = Counter(pod.node for pod in live.pods())
-    kinds: Counter[tuple[float, float, int]] = Counter()
-    taken: dict[tuple[float, float, int], tuple[float, float]] = {}
-    for node in capacity.nodes(cluster):
-        if not node.schedulable:
-            continue
-        cores = float(node.allocatable.get("cpu", 0))
-        gib = float(node.allocatable.get("memory", 0)) / GIB
-        kind = cores, gib, int(node.allocatable.get("pods", 110))
-        before, own = taken.get(kind, (0.0, 0.0)), placed[node.name]
-        taken[kind] = (
-            max(before[0], cores - float(node.free.get("cpu", 0)) - own * cpu),
-            max(before[1], gib - float(node.free.get("memory", 0)) / GIB - own * memory),
-        )
-        kinds[kind] += 1
-    nodes = []
-    for (cores, gib, pods), count in kinds.most_common():
-        notes.append(f"{count} nodes of {cores:g} CPU, {gib:.3g} GiB")
-        nodes.append(NodeSize(cores, gib, 0.0, pods, *taken[cores, gib, pods]))
-    return LiveSize(cpu, memory, nodes, notes)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from scaletest.cluster.connection import Busy, Cluster, Missing, Raw
-from scaletest.cluster.objects import JOBS, SECRETS, Documents
+from scaletest.cluster.answers import Busy, Missing
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import JOBS, SECRETS
 from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
@@ -65,7 +68,7 @@ class AgentJob:
         )
 
     def manifest(self) -> dict[str, Any]:
-        """The Job: a pod for each agent, without retries and API rights, spread over nodes."""
+        """Make the Job: a pod for each agent, without retries and API rights, spread over nodes."""
         labels = {
             "app.kubernetes.io/name": "scaletest",
             "app.kubernetes.io/component": "agent",

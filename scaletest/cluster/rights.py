@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.connection import Cluster
 from scaletest.model.errors import Unreachable
 
 
 class Right(NamedTuple):
-    """A verb on a resource. why: what needs it. everywhere: in all namespaces."""
+    """A verb on a resource."""
 
     verb: str
     group: str
     resource: str
-    why: str = ""
-    everywhere: bool = False
+    why: str = ""  # what needs it
+    everywhere: bool = False  # in all namespaces
 
     def __str__(self) -> str:
         name = f"{self.resource}.{self.group}" if self.group else self.resource
@@ -24,7 +25,7 @@ class Right(NamedTuple):
         return f"{self.verb} {name}{scope}"
 
     def attributes(self, namespace: str) -> dict[str, str]:
-        """What the API server is asked about it."""
+        """Return what the API server is asked about it."""
         resource, _, subresource = self.resource.partition("/")
         return {
             "verb": self.verb,
@@ -71,7 +72,7 @@ CAPACITY = (
 
 
 def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
-    """The error of who may not do what must be done. lacking: rights, or their texts."""
+    """Return the error of who may not do what must be done. lacking: rights, or their texts."""
     return Unreachable(
         f"we may not {', '.join(map(str, lacking))} in namespace {namespace}",
         hint=(
@@ -82,7 +83,7 @@ def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
 
 
 def missing(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
-    """Rights of `wanted` that the API server does not grant us."""
+    """Return the rights of `wanted` that the API server does not grant us."""
     raw = Raw(cluster)
     lacking = []
     for right in wanted:

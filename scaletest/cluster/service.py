@@ -3,62 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.connection import TIMEOUT_S, Cluster, Raw, credentials, service_path
-from scaletest.cluster.deployment import Deployment, templates
-from scaletest.cluster.objects import ENDPOINT_SLICES, SERVICES
+from scaletest.cluster.api_calls import Raw, credentials, service_path
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.deployment import Deployment, pod_templates
+from scaletest.cluster.resources import ENDPOINT_SLICES, SERVICES
 from scaletest.model import checks
-from scaletest.model.errors import InvalidValue, Unreachable
-
-# The proxy consumes the header Authorization, so the client's token has a header of its own.
-TOKEN_HEADER = "Scaletest-Token"
-
-
-class ServiceProxy:
-    """A client behind the service proxy, which works outside the cluster's network too.
-
-    Needs the right to get services/proxy.
-    """
-
-    def __init__(self, cluster: Cluster, service: str, port: str, token: str = "") -> None:
-        self.name = f"svc/{service}:{port}"
-        self._path = service_path(cluster.namespace, service, port)
-        self._raw = Raw(cluster)
-        self._headers = {TOKEN_HEADER: token} if token else {}
-
-    def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Status, body, headers. Raises Unreachable when the API server does not answer."""
-        return self._raw.fetch(self._path + path, f"reach {self.name}", self._headers, **query)
-
-
-class Direct:
-    """A client by its URL."""
-
-    def __init__(self, url: str, token: str = "") -> None:
-        import urllib3
-
-        self.name = self._url = url.rstrip("/")
-        self._headers = {TOKEN_HEADER: token} if token else {}
-        self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT_S)
-
-    def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Status, body, headers. Raises Unreachable without an answer."""
-        import urllib3.exceptions
-
-        try:
-            answer = self._pool.request(
-                "GET", self._url + path, fields=query, headers=self._headers
-            )
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unreachable(
-                f"client {self.name} does not answer: {checks.cut(str(error), 200)}",
-                hint="is it running?",
-            ) from error
-        return answer.status, answer.data, answer.headers
-
+from scaletest.model.errors import InvalidValue
 
 _REFERENCE = re.compile(
     r"(?:svc|service|services)/([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(?::([A-Za-z0-9-]{1,63}))?(/.*)?"
@@ -67,14 +20,14 @@ _REFERENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference svc/NAME[:PORT][/PATH]. port: number or name, "" for the only port."""
+    """A reference svc/NAME[:PORT][/PATH]."""
 
     name: str
-    port: str
+    port: str  # number or name, "" for the only port
     path: str
 
 
-def reference(text: str) -> Reference:
+def parse_reference(text: str) -> Reference:
     """Parse a reference; InvalidValue for anything else."""
     match = _REFERENCE.fullmatch(text)
     if not match:
@@ -88,7 +41,7 @@ class Service:
     """One Service. Needs the rights to get services, list endpointslices, list deployments."""
 
     def __init__(self, cluster: Cluster, text: str) -> None:
-        self.reference = reference(text)
+        self.reference = parse_reference(text)
         self._cluster, self._raw = cluster, Raw(cluster)
         self.namespace = cluster.namespace
         title = f"service {self.reference.name} in namespace {self.namespace}"
@@ -99,7 +52,7 @@ class Service:
         self.port = _port(spec.get("ports", []), self.reference)
 
     def endpoints(self) -> tuple[int, int]:
-        """Number of ready addresses, and of all addresses."""
+        """Return the number of ready addresses, and of all addresses."""
         slices = self._raw.objects(
             ENDPOINT_SLICES.path(self.namespace),
             ENDPOINT_SLICES.plural,
@@ -115,12 +68,15 @@ class Service:
         return ready, len(endpoints)
 
     def deployment(self) -> Deployment | None:
-        """The Deployment whose pods the Service selects; None unless there is exactly one."""
+        """Return the Deployment whose pods the Service selects.
+
+        None unless there is exactly one.
+        """
         if not self._selector:
             return None
         names = [
             name
-            for name, template in templates(self._cluster).items()
+            for name, template in pod_templates(self._cluster).items()
             if self._selector.items() <= (template["metadata"].get("labels") or {}).items()
         ]
         if len(names) != 1:
@@ -128,11 +84,12 @@ class Service:
         return Deployment(self._cluster, names[0])
 
     def url(self) -> str:
-        """URL of the Service inside the cluster's network."""
+        """Return the URL of the Service inside the cluster's network."""
         return f"http://{self.reference.name}.{self.namespace}.svc:{self.port}{self.reference.path}"
 
     def proxied(self) -> tuple[str, dict[str, str], str]:
-        """URL through the API server, headers with our credentials, and the file of its CA.
+        """Return the URL through the API server, headers with our credentials, and the file of its
+        CA.
 
         UsageError with client certificates, which the load does not support.
         """

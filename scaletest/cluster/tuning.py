@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.autoscalers import Autoscalers
+from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.cadvisor import Cadvisor
-from scaletest.cluster.capacity import container_requests, quantity
 from scaletest.cluster.changes import Changes, Patch
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import DEPLOYMENTS, Resource
+from scaletest.cluster.hold_autoscalers import Autoscalers
+from scaletest.cluster.pod_requests import container_requests, quantity
+from scaletest.cluster.resources import DEPLOYMENTS, Resource
 from scaletest.model.errors import ScaletestError, WaitTimeout
 
 # What of a setting is no variable of the environment.
@@ -28,11 +29,11 @@ INTERVAL_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Usage of a pod: cores, None when only its memory is known, and bytes."""
+    """Usage of a pod."""
 
     pod: str
-    cpu: float | None
-    memory: float
+    cpu: float | None  # cores; None when only its memory is known
+    memory: float  # bytes
 
 
 class Tuning:
@@ -59,7 +60,7 @@ class Tuning:
         self.replicas = deployment.replicas()
 
     def resources(self) -> tuple[float, float]:
-        """Cores and bytes that the container requests; 0 where it has no request."""
+        """Return the cores and bytes that the container requests; 0 where it has no request."""
         requested = container_requests(self._original)
         return float(requested.get("cpu", 0)), float(requested.get("memory", 0))
 
@@ -90,7 +91,9 @@ class Tuning:
             self._sleep(INTERVAL_S)
 
     def usage(self) -> list[Usage]:
-        """Current usage of each pod by the metrics API, else by cAdvisor; [] without both."""
+        """Return the current usage of each pod by the metrics API, else by cAdvisor; [] without
+        both.
+        """
         try:
             metrics = self._raw.get(
                 POD_METRICS.path(self._deployment.namespace),
@@ -103,7 +106,17 @@ class Tuning:
             samples = self._cadvisor.sample(sorted({pod.node for pod in pods}))
             names = {pod.name for pod in pods}
             return [Usage(name, *sample) for name, sample in samples.items() if name in names]
-        return [_usage(pod) for pod in metrics]
+        usages = []
+        for pod in metrics:
+            containers = [container["usage"] for container in pod["containers"]]
+            usages.append(
+                Usage(
+                    pod["metadata"]["name"],
+                    cpu=sum(float(quantity(usage["cpu"])) for usage in containers),
+                    memory=sum(float(quantity(usage["memory"])) for usage in containers),
+                )
+            )
+        return usages
 
     def _settled(self) -> bool:
         deployment = self._raw.get(
@@ -120,18 +133,8 @@ class Tuning:
         )
 
 
-def _usage(pod: Mapping[str, Any]) -> Usage:
-    """Usage of a PodMetrics object: the sum of its containers."""
-    usages = [container["usage"] for container in pod["containers"]]
-    return Usage(
-        pod["metadata"]["name"],
-        cpu=sum(float(quantity(usage["cpu"])) for usage in usages),
-        memory=sum(float(quantity(usage["memory"])) for usage in usages),
-    )
-
-
 def changed(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[str, Any]:
-    """What the setting changes of a container."""
+    """Return what the setting changes of a container."""
     changes: dict[str, Any] = {}
     if amounts := {name: setting[name] for name in ("cpu", "memory") if name in setting}:
         changes["resources"] = {"requests": amounts, "limits": amounts}
@@ -147,7 +150,7 @@ def changed(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[st
 
 
 def with_argument(arguments: list[str], name: str, text: str) -> list[str]:
-    """Arguments with NAME=VALUE or NAME VALUE, as it is written; appended if missing."""
+    """Return the arguments with NAME=VALUE or NAME VALUE, as it is written; appended if missing."""
     changed = list(arguments)
     for index, word in enumerate(changed):
         if word.startswith(f"{name}="):

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, Raw, message, refusal
-from scaletest.cluster.objects import selectors
+from scaletest.cluster.answers import LONGEST_OBEYED_S, Busy, read_message, refusal
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.resources import selector_query
 from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
@@ -37,30 +38,27 @@ UNWATCHED_S, CATCHING_UP_S = 0.05, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Objects to watch. role: name for the caller. path: as in /api/v1/namespaces/n/pods."""
+    """Objects to watch."""
 
-    role: str
-    path: str
+    role: str  # name for the caller
+    path: str  # as in /api/v1/namespaces/n/pods
     selector: str = ""
     fields: str = ""
 
     @property
     def query(self) -> dict[str, str]:
         """The selectors, as a query."""
-        return selectors(self.selector, self.fields)
+        return selector_query(self.selector, self.fields)
 
 
 class WatchEvent(NamedTuple):
-    """An event. kind: ADDED, MODIFIED, DELETED; LISTED; or SYNCED, when a list is complete.
-
-    at_s: time of arrival, seconds since the epoch; None for a listed object, and for an event
-    between two watches. SYNCED has the time of the list call, and `uids` of all listed objects
-    as its object.
-    """
+    """An event."""
 
     role: str
-    kind: str
-    object: dict[str, Any]
+    kind: str  # ADDED, MODIFIED, DELETED; LISTED; or SYNCED, when a list is complete
+    object: dict[str, Any]  # of SYNCED the `uids` of all listed objects
+    # time of arrival, seconds since the epoch; None for a listed object, and for an event between
+    # two watches; of SYNCED the time of the list call
     at_s: float | None
 
 
@@ -93,7 +91,7 @@ class _Feed:
                 logger.info("%s; trying again", error)
                 # a server that sets a time for the next call is overloaded: calling
                 # sooner makes it worse
-                self._feeds.rest(
+                self._feeds.pause(
                     max(pause * random.uniform(0.5, 1.0), min(error.after_s, LONGEST_OBEYED_S))
                 )
                 pause = min(LONGEST_PAUSE_S, pause * 2)
@@ -136,7 +134,11 @@ class _Feed:
                     return
                 if status != 200:
                     raise refusal(
-                        status, message(b"".join(pieces)), action, f"list and {action}", headers
+                        status,
+                        read_message(b"".join(pieces)),
+                        action,
+                        f"list and {action}",
+                        headers,
                     )
                 opened_s = self._feeds.clock()
                 late = opened_s - self._unwatched_since > UNWATCHED_S
@@ -151,12 +153,12 @@ class _Feed:
                 pass
 
     def _read(self, pieces: Iterator[bytes]) -> None:
-        rest = b""
+        unfinished = b""
         sees_from = self.sees_from or 0.0
         for piece in pieces:
             now = self._feeds.clock()
             at_s = now if now >= sees_from else None
-            *lines, rest = (rest + piece).split(b"\n")
+            *lines, unfinished = (unfinished + piece).split(b"\n")
             for line in lines:
                 if line:
                     self._feeds.put(_EventLine(self, at_s, line))
@@ -164,7 +166,7 @@ class _Feed:
                 return
 
     def event(self, line: _EventLine) -> WatchEvent | None:
-        """The event of a line; None for bookmarks and errors."""
+        """Return the event of a line; None for bookmarks and errors."""
         event = json.loads(line.text)
         if event["type"] == "ERROR":
             # 410 in most cases; a new list helps in all
@@ -180,7 +182,7 @@ class _Feed:
 class Feeds:
     """Several collections at once. clock: seconds since the epoch.
 
-    rest: waits some seconds before a refused call is repeated, or until the feeds are closed.
+    pause: waits some seconds before a refused call is repeated, or until the feeds are closed.
     """
 
     def __init__(
@@ -188,11 +190,11 @@ class Feeds:
         raw: Raw,
         collections: Sequence[Collection],
         clock: Callable[[], float],
-        rest: Callable[[float], object] | None = None,
+        pause: Callable[[float], object] | None = None,
     ) -> None:
         self.raw, self.clock = raw, clock
         self.stopped = threading.Event()
-        self.rest = rest or self.stopped.wait
+        self.pause = pause or self.stopped.wait
         self._queue: queue.Queue[_EventLine | WatchEvent | threading.Event | Exception] = (
             queue.Queue(WAITING)
         )
@@ -214,7 +216,7 @@ class Feeds:
                 continue
 
     def events(self, seconds: float) -> Iterator[WatchEvent]:
-        """Events so far, waiting for the first one at most `seconds`.
+        """Yield events so far, waiting for the first one at most `seconds`.
 
         Raises ScaletestError when a collection is refused.
         """

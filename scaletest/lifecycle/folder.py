@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from scaletest.lifecycle import runai
-from scaletest.lifecycle.judging.phases import timeline
-from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePlan, Submission, read_line
+from scaletest.lifecycle.judging.timeline import timeline_of
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.records import LifecycleObject, Submission, read_line
 from scaletest.runs.environment import open_private
 from scaletest.runs.folder import (
     LIFECYCLE,
@@ -67,16 +68,16 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
                 os.fsync(file.fileno())
 
     def submissions(self) -> list[Submission]:
-        """What was submitted so far; the last line about a name counts. From submitted.json where
-        there is no other.
+        """Return what was submitted so far; the last line about a name counts. From submitted.json
+        where there is no other.
         """
         if not (self.path / SUBMISSIONS).exists() and (self.path / SUBMITTED).exists():
             return runai.read_submitted(self._text(SUBMITTED))
         return list({row.name: row for row in self.rows(SUBMISSIONS)}.values())
 
     def workloads(self) -> dict[str, LifecycleObject]:
-        """The workloads that were sampled so far, by name. From sampled.json where there is no
-        other.
+        """Return the workloads that were sampled so far, by name. From sampled.json where there is
+        no other.
         """
         if not (self.path / RECORDS).exists() and (self.path / SAMPLED).exists():
             return {row.name: row for row in runai.read_sampled(self._text(SAMPLED))}
@@ -90,12 +91,12 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     ) -> None:
         """Write what was sampled, in our form and in the original tool's."""
         self.replace(RECORDS, chain.from_iterable(row.lines() for row in workloads.values()))
-        self.put(SAMPLED, runai.sampled(map(timeline, workloads.values()), project))
+        self.put(SAMPLED, runai.write_sampled(map(timeline_of, workloads.values()), project))
         self.write(SAMPLING, sampling)
 
     def keep_submitted(self) -> None:
         """Write submitted.json anew."""
-        self.put(SUBMITTED, runai.submitted(self.submissions()))
+        self.put(SUBMITTED, runai.write_submitted(self.submissions()))
 
     def put(self, name: str, content: str | bytes) -> Path:
         """Write a file that is made of the others, whole or not at all."""
@@ -109,5 +110,5 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
 
 
 def new_run() -> str:
-    """An id for a run: six hex digits."""
+    """Return an id for a run: six hex digits."""
     return secrets.token_hex(3)

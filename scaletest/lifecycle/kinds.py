@@ -14,23 +14,27 @@ from scaletest.model.errors import UsageError, suggestion
 
 WORKLOAD_LABEL = "scaletest/workload"
 RUNAI_GROUP = "run.ai/"
+# The names of the Run:ai scale test tool, as plain Kubernetes has them.
+ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "deployment"}
+# By which pods ask for devices, unless another one is named.
+DEFAULT_RESOURCE = "nvidia.com/gpu"
+# Where Run:ai's workloads go, unless another project is named.
+DEFAULT_PROJECT = "project-0"
+# What has done its work says so in a condition of one of these types, or in its phase.
+DONE = ("Complete", "Completed", "Succeeded")
+FAILED = ("Failed",)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """name: also of its template. until: the milestone at which a workload of this kind counts as
-    measured. child: objects between it and its pods.
+    """A kind of workload, and what holds for it unless options say otherwise."""
 
-    labelled: whether its pods carry the labels that we put into its pod templates. gpus, seconds:
-    devices of a pod and how long it sleeps, unless options say it.
-    """
-
-    name: str
-    until: str = "finished"
-    child: tuple[str, str] | None = None
-    labelled: bool = True
-    gpus: str = "0"
-    seconds: str = "60"
+    name: str  # also of its template
+    until: str = "finished"  # the milestone at which a workload of this kind counts as measured
+    child: tuple[str, str] | None = None  # API version and kind of objects between it and its pods
+    labelled: bool = True  # whether its pods carry the labels that we put into its pod templates
+    gpus: str = "0"  # devices of a pod
+    seconds: str = "60"  # how long a pod sleeps
 
     @property
     def runai(self) -> bool:
@@ -39,7 +43,7 @@ class WorkloadKind:
 
 
 def _of_runai(name: str, version: str, child: str) -> WorkloadKind:
-    """A kind of Run:ai, with the defaults of its scale test tool."""
+    """Return a kind of Run:ai, with the defaults of its scale test tool."""
     return WorkloadKind(name, "scheduled", (version, child), False, "1", "infinity")
 
 
@@ -53,19 +57,10 @@ _KINDS = (
     _of_runai("runai-interactive", "run.ai/v1", "RunaiJob"),
 )
 KINDS: Mapping[str, WorkloadKind] = {kind.name: kind for kind in _KINDS}
-# The names of the Run:ai scale test tool, as plain Kubernetes has them.
-ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "deployment"}
-# By which pods ask for devices, unless another one is named.
-DEFAULT_RESOURCE = "nvidia.com/gpu"
-# Where Run:ai's workloads go, unless another project is named.
-DEFAULT_PROJECT = "project-0"
-# What has done its work says so in a condition of one of these types, or in its phase.
-DONE = ("Complete", "Completed", "Succeeded")
-FAILED = ("Failed",)
 
 
-def find(name: str) -> WorkloadKind:
-    """The kind of that name; UsageError that lists the names."""
+def find_kind(name: str) -> WorkloadKind:
+    """Find the kind of that name; UsageError that lists the names."""
     kind = KINDS.get(ALIASES.get(name, name))
     if kind is None:
         raise UsageError(
@@ -75,8 +70,8 @@ def find(name: str) -> WorkloadKind:
     return kind
 
 
-def expected(body: Mapping[str, Any]) -> int | None:
-    """How many pods an object needs at once; None when it does not say."""
+def pods_needed(body: Mapping[str, Any]) -> int | None:
+    """Return how many pods an object needs at once; None when it does not say."""
     spec = body.get("spec") or {}
     count = _COUNTED.get(str(body.get("kind")))
     try:
@@ -94,12 +89,6 @@ def _job(spec: Mapping[str, Any]) -> int:
     return min(parallelism, int(completions)) if completions is not None else parallelism
 
 
-def _job_set(spec: Mapping[str, Any]) -> int:
-    return sum(
-        _replicas(jobs) * _job(jobs["template"]["spec"]) for jobs in spec.get("replicatedJobs", [])
-    )
-
-
 def _training(spec: Mapping[str, Any]) -> int | None:
     groups = [group for key, group in spec.items() if key.endswith("ReplicaSpecs")]
     rows = chain.from_iterable(group.values() for group in groups)
@@ -109,7 +98,9 @@ def _training(spec: Mapping[str, Any]) -> int | None:
 # How many pods an object of the kind needs, by its spec.
 _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
     "Job": _job,
-    "JobSet": _job_set,
+    "JobSet": lambda spec: sum(
+        _replicas(jobs) * _job(jobs["template"]["spec"]) for jobs in spec.get("replicatedJobs", [])
+    ),
     "DistributedWorkload": lambda spec: int(spec["workers"]["value"]) + 1,
     **dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet"), _replicas),
     **dict.fromkeys(("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob"), _training),
@@ -118,23 +109,21 @@ _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
 
 
 class Ending(NamedTuple):
-    """How an object ended. at: when its own status says so, "" when it does not. reason: what it
-    says about its failure.
-    """
+    """How an object ended."""
 
     failed: bool
-    at: str
-    reason: str
+    at: str  # when its own status says so, "" when it does not
+    reason: str  # what it says about its failure
 
 
-def ended(body: Mapping[str, Any]) -> Ending | None:
-    """How an object ended; None while it goes on."""
+def find_end(body: Mapping[str, Any]) -> Ending | None:
+    """Return how an object ended; None while it goes on."""
     status = body.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in (*DONE, *FAILED):
-            at = status.get("completionTime") or condition.get("lastTransitionTime") or ""
+            ended_at = status.get("completionTime") or condition.get("lastTransitionTime") or ""
             reason = cut(f"{condition.get('reason', '')}: {condition.get('message', '')}", 200)
-            return Ending(condition["type"] in FAILED, at, reason)
+            return Ending(condition["type"] in FAILED, ended_at, reason)
     if status.get("phase") in (*DONE, *FAILED):
         reason = cut(str(status.get("reason") or status.get("message") or ""), 200)
         return Ending(status["phase"] in FAILED, "", reason)

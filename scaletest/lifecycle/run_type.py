@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.judging.result import (
-    COUNTS,
-    EXAMPLE,
-    MEASURES,
-    LifecycleResult,
-    WorkloadSelection,
-    result,
-)
-from scaletest.lifecycle.stamps import LifecyclePlan, Stamp
+from scaletest.lifecycle.judging.result import LifecycleResult, judge_run
+from scaletest.lifecycle.judging.verdict import COUNTS
+from scaletest.lifecycle.options import Conditions, WorkloadSelection
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import UsageError
-from scaletest.model.verdict import parse
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import NOWHERE, Contrast, Measure, differences, percentiles
@@ -42,18 +35,6 @@ NO_MATTER = {"run", "namespace", "project", "template_file", "context"}
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
-    """What must hold of a run; InvalidValue for a threshold that cannot be read."""
-
-    thresholds: tuple[str, ...] = ()
-    tolerate_failures: int = 0
-
-    def __post_init__(self) -> None:
-        for text in self.thresholds:
-            parse(text, MEASURES, EXAMPLE)
-
-
-@dataclass(frozen=True, slots=True)
 class LifecycleRun(ResultOfRun):
     """A stored lifecycle run, judged anew.
 
@@ -74,25 +55,27 @@ class LifecycleType(RunType):
     curve_path = ("seconds", "p50", "value")
 
     def judge(self, folder: RunFolder) -> LifecycleRun:
-        """The run in a folder; UsageError when it cannot be read."""
-        return read(LifecycleFolder(folder.path))
+        """Judge the run in a folder; UsageError when it cannot be read."""
+        return read_run(LifecycleFolder(folder.path))
 
     def measures(self, judged: LifecycleRun) -> Sequence[Measure]:
-        """The durations of each phase, the throughput of scheduling, and what went wrong."""
+        """Return the durations of each phase, the throughput of scheduling, and what went wrong."""
         lifecycle = judged.result
         phases: list[Measure] = []
         # what is counted from the submission on holds all the others
-        whole = [each.step.name for each in lifecycle.steps if each.step.name.startswith("total_")]
+        totals = [
+            phase.step.name for phase in lifecycle.steps if phase.step.name.startswith("total_")
+        ]
         for phase in lifecycle.steps:
             samples = [seconds for seconds in phase.values if seconds is not None]
             resolution_s = WATCHED_S if set(phase.sources) <= {"watch"} else WHOLE_S
             phases += [
-                replace(measure, decides=measure.is_median and phase.step.name in whole)
+                replace(measure, decides=measure.is_median and phase.step.name in totals)
                 for measure in percentiles(
                     phase.step.name, NOWHERE, phase.spread, samples, resolution_s
                 )
             ]
-        if not whole:
+        if not totals:
             phases = [replace(measure, decides=measure.is_median) for measure in phases]
         per_s = lifecycle.throughput.per_s
         if per_s is not None:
@@ -104,28 +87,30 @@ class LifecycleType(RunType):
         return [*phases, *counts]
 
     def contrast(self, base: LifecycleRun, candidate: LifecycleRun) -> Contrast:
-        """What the plans of two runs have to do with each other, where both have one, and whether
-        one of them has lost workloads, or has not measured them yet.
+        """Compare the plans of two runs, where both have one, and say whether one of them has lost
+        workloads, or has not measured them yet.
         """
         known = base.plan and candidate.plan
         books = base.result.books, candidate.result.books
-        most = max(own.measured for own in books)
-        incomplete = any(own.measured < most and own.pending + own.lost for own in books)
+        largest = max(counts.measured for counts in books)
+        incomplete = any(
+            counts.measured < largest and counts.pending + counts.lost for counts in books
+        )
         return Contrast(
             differences(base.plan, candidate.plan, WORKLOAD, NO_MATTER) if known else (),
-            [f"{most} workloads"] if incomplete else [],
+            [f"{largest} workloads"] if incomplete else [],
         )
 
 
 RUN_TYPE = LifecycleType()
 
 
-def read(
+def read_run(
     store: LifecycleFolder,
     view: WorkloadSelection = WHOLE,
     interrupted: str = "",
 ) -> LifecycleRun:
-    """Everything in the folder's files; without a plan they are those of the original tool."""
+    """Read everything in the folder's files; without a plan they are those of the original tool."""
     # first: of another type of run it says so
     plan = store.plan() if store.exists else None
     workloads, submissions = store.workloads(), store.submissions()
@@ -135,14 +120,17 @@ def read(
             hint="give the <output_dir> of submit and sample",
         )
     until, count, project, conditions = "decided", 0, "", Conditions()
+    title = f"lifecycle of {store.path}, from files of the Run:ai scale test tool"
     if plan is not None:
+        pace = f"bursts of {plan.processes} {plan.delay_s:g} s apart"
+        title = f"{plan.workload} · {pace} · run {plan.run}"
         until, count, project = plan.until, plan.count, plan.project
         conditions = Conditions(plan.thresholds, plan.tolerate_failures)
     for submission in submissions:
         submitted_s = submission.submitted_s
         if submission.accepted and submission.name in workloads and submitted_s is not None:
             workloads[submission.name].mark("submitted", Stamp(watch_s=submitted_s))
-    judged = result(
+    judged = judge_run(
         workloads.values(),
         submissions,
         until,
@@ -156,16 +144,8 @@ def read(
         "",
         str(store.path),
         judged,
-        title=heading(store.path, plan),
+        title=title,
         project=project,
         plan=plan.to_dict() if plan else {},
         environment=store.read(ENVIRONMENT),
     )
-
-
-def heading(path: Path, plan: LifecyclePlan | None) -> str:
-    """What was run, in one line."""
-    if plan is None:
-        return f"lifecycle of {path}, from files of the Run:ai scale test tool"
-    pace = f"bursts of {plan.processes} {plan.delay_s:g} s apart"
-    return f"{plan.workload} · {pace} · run {plan.run}"

@@ -9,10 +9,11 @@ missing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Protocol
 
-from scaletest.lifecycle.stamps import LifecycleObject, Stamp, Submission
+from scaletest.lifecycle.records import LifecycleObject, Submission
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import epoch, iso
 
@@ -78,15 +79,15 @@ class Timeline(Protocol):
         """The workload."""
 
     def stamp(self, name: str) -> Stamp | None:
-        """The times of a milestone; None when nobody observed it."""
+        """Return the times of a milestone; None when nobody observed it."""
 
 
 def project_of(namespace: str) -> str:
-    """The project to which a namespace belongs."""
+    """Return the project to which a namespace belongs."""
     return namespace.removeprefix(PREFIX)
 
 
-def submitted(submissions: Iterable[Submission]) -> str:
+def write_submitted(submissions: Iterable[Submission]) -> str:
     """submitted.json: the submissions that were accepted and have a time."""
     rows = [
         {
@@ -101,7 +102,7 @@ def submitted(submissions: Iterable[Submission]) -> str:
     return json.dumps(rows, indent=4)
 
 
-def sampled(timelines: Iterable[Timeline], project: str) -> str:
+def write_sampled(timelines: Iterable[Timeline], project: str) -> str:
     """sampled.json: the workloads of which all needed fields are known, by the API's whole seconds
     where there are.
     """
@@ -110,7 +111,7 @@ def sampled(timelines: Iterable[Timeline], project: str) -> str:
             "jobName": timeline.workload.name,
             "jobNamespace": timeline.workload.namespace,
             "projectName": project or project_of(timeline.workload.namespace),
-            **dict(zip(FIELDS, _times(timeline), strict=True)),
+            **{field: _time_of(timeline, name) for field, name in FIELDS.items()},
         }
         for timeline in timelines
         if all(map(timeline.stamp, NEEDED))
@@ -118,15 +119,13 @@ def sampled(timelines: Iterable[Timeline], project: str) -> str:
     return json.dumps(rows, indent=4)
 
 
-def _times(timeline: Timeline) -> Iterator[str | None]:
-    """The times of all fields in their order."""
-    for name in FIELDS.values():
-        stamp = timeline.stamp(name) or timeline.stamp(SUBSTITUTES.get(name, "")) or Stamp()
-        yield iso(stamp.api_s if stamp.api_s is not None else stamp.watch_s)
+def _time_of(timeline: Timeline, name: str) -> str | None:
+    stamp = timeline.stamp(name) or timeline.stamp(SUBSTITUTES.get(name, "")) or Stamp()
+    return iso(stamp.api_s if stamp.api_s is not None else stamp.watch_s)
 
 
 def read_submitted(text: str) -> list[Submission]:
-    """A submitted.json of either tool. Raises InvalidValue."""
+    """Read a submitted.json of either tool. Raises InvalidValue."""
     submissions = []
     for row in _rows(text, "submitted.json"):
         name, at_s = row.get("jobName"), epoch(row.get("submitTimestamp"))
@@ -138,7 +137,7 @@ def read_submitted(text: str) -> list[Submission]:
 
 
 def read_sampled(text: str) -> list[LifecycleObject]:
-    """A sampled.json of either tool. A time that only repeats another one is none of its own.
+    """Read a sampled.json of either tool. A time that only repeats another one is none of its own.
     Raises InvalidValue.
     """
     workloads = []

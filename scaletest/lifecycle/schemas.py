@@ -6,12 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from scaletest.lifecycle.judging.result import LifecycleResult
-from scaletest.lifecycle.stamps import (
-    LifecycleObject,
-    LifecyclePlan,
-    LifecyclePod,
-    Submission,
-)
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Submission
 from scaletest.model.json_schema import VERSION, Form, Schema, closed, described, headed
 
 

@@ -29,9 +29,9 @@ from tests.browser.test_client_page import Site
 from tests.conftest import eventually
 from tests.unit import made_runs as runs
 from tests.unit.benchmarks.test_report import READ, a_run, only
-from tests.unit.capacity.test_autoscale import played
+from tests.unit.capacity.simulations import played
 from tests.unit.exporter.test_exporter import queue, view
-from tests.unit.lifecycle.test_figures import made
+from tests.unit.lifecycle.test_charts import made
 from tests.unit.lifecycles import of
 from tests.unit.queue_pages import MadeReader, site, under_load
 from tests.unit.saturation.test_report import example_run

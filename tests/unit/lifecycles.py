@@ -6,14 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scaletest.cluster.watch import WatchEvent
-from scaletest.lifecycle.judging.result import LifecycleResult, WorkloadSelection, result
-from scaletest.lifecycle.stamps import (
-    LifecycleObject,
-    LifecyclePlan,
-    LifecyclePod,
-    Stamp,
-    Submission,
-)
+from scaletest.lifecycle.judging.result import LifecycleResult, judge_run
+from scaletest.lifecycle.options import WorkloadSelection
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Submission
+from scaletest.lifecycle.stamps import Stamp
 
 BEGAN = 1_790_000_000.0
 
@@ -132,7 +129,7 @@ def of(
     view: WorkloadSelection = VIEW,
     **more: Any,
 ) -> LifecycleResult:
-    return result(
+    return judge_run(
         workloads, [submission(submitted.name) for submitted in workloads], until, view, **more
     )
 

@@ -14,7 +14,8 @@ from scaletest.benchmarks.documents.kube_perftest import GROUPS
 from scaletest.benchmarks.kinds.registry import GROUP
 from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
-from scaletest.cluster.connection import connect, groups
+from scaletest.cluster.connection import connect
+from scaletest.cluster.discovery import groups
 from scaletest.cluster.objects import Documents
 from scaletest.model.errors import Unreachable, UsageError
 

@@ -35,7 +35,7 @@ from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.broker import connect
-from scaletest.cluster import connection
+from scaletest.cluster import connection, discovery
 from scaletest.cluster.objects import Documents
 from scaletest.load import busy_check
 from scaletest.model import checks, wire
@@ -247,7 +247,7 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[E
     )
     if place.namespace:
         cluster = connection.connect(place.namespace)
-        if GROUP not in connection.groups(cluster):
+        if GROUP not in discovery.groups(cluster):
             raise Unreachable(
                 f"the cluster does not know {GROUP}",
                 hint="install the operator: docs/how-to/operator.md",

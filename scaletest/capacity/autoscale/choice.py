@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from scaletest.capacity.autoscale.arrivals import Arrivals
 from scaletest.capacity.autoscale.hpa import TargetType
-from scaletest.capacity.autoscale.rule import Rule, SimulationResult
-from scaletest.capacity.autoscale.simulation import Arrivals
+from scaletest.capacity.autoscale.result import SimulationResult
+from scaletest.capacity.autoscale.rule import Rule
 from scaletest.model.queue_counts import LONGEST_WINDOW_S
 
 EQUAL_WAIT = 0.1
@@ -25,27 +26,27 @@ USUAL_WINDOW_S, MULTIPLE_S = 300.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class PlayedRule:
-    """A rule with its simulated result, and for how long pods that must go may finish, in s."""
+    """A rule with its simulated result."""
 
     rule: Rule
     result: SimulationResult
-    grace_s: float
+    grace_s: float  # for how long pods that must go may finish
 
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """One criterion of the choice. left: names of the rules that remain after it."""
+    """One criterion of the choice."""
 
     criterion: str
-    left: tuple[str, ...]
+    left: tuple[str, ...]  # names of the rules that remain after it
 
 
 @dataclass(frozen=True, slots=True)
 class BestRule:
-    """The best of several rules. steps: the criteria in their order, up to the deciding one."""
+    """The best of several rules."""
 
     played: PlayedRule
-    steps: tuple[Elimination, ...]
+    steps: tuple[Elimination, ...]  # the criteria in their order, up to the deciding one
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ class Weakness:
     remedy: str
 
 
-def choose(played: Sequence[PlayedRule], mean_run_s: float) -> BestRule:
-    """The best of these rules; the first one of equals. At least one rule is needed."""
+def choose_best(played: Sequence[PlayedRule], mean_run_s: float) -> BestRule:
+    """Choose the best of these rules, the first one of equals. At least one rule is needed."""
     criteria: dict[str, Callable[[SimulationResult], float]] = {
         "every request ends": lambda result: result.requests - result.ended,
         "fewest requests killed": lambda result: result.killed,
@@ -69,9 +70,9 @@ def choose(played: Sequence[PlayedRule], mean_run_s: float) -> BestRule:
     steps = []
     for criterion, measure in criteria.items():
         slack = EQUAL_WAIT * mean_run_s if measure is _wait_s else 0.0
-        least = min(measure(each.result) for each in left)
-        left = [each for each in left if measure(each.result) <= least + slack]
-        steps.append(Elimination(criterion, tuple(each.rule.name for each in left)))
+        least = min(measure(candidate.result) for candidate in left)
+        left = [candidate for candidate in left if measure(candidate.result) <= least + slack]
+        steps.append(Elimination(criterion, tuple(candidate.rule.name for candidate in left)))
         if len(left) == 1:
             break
     return BestRule(left[0], tuple(steps))
@@ -82,12 +83,15 @@ def _wait_s(result: SimulationResult) -> float:
 
 
 def mean_run_s(arrivals: Arrivals) -> float:
-    """The mean run time of the requests, in s."""
+    """Return the mean run time of the requests, in s."""
     return sum(arrivals.runs) / len(arrivals.runs)
 
 
-def weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness]:
-    """Why this rule kills requests, or changes its direction; nothing where it does neither."""
+def find_weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness]:
+    """Yield why this rule kills requests or changes its direction.
+
+    Nothing where it does neither.
+    """
     result = played.result
     run_s = mean_run_s(arrivals)
     if result.flips or result.killed:

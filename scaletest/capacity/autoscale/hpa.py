@@ -1,11 +1,8 @@
-"""HorizontalPodAutoscaler (autoscaling/v2), and KEDA, which drives one or starts Jobs.
+"""HorizontalPodAutoscaler (autoscaling/v2), as its controller computes.
 
-The HPA is that for External and Object metrics, after pkg/controller/podautoscaler of Kubernetes
-1.35: proposals, tolerance, stabilisation, policies. Values are whole thousandths ("milli"), as
-there. Metrics of pods and resources are left out: they do not include a queue.
-
-KEDA is ScaledObject, which drives an HPA and the step between none and one, and ScaledJob with all
-its strategies, after the operator's source, 2.20.
+It is that for External and Object metrics, after pkg/controller/podautoscaler of Kubernetes 1.35:
+proposals, tolerance, stabilisation, policies. Values are whole thousandths ("milli"), as there.
+Metrics of pods and resources are left out: they do not include a queue.
 """
 
 from __future__ import annotations
@@ -41,11 +38,11 @@ class ScalingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ScalingRules:
-    """One direction of `behavior`. select: Max, Min or Disabled."""
+    """One direction of `behavior`."""
 
     window_s: int
     policies: tuple[ScalingPolicy, ...]
-    select: str = "Max"
+    select: str = "Max"  # Max, Min or Disabled
     tolerance: float = TOLERANCE
 
 
@@ -64,15 +61,13 @@ class Behavior:
 
 @dataclass(frozen=True, slots=True)
 class HpaSpec:
-    """An HPA. target_milli: the target value in thousandths.
-
-    behavior: None is the older algorithm, which is not the same as an empty `behavior`.
-    """
+    """An HPA."""
 
     minimum: int
     maximum: int
     target: TargetType
-    target_milli: int
+    target_milli: int  # the target value in thousandths
+    # None is the older algorithm, which is not the same as an empty `behavior`
     behavior: Behavior | None = None
 
 
@@ -88,7 +83,9 @@ class Hpa:
     def sync(
         self, now_s: float, replicas: int, status: int, ready: int, metrics: Sequence[int | None]
     ) -> int:
-        """New spec.replicas. status: status.replicas. metrics: in thousandths, None when unread."""
+        """Return the new spec.replicas. status: status.replicas. metrics: in thousandths, None when
+        unread.
+        """
         spec = self.spec
         if not self.recommendations:
             self.recommendations.append((now_s, replicas))
@@ -97,13 +94,19 @@ class Hpa:
         if replicas > spec.maximum or replicas < spec.minimum:
             wanted = min(max(replicas, spec.minimum), spec.maximum)
         else:
-            proposal = self._proposal(replicas, status, ready, metrics)
-            if proposal is None:
+            known = [
+                propose(spec, replicas, status, ready, metric)
+                for metric in metrics
+                if metric is not None
+            ]
+            # a metric that could not be read might have asked for more: then nothing is taken away
+            if not known or (len(known) < len(metrics) and max(known) < replicas):
                 return replicas
+            proposal = max(known)
             wanted = (
-                self._plain(now_s, replicas, proposal)
+                self._decide_plainly(now_s, replicas, proposal)
                 if spec.behavior is None
-                else self._ruled(now_s, replicas, proposal, spec.behavior)
+                else self._decide_by_rules(now_s, replicas, proposal, spec.behavior)
             )
         change = wanted - replicas
         if change and spec.behavior is not None:
@@ -112,35 +115,26 @@ class Hpa:
             events.append((now_s, abs(change)))
         return wanted
 
-    def _proposal(
-        self, replicas: int, status: int, ready: int, metrics: Sequence[int | None]
-    ) -> int | None:
-        """The largest of all metrics; None when nothing may be done."""
-        known = [
-            propose(self.spec, replicas, status, ready, metric)
-            for metric in metrics
-            if metric is not None
-        ]
-        if not known or (len(known) < len(metrics) and max(known) < replicas):
-            return None
-        return max(known)
-
-    def _plain(self, now_s: float, replicas: int, proposal: int) -> int:
+    def _decide_plainly(self, now_s: float, replicas: int, proposal: int) -> int:
         """Without `behavior`: the highest of five minutes, at most doubled."""
         recent = [
-            proposed for at, proposed in self.recommendations if at >= now_s - DOWNSCALE_WINDOW_S
+            proposed
+            for at_s, proposed in self.recommendations
+            if at_s >= now_s - DOWNSCALE_WINDOW_S
         ]
         self._store(now_s, proposal, DOWNSCALE_WINDOW_S)
         stable = max([proposal, *recent])
         return min(max(stable, self.spec.minimum), self.spec.maximum, max(2 * replicas, 4))
 
-    def _ruled(self, now_s: float, replicas: int, proposal: int, behavior: Behavior) -> int:
+    def _decide_by_rules(
+        self, now_s: float, replicas: int, proposal: int, behavior: Behavior
+    ) -> int:
         """With `behavior`: stabilised in both directions, then limited by the policies."""
         up = down = proposal
-        for at, proposed in self.recommendations:
-            if at > now_s - behavior.up.window_s:
+        for at_s, proposed in self.recommendations:
+            if at_s > now_s - behavior.up.window_s:
                 up = min(up, proposed)
-            if at > now_s - behavior.down.window_s:
+            if at_s > now_s - behavior.down.window_s:
                 down = max(down, proposed)
         self._store(now_s, proposal, max(behavior.up.window_s, behavior.down.window_s))
         stable = min(max(replicas, up), down)
@@ -157,7 +151,11 @@ class Hpa:
             return replicas
         limits = []
         for policy in rules.policies:
-            base = replicas - _within(self.ups, now_s, policy) + _within(self.downs, now_s, policy)
+            base = (
+                replicas
+                - _change_within(self.ups, now_s, policy)
+                + _change_within(self.downs, now_s, policy)
+            )
             if policy.kind == "Pods":
                 limits.append(base + sign * policy.value)
             elif sign > 0:
@@ -173,7 +171,8 @@ class Hpa:
 
 
 def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: int) -> int:
-    """The replicas that one metric proposes. Inside the tolerance that is the present number.
+    """Return the replicas that one metric proposes. Inside the tolerance that is the present
+    number.
 
     total_milli: the metric in thousandths. With AverageValue the present number is that of the
     status, not of the spec: after a change that is not carried out yet the controller goes by the
@@ -193,70 +192,5 @@ def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: 
     return math.ceil(ratio * ready)
 
 
-def _within(events: Sequence[tuple[float, int]], now_s: float, policy: ScalingPolicy) -> int:
-    return sum(change for at, change in events if at > now_s - policy.period_s)
-
-
-COOLDOWN_S = 300.0
-
-
-@dataclass(slots=True)
-class ScaledObject:
-    """The part of KEDA itself; between one and the maximum its HPA scales.
-
-    active_at_s: when the queue was last active; before that the object's creation.
-    """
-
-    minimum: int = 0
-    cooldown_s: float = COOLDOWN_S
-    activation: float = 0.0
-    active_at_s: float = 0.0
-
-    @property
-    def hpa_minimum(self) -> int:
-        """minReplicas of its HPA."""
-        return max(self.minimum, 1)
-
-    def poll(self, now_s: float, metric: float, replicas: int) -> int:
-        """New spec.replicas."""
-        if metric > self.activation:
-            self.active_at_s = now_s
-            return replicas or self.hpa_minimum
-        if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > self.cooldown_s:
-            return 0
-        return replicas
-
-
-@dataclass(frozen=True, slots=True)
-class ScaledJob:
-    """A ScaledJob.
-
-    strategy: default, custom, accurate or eager. target: queue entries a job. share, deduction: of
-    `custom`.
-    """
-
-    strategy: str = "default"
-    maximum: int = 100
-    minimum: int = 0
-    target: float = 1.0
-    deduction: int = 0
-    share: float = 0.0
-
-    def create(self, length: float, running: int, pending: int) -> int:
-        """How many jobs one poll creates. running: not finished jobs; pending: those of them
-        without a running pod.
-        """
-        wanted = min(self.maximum, math.ceil(length / self.target))
-        if running < self.minimum:
-            return self.minimum - running
-        running -= self.minimum
-        if self.strategy == "custom":
-            number = min(wanted - self.deduction - int(running * self.share), self.maximum)
-        elif self.strategy == "accurate":
-            full = wanted + running - pending > self.maximum
-            number = self.maximum - running if full else wanted - pending
-        elif self.strategy == "eager":
-            number = min(self.maximum - running - pending, wanted)
-        else:
-            number = wanted - running
-        return max(0, number)
+def _change_within(events: Sequence[tuple[float, int]], now_s: float, policy: ScalingPolicy) -> int:
+    return sum(change for at_s, change in events if at_s > now_s - policy.period_s)

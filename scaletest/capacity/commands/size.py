@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -19,17 +19,17 @@ from scaletest.capacity.sizing import (
     CapacityDemand,
     PodSize,
     Size,
-    alternatives,
     chart_values,
+    sizes,
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text
-from scaletest.cluster.capacity import SUFFIXES
 from scaletest.cluster.connection import connect
-from scaletest.cluster.inventory import GIB, LiveSize, live_size
+from scaletest.cluster.live_size import GIB, LiveSize, live_size
 from scaletest.cluster.node_size import NODE_OVERHEAD_CPU, PODS_A_NODE, NodeSize
+from scaletest.cluster.pod_requests import SUFFIXES
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.model.texts import in_base_units, short
@@ -55,7 +55,7 @@ class Amounts(click.ParamType[dict[str, float]]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> dict[str, float]:
-        """The amounts that are given."""
+        """Return the amounts that are given."""
         if isinstance(value, dict):  # the default
             return value
         amounts: dict[str, float] = {}
@@ -197,11 +197,13 @@ def command(options: SizeOptions) -> None:
     lost.
     """
     demand, nodes, notes = _demand(options)
-    sizes = alternatives(demand, nodes, options.headroom, options.spare)
-    queue = chart_values(demand.pod, sizes[0][-1].pods, options.headroom)
+    sizes_of_nodes = [
+        sizes(replace(demand, node=node), options.headroom, options.spare) for node in nodes
+    ]
+    queue = chart_values(demand.pod, sizes_of_nodes[0][-1].pods, options.headroom)
     values = {"queues": {"NAME": queue}}
     rows = []
-    for node, node_sizes in zip(nodes, sizes, strict=True):
+    for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True):
         rows.append({"node_cpu": node.cpu, "sizes": [size.to_dict() for size in node_sizes]})
     document = {
         "schema_version": 1,
@@ -212,15 +214,23 @@ def command(options: SizeOptions) -> None:
         "values": values,
     }
     value_lines = ["", "values of the chart:", as_text(values, "yaml").rstrip()]
-    options.output.show(document, [*_lines(demand, nodes, sizes, notes), *value_lines])
+    options.output.show(
+        document, [*_text_lines(demand, nodes, sizes_of_nodes, notes), *value_lines]
+    )
 
 
 def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
-    """The load to carry, the kinds of node, and notes about where that comes from."""
-    pod, nodes, notes = _pod_and_nodes(options)
+    """Return the load to carry, the kinds of node, and notes about where that comes from."""
+    # pod and nodes are as the options say, else as the cluster has them
+    live = LiveSize(0.0, 0.0, [], [])
+    if options.deployment:
+        live = live_size(connect(options.namespace, options.context), options.deployment)
+    pod = PodSize(**{"cpu": live.cpu or 0.5, "memory": live.memory, **options.pod})
+    nodes = [_node_size(amounts) for amounts in options.nodes] or live.nodes or [_node_size({})]
+    notes = live.notes
     rate, latency_s, per_pod = options.rate, options.latency_s, 0.0
     if options.run:
-        point, run_latency_s, replicas, verdict = _measured(options)
+        point, run_latency_s, replicas, verdict = _read_saturation(options)
         rate = point if rate is None else rate
         latency_s = run_latency_s if latency_s is None else latency_s
         per_pod = point / replicas
@@ -247,17 +257,7 @@ def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[
     return demand, nodes, notes
 
 
-def _pod_and_nodes(options: SizeOptions) -> tuple[PodSize, list[NodeSize], list[str]]:
-    """The pod and the kinds of node: as the options say, else as the cluster has them."""
-    live = LiveSize(0.0, 0.0, [], [])
-    if options.deployment:
-        live = live_size(connect(options.namespace, options.context), options.deployment)
-    pod = PodSize(**{"cpu": live.cpu or 0.5, "memory": live.memory, **options.pod})
-    nodes = [_node(amounts) for amounts in options.nodes] or live.nodes or [_node({})]
-    return pod, nodes, live.notes
-
-
-def _node(amounts: dict[str, float]) -> NodeSize:
+def _node_size(amounts: dict[str, float]) -> NodeSize:
     return NodeSize(
         amounts.get("cpu", 4.0),
         amounts.get("memory", math.inf),
@@ -268,7 +268,7 @@ def _node(amounts: dict[str, float]) -> NodeSize:
     )
 
 
-def _measured(options: SizeOptions) -> tuple[float, float, int, Verdict]:
+def _read_saturation(options: SizeOptions) -> tuple[float, float, int, Verdict]:
     """Saturation point, latency, pods and verdict of a stored run; UsageError when it has none."""
     folder = stored.find(options.run)
     run: Any = judge(folder) if folder.kind == "saturation" else None
@@ -291,8 +291,11 @@ def _measured(options: SizeOptions) -> tuple[float, float, int, Verdict]:
     return run.result.point.value, latency_s, replicas, run.result.verdict
 
 
-def _lines(
-    demand: CapacityDemand, nodes: list[NodeSize], sizes: list[list[Size]], notes: list[str]
+def _text_lines(
+    demand: CapacityDemand,
+    nodes: list[NodeSize],
+    sizes_of_nodes: list[list[Size]],
+    notes: list[str],
 ) -> Iterator[str]:
     pod = demand.pod
     more = f", {pod.memory:g} GiB" if pod.memory else ""
@@ -304,7 +307,7 @@ def _lines(
         f" {rate}"
     )
     yield from map(as_options, notes)
-    for node, node_sizes in zip(nodes, sizes, strict=True):
+    for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True):
         yield f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:"
         rows = []
         for size in node_sizes:

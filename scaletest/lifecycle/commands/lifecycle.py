@@ -1,45 +1,34 @@
-"""scaletest lifecycle: how fast a cluster brings workloads up; its commands and their options."""
+"""scaletest lifecycle: how fast a cluster brings workloads up; the names of its commands."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
-
-import click
 import cloup
 
-from scaletest.cli import stored
-from scaletest.cli.headings import heading
 from scaletest.cli.lazy import LazyCommand, LazyGroup
-from scaletest.cli.options import DURATION, Decorator, context, group
-from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
-from scaletest.lifecycle.stamps import KIND, TOOLS, UNTIL
-from scaletest.model.errors import ScaletestError
-
-TYPES = (*ALIASES, *KINDS)
-
 
 COMMANDS = (
     LazyCommand(
         "run",
         "Submit, watch, sum up, draw, and judge, with live progress.",
-        "lifecycle.commands.lifecycle_run:run",
+        "lifecycle.commands.lifecycle_commands:run",
     ),
-    LazyCommand("submit", "Submit exactly N workloads.", "lifecycle.commands.lifecycle_run:submit"),
+    LazyCommand(
+        "submit", "Submit exactly N workloads.", "lifecycle.commands.lifecycle_commands:submit"
+    ),
     LazyCommand(
         "sample",
         "Record the progress of the workloads, at any time.",
-        "lifecycle.commands.lifecycle_run:sample",
+        "lifecycle.commands.lifecycle_commands:sample",
     ),
     LazyCommand(
         "delete",
         "Delete the objects that a run submitted, and what they own.",
-        "lifecycle.commands.lifecycle_run:delete",
+        "lifecycle.commands.lifecycle_commands:delete",
     ),
     LazyCommand(
         "plot",
         "Write times.csv and general.png or detailed.png.",
-        "lifecycle.commands.lifecycle_files:plot",
+        "lifecycle.commands.lifecycle_commands:plot",
     ),
 )
 
@@ -56,233 +45,3 @@ def command() -> None:
     scaletest lifecycle plot --plot detailed -o out
     scaletest report out
     """
-
-
-def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """A folder; else LAST or the end of a name, of the stored lifecycles."""
-    if value is None or value.exists() or value.name != str(value):
-        return value
-    paths = []
-    for run in stored.known():
-        with suppress(ScaletestError):  # a plan that cannot be read
-            if run.kind == KIND:
-                paths.append(run.path)
-    matching = [path for path in paths if path.name.endswith(str(value))]
-    if str(value) == "LAST":
-        matching = paths[-1:]
-    return matching[0] if len(matching) == 1 else value
-
-
-def _sleep_time(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Seconds as text, as `sleep` takes them, or infinity; None without the option."""
-    if value in (None, "infinity"):
-        return value
-    return f"{DURATION.convert(value, option, context):g}"
-
-
-def output_dir(default: str | None = "LAST") -> Decorator:
-    """Add -o, --output-dir."""
-    return click.option(
-        "-o",
-        "--output-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=default,
-        show_default=bool(default),
-        metavar="DIR",
-        callback=folder,
-        help=(
-            "Keep the run in this folder, or use the run in it; LAST, or the end of a name,"
-            " stands for a run that was kept without this option."
-        ),
-    )
-
-
-# Which workloads are submitted: LifecycleWorkloadOptions.
-workload = group(
-    heading("Load"),
-    click.option(
-        "-t",
-        "--workload-type",
-        type=click.Choice(TYPES),
-        default="training",
-        show_default=True,
-        metavar="TYPE",
-        help=(
-            "Submit workloads of this type: training is a Job, distributed an Indexed Job,"
-            " interactive a Deployment. The others are job, indexed-job, deployment, pod,"
-            " runai-training, runai-distributed and runai-interactive. For another kind give"
-            " --template."
-        ),
-    ),
-    click.option(
-        "-n",
-        "--num-workloads",
-        type=click.IntRange(min=1),
-        default=None,
-        metavar="N",
-        help="Submit exactly N workloads; a new run needs this option.",
-    ),
-    click.option(
-        "-p",
-        "--num-processes",
-        type=click.IntRange(min=1),
-        default=8,
-        show_default=True,
-        metavar="N",
-        help="Submit workloads in bursts of N, in parallel.",
-    ),
-    click.option(
-        "--delay",
-        type=DURATION,
-        default="0s",
-        show_default=True,
-        metavar="TIME",
-        help="Wait this long after each burst has been submitted.",
-    ),
-    heading("Pods"),
-    click.option(
-        "--num-workers",
-        type=int,
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Give a distributed workload N pods, or a Deployment N replicas.",
-    ),
-    heading("Devices"),
-    click.option(
-        "-g",
-        "--num-gpus",
-        default=None,
-        metavar="[RESOURCE=]N",
-        help=(
-            "Give each pod N devices, or a part of one, of nvidia.com/gpu or of this resource,"
-            " as in gpu.intel.com/xe=1. [default: 0; 1 for the runai types]"
-        ),
-    ),
-    heading("Pods"),
-    click.option("--pvc", is_flag=True, help="Add an ephemeral volume claim to every pod."),
-    click.option(
-        "--image",
-        metavar="IMAGE",
-        default="busybox",
-        show_default=True,
-        help="Run the pods with this container image.",
-    ),
-    click.option(
-        "--run-seconds",
-        default=None,
-        metavar="TIME",
-        callback=_sleep_time,
-        help=(
-            "Let the pods sleep this long; `infinity` is allowed. [default: 60s; infinity for the"
-            " runai types]"
-        ),
-    ),
-    click.option(
-        "--template",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help=(
-            "Submit copies of the object in this YAML file, with all its fields, instead of"
-            " the built-in template."
-        ),
-    ),
-    heading("Accuracy"),
-    click.option(
-        "--until",
-        type=click.Choice(UNTIL),
-        default=None,
-        help=(
-            "Count a workload as measured when it has reached this phase. [default: by its type]"
-        ),
-    ),
-    heading("Kubernetes"),
-    click.option(
-        "--namespace",
-        default="",
-        metavar="NAME",
-        help="Submit to this namespace. [default: runai-PROJECT, else the current one]",
-    ),
-    context,
-    click.option(
-        "--tool",
-        type=click.Choice(TOOLS),
-        default="api",
-        show_default=True,
-        help="Submit by server-side apply (api), by kubectl, or by the command line of Run:ai.",
-    ),
-    heading("Accuracy"),
-    click.option(
-        "--event-times",
-        is_flag=True,
-        help=(
-            "Also read the Events of Kubernetes, which give scheduling in microseconds,"
-            " evictions and volume claims."
-        ),
-    ),
-    click.option(
-        "--force",
-        is_flag=True,
-        help=(
-            "Submit also where no node offers the devices now, as an autoscaler may add such nodes."
-        ),
-    ),
-)
-
-dry_run = click.option(
-    "--dry-run", is_flag=True, help="Print the first object or command line, and submit nothing."
-)
-
-
-def project(*names: str) -> Decorator:
-    """Add the Run:ai project."""
-    return click.option(
-        *names,
-        "project",
-        default="",
-        metavar="NAME",
-        help=(
-            "Submit for this project of Run:ai, whose namespace is runai-NAME."
-            f" [default: {DEFAULT_PROJECT} for runai types]"
-        ),
-    )
-
-
-# What of a run is shown: a WorkloadSelection.
-view_options = group(
-    heading("Output"),
-    click.option(
-        "--head", type=click.IntRange(min=1), metavar="N", help="Take only the first N workloads."
-    ),
-    click.option(
-        "--tail", type=click.IntRange(min=1), metavar="N", help="Take only the last N workloads."
-    ),
-    click.option(
-        "--skip-errors/--no-skip-errors",
-        default=True,
-        show_default=True,
-        help="Leave out workloads whose times cannot be right.",
-    ),
-)
-# What must hold: Conditions.
-judged_options = group(
-    heading("Verdict"),
-    click.option(
-        "--threshold",
-        "thresholds",
-        multiple=True,
-        metavar="EXPR",
-        help=(
-            "Require this condition for a PASS, as in 'ready.p99<30s', 'throughput>=50/s'"
-            " or 'failed<=0'; the option may be repeated."
-        ),
-    ),
-    click.option(
-        "--tolerate-failures",
-        type=int,
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Let the run pass with at most N failed or rejected workloads.",
-    ),
-)

@@ -1,59 +1,31 @@
-"""scaletest lifecycle plot, and the files that a run leaves beside its data."""
+"""The files that a lifecycle run leaves beside its data: a table, pictures and a page."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import click
-import cloup
-
-from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
-from scaletest.lifecycle.commands import lifecycle as own
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.judging.result import WorkloadSelection
+from scaletest.lifecycle.options import WorkloadSelection
 from scaletest.lifecycle.report import report as lifecycle
-from scaletest.lifecycle.report.figures import phase_charts
-from scaletest.lifecycle.run_type import LifecycleRun, read
+from scaletest.lifecycle.report.charts import phase_charts
+from scaletest.lifecycle.run_type import LifecycleRun, read_run
 from scaletest.model.errors import UsageError
 from scaletest.render.numbers import plural
 from scaletest.report import formats
 from scaletest.report.formats import png
 
 
-@cloup.command()
-@heading("Target")
-@own.output_dir()
-@heading("Output")
-@click.option(
-    "--plot",
-    "figure",
-    type=click.Choice(["general", "detailed"]),
-    default="general",
-    show_default=True,
-    help="Draw the times from the submission (general), or those of every phase (detailed).",
-)
-@own.view_options
-@shared.grouped
-def plot(output_dir: Path, figure: str, view: WorkloadSelection) -> None:
-    """Write times.csv and general.png or detailed.png beside the data. Needs the extra: pip install
-    'scaletest[plot]'.
-
-    \b
-    scaletest lifecycle plot -o out
-    scaletest lifecycle plot -o out --plot detailed --head 100
-
-    Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
-    """
+def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
+    """Write the table of times, and a picture: general or detailed."""
     store = LifecycleFolder(output_dir)
-    for path in _draw(store, read(store, view), figure):
+    for path in _draw(store, read_run(store, view), figure):
         echo(f"{path} written", err=True)
 
 
 def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
-    """The table, and the picture; UsageError when it cannot be drawn."""
+    """Draw the table, and the picture; UsageError when it cannot be drawn."""
     written = [store.put("times.csv", formats.render(lifecycle.lifecycle_report(run), "csv"))]
     names = lifecycle.GENERAL if figure == "general" else lifecycle.DETAILED
     charts = phase_charts(run.result, names)

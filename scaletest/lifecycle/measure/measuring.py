@@ -1,6 +1,4 @@
-"""A lifecycle is measured: the plan of its options, submitting, sampling, both at once, and the
-deletion of what was submitted.
-"""
+"""Measure a lifecycle: submit, sample, do both at once, and delete what was submitted."""
 
 from __future__ import annotations
 
@@ -10,21 +8,16 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
 
-from scaletest.cluster.capacity import quantity
-from scaletest.cluster.connection import Busy, Cluster, Raw, connect
-from scaletest.cluster.objects import NODES, Objects
-from scaletest.lifecycle import kinds
-from scaletest.lifecycle.folder import LifecycleFolder, new_run
-from scaletest.lifecycle.measure import submitting, templating
-from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady
-from scaletest.lifecycle.measure.submitting import Submitter, Tool
-from scaletest.lifecycle.measure.templating import Workloads
-from scaletest.lifecycle.stamps import LifecyclePlan
-from scaletest.model.checks import cut
-from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.bulk_objects import Objects
+from scaletest.cluster.connection import Cluster, connect
+from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.measure import submit_tools
+from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
+from scaletest.lifecycle.measure.submitting import Submitter
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.model.errors import ScaletestError
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.runs.environment import environment
 from scaletest.runs.folder import LOCK, LOCKS, PLAN, SAMPLER_LOCK
@@ -37,135 +30,6 @@ CONNECTIONS = 300
 # With Python's own 5 ms half of all stamps are 5 ms late while a sample is written; with this one
 # 0.7 ms.
 SWITCH_S = 0.0005
-
-
-@dataclass(frozen=True, slots=True)
-class LifecycleWorkloadOptions:
-    """The workloads that are submitted, and how fast. Times are in seconds."""
-
-    workload_type: str
-    num_workloads: int | None
-    num_processes: int
-    delay: float
-    num_workers: int
-    num_gpus: str | None
-    pvc: bool
-    image: str
-    run_seconds: str | None
-    template: Path | None
-    until: str | None
-    namespace: str
-    context: str
-    tool: str
-    event_times: bool
-    force: bool
-    project: str
-
-
-def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
-    """The plan of a new run. namespace: the kubeconfig's."""
-    if options.num_workloads is None:
-        raise UsageError("how many workloads is not said", hint="give <num_workloads> N")
-    kind = kinds.find(options.workload_type)
-    project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
-    resource, _, gpus = (options.num_gpus or kind.gpus).rpartition("=")
-    plan = LifecyclePlan(
-        run=new_run(),
-        workload_type=kind.name,
-        count=options.num_workloads,
-        namespace=options.namespace or (f"runai-{project}" if project else namespace),
-        project=project,
-        processes=options.num_processes,
-        delay_s=options.delay,
-        workers=options.num_workers,
-        gpus=gpus,
-        resource=resource or kinds.DEFAULT_RESOURCE,
-        image=options.image,
-        seconds=options.run_seconds or kind.seconds,
-        pvc=options.pvc,
-        until=options.until or kind.until,
-        tool=options.tool,
-        context=options.context,
-        event_times=options.event_times,
-        template=templating.text_of(kind.name, options.template),
-        template_file=str(options.template or ""),
-    )
-    # what the template says its objects are; it may be of another kind of Run:ai
-    workloads = Workloads(plan)
-    own_name = f"runai-{workloads.kind.removesuffix('Workload').lower()}"
-    if workloads.of_runai and own_name != kind.name and own_name in kinds.KINDS:
-        raise UsageError(
-            f"the template is a {workloads.kind} of Run:ai, not {options.workload_type}",
-            hint=f"give <workload_type> {own_name}",
-        )
-    if options.template and not (kind.runai and workloads.of_runai):
-        plan = replace(plan, workload_type="custom")
-    return replace(plan, api_version=workloads.api_version, object_kind=workloads.kind)
-
-
-def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
-    """Refuse pods that no node can hold: UsageError when none offers the devices of a pod.
-
-    Returns a warning when the nodes may not be listed, else "".
-    """
-    wanted = Workloads(plan).devices()
-    if not wanted:
-        return ""
-    offered: set[str] = set()
-    try:
-        for page in Raw(cluster).pages(NODES.path(""), "list nodes"):
-            for node in page["items"]:
-                amounts = node["status"].get("allocatable", {})
-                offered |= {name for name in amounts if "/" in name and quantity(amounts[name])}
-                if all(quantity(amounts.get(name, 0)) >= wanted[name] for name in wanted):
-                    return ""
-    except Busy:
-        raise
-    except ScaletestError as error:
-        return f"whether nodes offer the devices is not known: {error.message}"
-    names = " and ".join(f"{amount} {name}" for name, amount in wanted.items())
-    raise UsageError(
-        f"no node offers {cut(names, 200)}, which a pod asks for",
-        hint=f"nodes offer {cut(', '.join(sorted(offered)) or 'no devices', 200)}: give <num_gpus>"
-        " 0 or RESOURCE=N; <force> submits all the same, for nodes that come later",
-    )
-
-
-def continued(
-    store: LifecycleFolder, options: LifecycleWorkloadOptions, typed: set[str]
-) -> LifecyclePlan:
-    """The stored plan with the pace that was typed. typed: names of options on the command line.
-
-    UsageError when another typed option differs from it.
-    """
-    plan = store.plan()
-    kind = kinds.find(options.workload_type).name
-    gpus = plan.gpus if plan.resource == kinds.DEFAULT_RESOURCE else f"{plan.resource}={plan.gpus}"
-    for name, value, stored in (
-        ("context", options.context, plan.context),
-        ("image", options.image, plan.image),
-        ("namespace", options.namespace, plan.namespace),
-        ("num_gpus", options.num_gpus, gpus),
-        ("num_workers", options.num_workers, plan.workers),
-        ("num_workloads", options.num_workloads, plan.count),
-        ("project", options.project, plan.project),
-        ("pvc", options.pvc, plan.pvc),
-        ("run_seconds", options.run_seconds, plan.seconds),
-        ("tool", options.tool, plan.tool),
-        # a template's kind is not the type of workload
-        ("workload_type", kind, kind if plan.template_file else plan.workload_type),
-    ):
-        if name in typed and value != stored:
-            raise UsageError(
-                f"{store.path} holds run {plan.run} with {name.replace('_', ' ')} {stored}, not"
-                f" {value}",
-                hint="give another <output_dir> for a new run, or leave the option out to go on",
-            )
-    return replace(
-        plan,
-        processes=options.num_processes if "num_processes" in typed else plan.processes,
-        delay_s=options.delay if "delay" in typed else plan.delay_s,
-    )
 
 
 def submit(
@@ -189,7 +53,7 @@ def sample(
     stop = StopRequest()
     with store.locked(SAMPLER_LOCK), stopping(stop, unwind=True):
         raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
-        sampler = Sampler(plan, store, raw, steady(), stop.asked, backend)
+        sampler = Sampler(plan, store, raw, steady_clock(), stop.asked, backend)
         with progress.of_run(store, plan.workload), attentive():
             sampler.follow(math.inf, ProgressReport(progress).tell, once=once)
 
@@ -213,7 +77,7 @@ def measure(
         progress.of_run(store, plan.workload),
     ):
         store.write(PLAN, plan.to_dict())
-        sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady(), stop.asked)
+        sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady_clock(), stop.asked)
 
         def work() -> None:
             try:
@@ -239,9 +103,21 @@ def measure(
 
 
 def delete_all(plan: LifecyclePlan) -> int:
-    """Delete the run's objects; how many there were."""
+    """Delete the run's objects; how many there were. Raises Refused, Unreachable."""
     raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
-    return submitting.delete_all(plan, Objects(raw))
+    return delete_objects(plan, Objects(raw))
+
+
+def delete_objects(plan: LifecyclePlan, objects: Objects) -> int:
+    """Delete the run's objects by its label, or by name where the tool set no label."""
+    resource = objects.resource(plan.api_version, plan.object_kind)
+    labelled = plan.tool != "runai"
+    names = objects.names(resource, plan.namespace, plan.label if labelled else "")
+    if not labelled:
+        present = set(names)
+        names = [name for name in plan.names() if name in present]
+    objects.delete(resource, plan.namespace, names)
+    return len(names)
 
 
 @contextmanager
@@ -252,10 +128,17 @@ def _submitter(
     labels: Labels,
     *locks: str,
 ) -> Iterator[tuple[Submitter, StopRequest]]:
-    """Who submits the plan, and what ends that, while we hold these locks of the folder."""
+    """Yield what submits the plan, and what ends that, while we hold these locks of the folder."""
     stop = StopRequest()
     with stopping(stop, unwind=True):
-        tool = _tool(plan, Raw(cluster, CONNECTIONS), stop)
+        objects = Objects(
+            Raw(cluster, CONNECTIONS),
+            manager=f"scaletest-{plan.run}",
+            sleep=stop.wake.wait,
+            stopping=stop.asked,
+        )
+        objects.check_namespace(plan.namespace)
+        tool = submit_tools.make_tool(plan, objects)
         fresh = not store.exists
         store.make()
         with store.locked(*locks):
@@ -265,27 +148,12 @@ def _submitter(
                 plan,
                 store,
                 tool,
-                steady(),
+                steady_clock(),
                 fresh=fresh,
                 stopping=stop.asked,
                 pause=stop.wake.wait,
             )
             yield submitter, stop
-
-
-def _tool(plan: LifecyclePlan, raw: Raw, stop: StopRequest) -> Tool:
-    """Submits the plan's workloads. Raises without namespace, kind or program."""
-    objects = Objects(
-        raw, manager=f"scaletest-{plan.run}", sleep=stop.wake.wait, stopping=stop.asked
-    )
-    objects.namespace(plan.namespace)
-    if plan.tool == "runai":
-        return submitting.runai(plan)
-    workloads = Workloads(plan)
-    objects.resource(workloads.api_version, workloads.kind)
-    if plan.tool == "kubectl":
-        return submitting.kubectl(plan, workloads)
-    return lambda name: objects.apply(workloads.make(name), plan.namespace)
 
 
 @contextmanager

@@ -28,10 +28,19 @@ LABELS = (
 )
 _HASH = "pod-template-hash"
 _CLAIM = re.compile(r"j-[0-9a-f]{6}")
+# A pod's condition -> the milestone that it stands for when it is True.
+CONDITIONS = {
+    "PodScheduled": "scheduled",
+    "PodReadyToStartContainers": "ready_to_start",
+    "Initialized": "initialized",
+    "ContainersReady": "containers_ready",
+    "Ready": "ready",
+    "DisruptionTarget": "evicted",
+}
 
 
 def workload_of(body: Mapping[str, Any], known: Container[str]) -> str:
-    """The workload's name; "" for a foreign object."""
+    """Return the workload's name; "" for a foreign object."""
     return next((name for name in _candidates(body) if name in known), "")
 
 
@@ -53,7 +62,9 @@ def _candidates(body: Mapping[str, Any]) -> Iterator[str]:
     yield from _CLAIM.findall(str(metadata["name"]))
 
 
-def of_event(body: Mapping[str, Any], known: Container[str], owners: Mapping[str, str]) -> str:
+def workload_of_event(
+    body: Mapping[str, Any], known: Container[str], owners: Mapping[str, str]
+) -> str:
     """Whose an Event is. owners: uid of an object -> its workload, for those that were seen."""
     regarding = body.get("involvedObject") or {}
     uid, named = str(regarding.get("uid", "")), str(regarding.get("name", ""))
@@ -62,30 +73,27 @@ def of_event(body: Mapping[str, Any], known: Container[str], owners: Mapping[str
     return next((name for name in (named, *_CLAIM.findall(named)) if name in known), "")
 
 
-# A pod's condition -> the milestone that it stands for when it is True.
-CONDITIONS = {
-    "PodScheduled": "scheduled",
-    "PodReadyToStartContainers": "ready_to_start",
-    "Initialized": "initialized",
-    "ContainersReady": "containers_ready",
-    "Ready": "ready",
-    "DisruptionTarget": "evicted",
-}
-
-
-def created(body: Mapping[str, Any]) -> float | None:
-    """When the API server made the object."""
+def creation_time(body: Mapping[str, Any]) -> float | None:
+    """Return when the API server made the object."""
     return epoch(body["metadata"].get("creationTimestamp"))
 
 
-def of_pod(body: Mapping[str, Any]) -> dict[str, float | None]:
-    """The milestones that a pod's object shows as passed, each with its time; None for one passed
-    at no said time.
+def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the milestones that a pod's object shows as passed, each with its time; None for one
+    passed at no said time.
     """
     status = body.get("status") or {}
-    passed = {"created": created(body), **_of_conditions(status.get("conditions") or ())}
+    passed = {"created": creation_time(body)}
+    for condition in status.get("conditions") or ():
+        name, is_true = condition.get("type"), condition.get("status") == "True"
+        time_s = epoch(condition.get("lastTransitionTime"))
+        if name in CONDITIONS and is_true:
+            passed[CONDITIONS[name]] = time_s
+        if name == "PodScheduled" and (is_true or condition.get("reason")):
+            # a recorded "unschedulable" is a decision as well
+            passed["decided"] = time_s
     containers = len((body.get("spec") or {}).get("containers", ()))
-    passed |= _of_containers(status, containers)
+    passed |= _states_of_containers(status, containers)
     metadata = body["metadata"]
     if metadata.get("deletionTimestamp"):
         # the timestamp is when it shall be gone, its grace period included
@@ -95,48 +103,34 @@ def of_pod(body: Mapping[str, Any]) -> dict[str, float | None]:
     return passed
 
 
-def _of_containers(status: Mapping[str, Any], containers: int) -> dict[str, float | None]:
-    """The milestones that the states of a pod's containers show as passed."""
+def _states_of_containers(status: Mapping[str, Any], containers: int) -> dict[str, float | None]:
+    """Return the milestones that the states of a pod's containers show as passed."""
     passed = {}
     states = [row.get("state") or {} for row in status.get("containerStatuses") or ()]
     begun = list(
         filter(None, (state.get("running") or state.get("terminated") for state in states))
     )
     if len(begun) == len(states) >= max(1, containers):
-        passed["started"] = latest([epoch(run.get("startedAt")) for run in begun])
+        passed["started"] = latest_time([epoch(run.get("startedAt")) for run in begun])
     if status.get("phase") in ("Succeeded", "Failed"):
         terminated = filter(None, (state.get("terminated") for state in states))
-        passed["finished"] = latest([epoch(end.get("finishedAt")) for end in terminated])
+        passed["finished"] = latest_time([epoch(end.get("finishedAt")) for end in terminated])
     return passed
 
 
-def _of_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """The milestones that a pod's conditions show as passed."""
-    passed = {}
-    for condition in conditions:
-        name, is_true = condition.get("type"), condition.get("status") == "True"
-        time_s = epoch(condition.get("lastTransitionTime"))
-        if name in CONDITIONS and is_true:
-            passed[CONDITIONS[name]] = time_s
-        if name == "PodScheduled" and (is_true or condition.get("reason")):
-            # a recorded "unschedulable" is a decision as well
-            passed["decided"] = time_s
-    return passed
-
-
-def claims(body: Mapping[str, Any]) -> int:
-    """How many claims for devices are made for a pod."""
+def count_claims(body: Mapping[str, Any]) -> int:
+    """Count the claims for devices that are made for a pod."""
     rows = (body.get("spec") or {}).get("resourceClaims") or ()
     return sum("resourceClaimTemplateName" in row for row in rows)
 
 
-def latest(times: Sequence[float | None]) -> float | None:
-    """The last of these times; None where one of them is not known, or there is none."""
+def latest_time(times: Sequence[float | None]) -> float | None:
+    """Return the last of these times; None where one of them is not known, or there is none."""
     known = [time for time in times if time is not None]
     return max(known) if len(known) == len(times) and known else None
 
 
-def micros(body: Mapping[str, Any]) -> float | None:
-    """An Event's time in microseconds, where it has one."""
+def event_time(body: Mapping[str, Any]) -> float | None:
+    """Return an Event's time in microseconds, where it has one."""
     time_s = epoch(body.get("eventTime"))
     return time_s if time_s is not None and math.isfinite(time_s) else None

@@ -1,77 +1,35 @@
-"""Follows the workloads of a run: lists, watches, and notes what was seen, as often as is worth it.
+"""Follow the workloads of a run: list, watch, and note what was seen, as often as is worth it.
 
 A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now
 does not vanish from the result. Submissions are read from the file in which the submitter notes
 them, so it may be another process.
-
-The times at which a control plane's database noted the jobs come from a file that a query there
-made; no database is spoken to. The original asks PostgreSQL itself (table jobs, column time_created
-in ms), which works inside Run:ai alone.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-import math
 import resource
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from scaletest.cluster.connection import Missing, Raw
-from scaletest.cluster.objects import Objects
-from scaletest.cluster.watch import Collection, Feeds
-from scaletest.lifecycle import kinds
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.bulk_objects import Objects
+from scaletest.cluster.watch import Feeds
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.judging.phases import Fate, LifecycleProgress, fate, runs, timeline
-from scaletest.lifecycle.judging.result import ENDLESS
+from scaletest.lifecycle.judging.books import Fate, LifecycleProgress, fate_of, only_end_missing
+from scaletest.lifecycle.judging.timeline import timeline_of
+from scaletest.lifecycle.judging.verdict import ENDLESS
 from scaletest.lifecycle.measure.tracker import Tracker
-from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePlan, Stamp, Submission
-from scaletest.model.errors import UsageError
+from scaletest.lifecycle.measure.watched_collections import collections_of
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.records import LifecycleObject, Submission
+from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.run_progress import WORKLOAD
 from scaletest.runs.folder import SAMPLING, SUBMISSIONS
 from scaletest.runs.progress import Progress
 
-NAME, TIME = "jobName", "time_created"
-
-
-def read(path: Path) -> dict[str, float]:
-    """Epoch seconds by job name. UsageError unless the file is CSV or JSON with both columns."""
-    try:
-        text = path.read_text("utf-8")
-        rows: list[dict[str, Any]] = (
-            json.loads(text)
-            if text.lstrip().startswith("[")
-            else list(csv.DictReader(text.splitlines()))
-        )
-        times = {str(row[NAME]): float(row[TIME]) / 1000.0 for row in rows}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"the backend times cannot be read: {error!r}",
-            hint=f"give CSV or JSON with {NAME} and {TIME} in ms",
-        ) from error
-    if not all(map(math.isfinite, times.values())):
-        raise UsageError(
-            "the backend times hold what is no time", hint=f"{TIME} is milliseconds since 1970"
-        )
-    return times
-
-
-PODGROUPS = (
-    ("scheduling.run.ai/v1", "PodGroup"),
-    ("scheduling.run.ai/v2alpha2", "PodGroup"),
-    ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
-    ("scheduling.volcano.sh/v1beta1", "PodGroup"),
-)
-# Of these versions the first that the cluster has.
-CLAIMS = tuple(
-    (f"resource.k8s.io/{each}", "ResourceClaim") for each in ("v1", "v1beta2", "v1beta1")
-)
 LOOK_S = 0.2
 # When nothing changes for so long and all that is pending runs, it is said what that may mean.
 ENDLESS_S = 120.0
@@ -80,39 +38,6 @@ KEEP_EVERY_S = 10.0
 KEEP_SHARE = 0.05
 # After the last workload was done, so long for what belongs to it and is still on its way.
 SETTLE_S = 2.0
-
-
-def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
-    """What to watch. Raises Missing when the cluster lacks the kind of workload."""
-
-    def path(api_version: str, name: str) -> str:
-        return objects.resource(api_version, name).path(plan.namespace)
-
-    def present(role: str, candidates: Iterable[tuple[str, str]]) -> list[Collection]:
-        """What the cluster has of these kinds, which carry no labels of ours."""
-        watched = []
-        for candidate in candidates:
-            with suppress(Missing):
-                watched.append(Collection(role, path(*candidate)))
-        return watched
-
-    kind = kinds.KINDS.get(plan.workload_type)
-    # the Run:ai command line takes no labels of ours
-    own = plan.label if plan.tool != "runai" else ""
-    label = own if kind is None or kind.labelled else ""
-    watched = [Collection("pod", path("v1", "Pod"), label)]
-    if plan.object_kind != "Pod":
-        watched.append(Collection("workload", path(plan.api_version, plan.object_kind), own))
-    if kind and kind.child:
-        watched += present("job", [kind.child])
-    watched += present("podgroup", PODGROUPS)
-    if plan.pvc or "volumeClaimTemplate" in plan.template:
-        watched.append(Collection("pvc", path("v1", "PersistentVolumeClaim"), label))
-    if "resourceClaimTemplateName" in plan.template:
-        watched += present("claim", CLAIMS)[:1]
-    if plan.event_times:
-        watched.append(Collection("event", path("v1", "Event")))
-    return watched
 
 
 class Sampler:
@@ -160,15 +85,15 @@ class Sampler:
         submitting: whether somebody may still submit; when nobody does, the run ends with what
         there is.
         """
-        watched = collections(self._plan, Objects(self._raw))
+        watched = collections_of(self._plan, Objects(self._raw))
         feeds = Feeds(self._raw, watched, self._clock)
         missing = {collection.role for collection in watched}
         until, done_since = time.monotonic() + timeout_s, 0.0
         self._written_s, every_s = time.monotonic(), KEEP_EVERY_S
         try:
             while not self._stopping() and time.monotonic() < until:
-                missing -= self._take(feeds, self._written_s + every_s)
-                tell(self._look())
+                missing -= self._take_events(feeds, self._written_s + every_s)
+                tell(self._judge_changes())
                 if not missing:
                     if once:
                         return True
@@ -177,7 +102,7 @@ class Sampler:
                     is_submitting = submitting() and len(self._answered) < self._plan.count
                     done = not is_submitting and all(
                         self._fates.get(name, Fate.PENDING) is not Fate.PENDING
-                        for name in filter(self._counts, self._answered)
+                        for name in filter(self._was_accepted, self._answered)
                     )
                     done_since = (done_since or time.monotonic()) if done else 0.0
                     if done and time.monotonic() - done_since > SETTLE_S:
@@ -190,10 +115,10 @@ class Sampler:
             return False
         finally:
             feeds.close()
-            self._look()
+            self._judge_changes()
             self.keep(feeds)
 
-    def _take(self, feeds: Feeds, until: float) -> set[str]:
+    def _take_events(self, feeds: Feeds, until: float) -> set[str]:
         """Take in what has come, for as long as that; the roles whose lists are complete now."""
         synced = set()
         for event in feeds.events(LOOK_S):
@@ -204,18 +129,18 @@ class Sampler:
                 break
         return synced
 
-    def _look(self) -> LifecycleProgress:
+    def _judge_changes(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
         for row in self._submissions.rows():
             self._answered[row.name] = row.accepted
             if row.accepted:
                 self.tracker.submitted(row.name, row.namespace, row.submitted_s, row.accepted_s)
-        for name in self.tracker.touched:
+        for name in self.tracker.changed_names:
             workload = self.tracker.workloads.get(name)
             if workload and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
                 self._judge(workload)
-        self.tracker.touched.clear()
-        counted = list(filter(self._counts, self.tracker.workloads))
+        self.tracker.changed_names.clear()
+        counted = list(filter(self._was_accepted, self.tracker.workloads))
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in counted)
         pods = sum(len(workload.pods) for workload in self.tracker.workloads.values())
         return LifecycleProgress(
@@ -232,32 +157,36 @@ class Sampler:
         name, until = workload.name, self._plan.until
         if name in self._backend:
             workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
-        far = timeline(workload)
-        self._fates[name] = fate(far, until)
+        far = timeline_of(workload)
+        self._fates[name] = fate_of(far, until)
         self._running.discard(name)
-        if self._fates[name] is Fate.PENDING and self._counts(name) and runs(far, until):
+        if (
+            self._fates[name] is Fate.PENDING
+            and self._was_accepted(name)
+            and only_end_missing(far, until)
+        ):
             self._running.add(name)
 
-    def _counts(self, name: str) -> bool:
-        """Whether a workload was accepted."""
+    def _was_accepted(self, name: str) -> bool:
+        """Return whether a workload was accepted."""
         return self._answered.get(name, False)
 
     def keep(self, feeds: Feeds) -> None:
         """Write everything down."""
         self._course.append((round(self._clock() - self._began_s, 1), feeds.raw.sent))
-        mine = {
+        sample = {
             "began_s": self._began_s,
             "ended_s": self._clock(),
             "requests": feeds.raw.sent,
             "sightings": self.tracker.events,
-            "foreign": dict(self.tracker.foreign),
+            "foreign": dict(self.tracker.untracked_events),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "course": self._course,
         }
         earlier: Sequence[Any] = self._before.get("samples", [])
         self._store.keep(
             self.tracker.workloads,
-            {"schema_version": 1, "samples": [*earlier[-99:], mine]},
+            {"schema_version": 1, "samples": [*earlier[-99:], sample]},
             project=self._plan.project,
         )
 
@@ -301,7 +230,7 @@ class _NewSubmissions:
         self._first = True
 
     def rows(self) -> Iterator[Submission]:
-        """Those that were written since the last call."""
+        """Yield those that were written since the last call."""
         if not self._path.exists():
             if self._first:
                 yield from self._store.submissions()
@@ -316,7 +245,7 @@ class _NewSubmissions:
                 yield Submission.from_json(line.decode("utf-8", "replace"))
 
 
-def steady() -> Callable[[], float]:
-    """A clock of epoch seconds that corrections of the system's clock do not change."""
+def steady_clock() -> Callable[[], float]:
+    """Return a clock of epoch seconds that corrections of the system's clock do not change."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset

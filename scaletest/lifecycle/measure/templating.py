@@ -13,16 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
-from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from scaletest.cluster.capacity import quantity
+from scaletest.cluster.pod_requests import quantity
 from scaletest.documents import reader
 from scaletest.documents.templates import changed, fill
 from scaletest.lifecycle.kinds import DEFAULT_RESOURCE, RUNAI_GROUP, WORKLOAD_LABEL
-from scaletest.lifecycle.stamps import RUN_LABEL, LifecyclePlan
+from scaletest.lifecycle.plan import RUN_LABEL, LifecyclePlan
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 
@@ -42,8 +41,8 @@ _RUNAI = re.compile(r"[A-Z][A-Z0-9_]*_PLACEHOLDER|\bNUM_GPUS\b")
 
 
 def text_of(name: str, file: Path | None) -> str:
-    """The template's text: of a file, else of the kind of that name. UsageError when the file
-    cannot be read.
+    """Return the template's text: of a file, else of the kind of that name. UsageError when the
+    file cannot be read.
     """
     return reader.text_of(
         file or FOLDER / f"{name}.yaml", f"the template {file or name}", "give <template> FILE"
@@ -55,37 +54,43 @@ class Workloads:
 
     def __init__(self, plan: LifecyclePlan) -> None:
         self._plan = plan
-        self._values = {name: _number_or_text(value) for name, value in plan.values().items()}
+        self._values = {
+            name: int(value) if _NUMBER.fullmatch(value) else value
+            for name, value in plan.values().items()
+        }
         parsed = _parse(plan.template)
         # elsewhere NUM_GPUS is a usual name of a variable
         if "_PLACEHOLDER" in plan.template:
-            parsed = changed(parsed, _renamed, _renamed)
-        self._parsed = changed(parsed, _translated, _jinja)
+            parsed = changed(parsed, _rename_runai, _rename_runai)
+        self._parsed = changed(parsed, _to_jinja, _jinja)
         self.of_runai = str(self._parsed["apiVersion"]).startswith(RUNAI_GROUP)
         sample = self.make("j-000000")
         self.api_version = str(sample["apiVersion"])
         self.kind = str(sample["kind"])
 
     def make(self, name: str) -> dict[str, Any]:
-        """The object of that name. Raises InvalidValue for a placeholder that nothing fills."""
+        """Make the object of that name.
+
+        Raises InvalidValue for a placeholder that nothing fills.
+        """
         body: dict[str, Any] = fill(self._parsed, {**self._values, "name": name})
         labels = {RUN_LABEL: self._plan.run, WORKLOAD_LABEL: name}
-        _label(body, labels)
+        _add_labels(body, labels)
         body["metadata"]["name"] = name
         body["metadata"].pop("generateName", None)
         if body["kind"] == "Pod":
-            self._extend(body["spec"])
+            self._add_volume(body["spec"])
         for table in _tables(body.get("spec")):
             template = table.get("template")
             if isinstance(template, dict) and (template.get("spec") or {}).get("containers"):
-                _label(template, labels)
-                self._extend(template["spec"])
+                _add_labels(template, labels)
+                self._add_volume(template["spec"])
         if self._plan.pvc and self.of_runai:
             claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
             body["spec"]["pvcs"] = {"items": {"pvc": {"value": claim}}}
         for table in _tables(body):
             if isinstance(claims := table.get("volumeClaimTemplate"), dict):
-                _label(claims, labels)  # by which the sampler finds the claims
+                _add_labels(claims, labels)  # by which the sampler finds the claims
             if isinstance(limits := table.get("limits"), dict):
                 # a resource of 0 would ask for a kind that may not exist
                 zeros = [name for name in limits if "/" in name and str(limits[name]) == "0"]
@@ -93,7 +98,7 @@ class Workloads:
         return body
 
     def devices(self) -> dict[str, Decimal]:
-        """The most that a container asks for of each resource with a slash in its name.
+        """Return the most that a container asks for of each resource with a slash in its name.
 
         A part of a device, which only Run:ai knows, needs a whole one.
         """
@@ -109,24 +114,20 @@ class Workloads:
                     most[name] = amount
         return most
 
-    def _extend(self, spec: dict[str, Any]) -> None:
-        main = spec["containers"][0]
+    def _add_volume(self, spec: dict[str, Any]) -> None:
         if self._plan.pvc:
             claim = {
                 "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Mi"}},
             }
-            volume = {"volumeClaimTemplate": {"spec": claim}}
-            spec.setdefault("volumes", []).append({"name": VOLUME, "ephemeral": volume})
-            main.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": MOUNT_PATH})
-
-
-def _number_or_text(value: str) -> int | str:
-    return int(value) if _NUMBER.fullmatch(value) else value
+            volume = {"name": VOLUME, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+            mount = {"name": VOLUME, "mountPath": MOUNT_PATH}
+            spec.setdefault("volumes", []).append(volume)
+            spec["containers"][0].setdefault("volumeMounts", []).append(mount)
 
 
 def _tables(value: Any) -> Iterator[dict[str, Any]]:
-    """Every table within a value, and the value if it is one."""
+    """Yield every table within a value, and the value if it is one."""
     if isinstance(value, dict):
         yield value
     if isinstance(value, dict | list):
@@ -149,26 +150,23 @@ def _parse(text: str) -> dict[str, Any]:
     return body
 
 
-def _renamed(text: str) -> str:
-    """A text with our placeholders in place of those of the Run:ai scale test tool.
+def _rename_runai(text: str) -> str:
+    """Put our placeholders in place of those of the Run:ai scale test tool.
 
     InvalidValue for an unknown one.
     """
-    whole = "${" in text or _RUNAI.fullmatch(text)
-    return type(text)(_RUNAI.sub(partial(_renamed_name, "${%s}" if whole else "{{ %s }}"), text))
+    for name in _RUNAI.findall(text):
+        if name not in RUNAI_NAMES:
+            raise InvalidValue(
+                f"nothing fills the template's placeholder {cut(name, 80)}",
+                hint=f"the known ones are {', '.join(RUNAI_NAMES)}; write the value in its place",
+            )
+    form = "${%s}" if "${" in text or _RUNAI.fullmatch(text) else "{{ %s }}"
+    return type(text)(_RUNAI.sub(lambda match: form % RUNAI_NAMES[match[0]], text))
 
 
-def _renamed_name(form: str, match: re.Match[str]) -> str:
-    if match[0] not in RUNAI_NAMES:
-        raise InvalidValue(
-            f"nothing fills the template's placeholder {cut(match[0], 80)}",
-            hint=f"the known ones are {', '.join(RUNAI_NAMES)}; write the value in its place",
-        )
-    return form % RUNAI_NAMES[match[0]]
-
-
-def _translated(text: str) -> str:
-    """A text with `${NAME}` as Jinja writes it.
+def _to_jinja(text: str) -> str:
+    """Write `${NAME}` of a text as Jinja does.
 
     Alone and without quotes it becomes a number where it holds one, in quotes it stays text.
     """
@@ -195,6 +193,6 @@ def _placeholder(match: re.Match[str]) -> str:
     return f"{{{{ {name} }}}}" if name else "$"
 
 
-def _label(body: dict[str, Any], labels: Mapping[str, str]) -> None:
+def _add_labels(body: dict[str, Any], labels: Mapping[str, str]) -> None:
     metadata = body.setdefault("metadata", {})
     metadata["labels"] = {**(metadata.get("labels") or {}), **labels}

@@ -1,5 +1,4 @@
-"""Sightings in, workloads with stamps out. Pure but for its own memory: the clock is in the
-sightings.
+"""Track workloads from the events of a watch. Uses the times in the events, never the clock.
 
 A milestone gets the object's own time and the arrival of the event that first showed it; later ones
 change nothing, nor do those of a second object of the kind. What a list shows gets no arrival: it
@@ -10,14 +9,15 @@ dropped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import astuple
 from itertools import chain
 
 from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import milestones
-from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
+from scaletest.lifecycle.stamps import Stamp, Stamps, mark
 from scaletest.model.texts import epoch
 
 # Reasons of events and whose milestone they are.
@@ -28,13 +28,15 @@ OWN_EVENTS = {
     "ExternalProvisioning": "pvc_requested",
     "ProvisioningSucceeded": "pvc_bound",
 }
+# The milestone that the creation of an object in this role is.
+CREATED = {"job": "job_created", "podgroup": "pod_group_created", "pvc": "pvc_requested"}
 
 
 class Tracker:
     """Knows the workloads. known: the names that count. bare: they are pods.
 
-    foreign: sightings of what belongs to nobody known. events: sightings so far. touched: workloads
-    that something became known of; whoever reads it empties it.
+    untracked_events: those of what belongs to nobody known. events: how many so far. changed_names:
+    workloads that something became known of; whoever reads it empties it.
     """
 
     def __init__(
@@ -44,61 +46,58 @@ class Tracker:
         *,
         bare: bool = False,
     ) -> None:
-        self._known, self._bare = known, bare
+        self._tracked_names, self._bare = known, bare
         self.workloads: dict[str, LifecycleObject] = dict(workloads or {})
         self._owners: dict[str, str] = {}
         for name, workload in self.workloads.items():
             self._owners |= dict.fromkeys(workload.pods, name)
         self._uids: dict[str, str] = {}  # of workloads' own objects
-        self._early: dict[
-            str, dict[str, float]
-        ] = {}  # Events of pods that were not seen yet, by uid
-        self._wanted: dict[str, int] = {}  # claims for devices of a pod, by its uid
-        self._allocated: dict[
-            str, dict[str, Stamp]
-        ] = {}  # those that have their devices, by uid of the pod and theirs
-        self.foreign: Counter[str] = Counter()
+        # Events of pods that were not seen yet, by uid
+        self._early: dict[str, dict[str, float]] = {}
+        # claims for devices of a pod, by its uid
+        self._wanted: dict[str, int] = {}
+        # those that have their devices, by uid of the pod and theirs
+        self._allocated: dict[str, dict[str, Stamp]] = {}
+        self.untracked_events: Counter[str] = Counter()
         self.events = 0
-        self.touched: set[str] = set(self.workloads)
-        self._act: dict[str, Callable[[WatchEvent, str], None]] = {
-            "workload": self._workload,
-            "job": self._job,
-            "pod": self._pod,
-            "podgroup": self._podgroup,
-            "pvc": self._pvc,
-            "claim": self._claim,
-        }
+        self.changed_names: set[str] = set(self.workloads)
 
     def see(self, event: WatchEvent) -> None:
         """Take one sighting in."""
         self.events += 1
         if event.kind == "SYNCED":
-            # a list is complete: what we know and it does not hold is gone, since when nobody knows
-            uids = event.object["uids"]
-            asked_s = event.at_s or 0.0
-            if event.role == "pod":
-                for pod in chain.from_iterable(
-                    row.pods.values() for row in self.workloads.values()
-                ):
-                    pod.gone = pod.gone or pod.uid not in uids
-                if self._bare:
-                    self._lacking(uids, asked_s)
-            elif event.role == "workload":
-                self._lacking(uids, asked_s)
-            return
-        if event.role == "event":
-            self._event(event)
-            return
-        name = milestones.workload_of(event.object, self._known)
-        if not name:
-            self.foreign[event.role] += 1
-            return
-        self._act[event.role](event, name)
+            self._mark_missing(event.role, event.object["uids"], event.at_s or 0.0)
+        elif event.role == "event":
+            self._see_event(event)
+        elif name := milestones.workload_of(event.object, self._tracked_names):
+            self._see_object(event, name)
+        else:
+            self.untracked_events[event.role] += 1
+
+    def _see_object(self, event: WatchEvent, name: str) -> None:
+        if event.role == "pod":
+            self._see_pod(event, name)
+        elif event.role == "claim":
+            self._see_claim(event, name)
+        elif event.role == "workload":
+            self._see_workload(event, name)
+        else:
+            # a child between a workload and its pods, a pod group or a volume claim: the first of
+            # each counts
+            workload = self._get(name)
+            created_s = milestones.creation_time(event.object)
+            _note_passed(workload.stamps, CREATED[event.role], created_s, _arrival(event))
+            if event.role == "job" and workload.kind.endswith("Workload"):
+                self._note_end(workload, event)
+            # a volume claim says that it is bound but not when: that is known by its arrival alone
+            phase = (event.object.get("status") or {}).get("phase")
+            if event.role == "pvc" and phase == "Bound":
+                _note_passed(workload.stamps, "pvc_bound", None, event.at_s)
 
     def submitted(
         self, name: str, namespace: str, submitted_s: float | None, accepted_s: float | None
     ) -> None:
-        """A submission was accepted: from now on its workload is expected to be there."""
+        """Note that a submission was accepted: from now on its workload is expected to be there."""
         workload = self._get(name)
         workload.namespace = workload.namespace or namespace
         for milestone, at_s in (("submitted", submitted_s), ("accepted", accepted_s)):
@@ -106,46 +105,41 @@ class Tracker:
                 workload.mark(milestone, Stamp(watch_s=at_s))
 
     def _get(self, name: str) -> LifecycleObject:
-        self.touched.add(name)
+        self.changed_names.add(name)
         return self.workloads.setdefault(name, LifecycleObject(name))
 
-    def _workload(self, event: WatchEvent, name: str) -> None:
+    def _see_workload(self, event: WatchEvent, name: str) -> None:
         body, workload = event.object, self._get(name)
         workload.seen, workload.kind = True, str(body.get("kind") or workload.kind)
         workload.namespace = body["metadata"].get("namespace", workload.namespace)
-        workload.expected = kinds.expected(body) if workload.expected is None else workload.expected
+        workload.expected = (
+            kinds.pods_needed(body) if workload.expected is None else workload.expected
+        )
         self._uids[body["metadata"]["uid"]] = name
-        _passed(workload.stamps, "created", milestones.created(body), _arrival(event))
-        self._ended(workload, event)
+        _note_passed(workload.stamps, "created", milestones.creation_time(body), _arrival(event))
+        self._note_end(workload, event)
         if event.kind == "DELETED":
             workload.gone = True
             workload.mark("deleted", Stamp(watch_s=event.at_s))
 
-    def _ended(self, workload: LifecycleObject, event: WatchEvent) -> None:
-        end = kinds.ended(event.object)
+    def _note_end(self, workload: LifecycleObject, event: WatchEvent) -> None:
+        end = kinds.find_end(event.object)
         if end is None:
             return
-        _passed(workload.stamps, "finished", epoch(end.at), event.at_s)
+        _note_passed(workload.stamps, "finished", epoch(end.at), event.at_s)
         if end.failed:
             workload.failed = True
             workload.reason = workload.reason or end.reason
 
-    def _job(self, event: WatchEvent, name: str) -> None:
-        """The child between a workload and its pods: the first one counts."""
-        workload = self._get(name)
-        _passed(workload.stamps, "job_created", milestones.created(event.object), _arrival(event))
-        if workload.kind.endswith("Workload"):
-            self._ended(workload, event)
-
-    def _pod(self, event: WatchEvent, name: str) -> None:
+    def _see_pod(self, event: WatchEvent, name: str) -> None:
         body, workload = event.object, self._get(name)
         metadata = body["metadata"]
         uid = metadata["uid"]
         pod = self._pod_of(workload, uid, metadata["name"])
         pod.node = pod.node or (body.get("spec") or {}).get("nodeName", "")
         pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
-        for milestone, time_s in milestones.of_pod(body).items():
-            _passed(
+        for milestone, time_s in milestones.pod_milestones(body).items():
+            _note_passed(
                 pod.stamps,
                 milestone,
                 time_s,
@@ -153,14 +147,14 @@ class Tracker:
             )
         for milestone, event_s in self._early.pop(uid, {}).items():
             pod.mark(milestone, Stamp(event_s=event_s))
-        if wanted := milestones.claims(body):
+        if wanted := milestones.count_claims(body):
             self._wanted[uid] = wanted
-            self._all_allocated(pod)
+            self._note_allocation(pod)
         if event.kind == "DELETED":
             pod.gone = True
             pod.mark("deleted", Stamp(watch_s=event.at_s))
         if metadata["name"] == name and not metadata.get("ownerReferences"):
-            self._workload(event, name)  # a bare pod is its own workload
+            self._see_workload(event, name)  # a bare pod is its own workload
 
     def _pod_of(self, workload: LifecycleObject, uid: str, name: str) -> LifecyclePod:
         pod = workload.pods.get(uid)
@@ -169,58 +163,43 @@ class Tracker:
             self._owners[uid] = workload.name
         return pod
 
-    def _claim(self, event: WatchEvent, name: str) -> None:
-        """A claim for devices that was made for a pod, which may not be seen yet. When it got them
-        is known by its arrival, and by the API where that has a field for it.
+    def _see_claim(self, event: WatchEvent, name: str) -> None:
+        """Take in a claim for devices that was made for a pod, which may not be seen yet. When it
+        got them is known by its arrival, and by the API where that has a field for it.
         """
         metadata, status = event.object["metadata"], event.object.get("status") or {}
         owner = next(
-            (each for each in metadata.get("ownerReferences") or () if each["kind"] == "Pod"), None
+            (row for row in metadata.get("ownerReferences") or () if row["kind"] == "Pod"), None
         )
         if owner is None:
             return
         pod = self._pod_of(self._get(name), owner["uid"], owner["name"])
-        _passed(pod.stamps, "claim_created", milestones.created(event.object), _arrival(event))
+        _note_passed(
+            pod.stamps, "claim_created", milestones.creation_time(event.object), _arrival(event)
+        )
         if (allocation := status.get("allocation")) is not None:
             at_s = None if event.kind == "DELETED" else event.at_s
             stamp = Stamp(epoch(allocation.get("allocationTimestamp")), at_s)
             self._allocated.setdefault(pod.uid, {}).setdefault(metadata["uid"], stamp)
-            self._all_allocated(pod)
+            self._note_allocation(pod)
 
-    def _all_allocated(self, pod: LifecyclePod) -> None:
+    def _note_allocation(self, pod: LifecyclePod) -> None:
         stamps = self._allocated.get(pod.uid, {}).values()
         if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
             pod.mark(
                 "claim_allocated",
-                Stamp(*map(milestones.latest, zip(*map(astuple, stamps), strict=True))),
+                Stamp(*map(milestones.latest_time, zip(*map(astuple, stamps), strict=True))),
             )
 
-    def _podgroup(self, event: WatchEvent, name: str) -> None:
-        _passed(
-            self._get(name).stamps,
-            "pod_group_created",
-            milestones.created(event.object),
-            _arrival(event),
-        )
-
-    def _pvc(self, event: WatchEvent, name: str) -> None:
-        """A claim says when it was made, and that it is bound but not when: that is known by its
-        arrival alone.
-        """
-        workload = self._get(name)
-        _passed(workload.stamps, "pvc_requested", milestones.created(event.object), _arrival(event))
-        if (event.object.get("status") or {}).get("phase") == "Bound":
-            _passed(workload.stamps, "pvc_bound", None, event.at_s)
-
-    def _event(self, event: WatchEvent) -> None:
+    def _see_event(self, event: WatchEvent) -> None:
         body = event.object
-        reason, at_s = body.get("reason"), milestones.micros(body)
+        reason, at_s = body.get("reason"), milestones.event_time(body)
         own, of_pod = OWN_EVENTS.get(str(reason)), POD_EVENTS.get(str(reason))
         if not own and not of_pod:
             return
-        name = milestones.of_event(body, self._known, self._owners)
+        name = milestones.workload_of_event(body, self._tracked_names, self._owners)
         if not name:
-            self.foreign["event"] += 1
+            self.untracked_events["event"] += 1
             return
         workload = self._get(name)
         stamp = Stamp(epoch(body.get("firstTimestamp")), _arrival(event), at_s)
@@ -236,8 +215,14 @@ class Tracker:
             # the list of Events may come before that of the pods
             self._early.setdefault(uid, {}).setdefault(of_pod, at_s)
 
-    def _lacking(self, uids: Container[str], asked_s: float) -> None:
-        """Mark the workloads as gone whose objects a complete list does not hold."""
+    def _mark_missing(self, role: str, uids: Container[str], asked_s: float) -> None:
+        """Mark what a complete list does not hold as gone, since when nobody knows."""
+        if role == "pod":
+            for pod in chain.from_iterable(row.pods.values() for row in self.workloads.values()):
+                pod.gone = pod.gone or pod.uid not in uids
+        # only the list of the workloads' own objects tells about them
+        if role != ("pod" if self._bare else "workload"):
+            return
         present = {name for uid, name in self._uids.items() if uid in uids}
         for workload in self.workloads.values():
             accepted = workload.stamps.get("accepted")
@@ -247,10 +232,10 @@ class Tracker:
             )
             if is_expected and workload.name not in present and not workload.gone:
                 workload.gone = True
-                self.touched.add(workload.name)
+                self.changed_names.add(workload.name)
 
 
-def _passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | None) -> None:
+def _note_passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | None) -> None:
     """Note a milestone. What is known already may still get the API's time, and no arrival: it was
     there before.
     """
@@ -260,7 +245,7 @@ def _passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | 
 
 
 def _arrival(event: WatchEvent) -> float | None:
-    """When an object first arrived: an event of any other kind than ADDED is not the object's
-    beginning.
+    """Return when an object first arrived: an event of any other kind than ADDED is not the
+    object's beginning.
     """
     return event.at_s if event.kind == "ADDED" else None

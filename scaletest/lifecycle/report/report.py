@@ -1,4 +1,4 @@
-"""A lifecycle run as a report. `lifecycle_figures` draws its charts.
+"""A lifecycle run as a report. `charts` draws its charts.
 
 Its sheet, times.csv, has a row for each workload: the columns of the original come first, in its
 order; ours follow. Times are ISO 8601 in UTC, durations seconds. What is missing is empty. Every
@@ -11,18 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from scaletest.lifecycle import runai
-from scaletest.lifecycle.judging.charted import by_node
-from scaletest.lifecycle.judging.phases import (
-    BY_NAME,
-    PHASES,
+from scaletest.lifecycle.judging.books import fate_of
+from scaletest.lifecycle.judging.chart_data import by_node
+from scaletest.lifecycle.judging.phases import BY_NAME, PHASES
+from scaletest.lifecycle.judging.result import LifecycleResult
+from scaletest.lifecycle.judging.timeline import (
     WorkloadTimeline,
-    at,
-    duration,
-    fate,
-    reference,
+    best_time,
+    phase_duration,
+    reference_milestone,
 )
-from scaletest.lifecycle.judging.result import LifecycleResult, PhaseDurations
-from scaletest.lifecycle.report.figures import (
+from scaletest.lifecycle.report.charts import (
     phase_charts,
     pods_figure,
     waterfall_figure,
@@ -79,67 +78,56 @@ MOST_NODES = 20
 
 
 def lifecycle_report(run: LifecycleRun) -> Report:
-    """What every format shows of a lifecycle run."""
-    result = run.result
-    balanced = VerdictKind.PASS if result.books.balanced else VerdictKind.INVALID
+    """Make what every format shows of a lifecycle run."""
+    result, books, rate = run.result, run.result.books, run.result.throughput
+    facts = [
+        ("measured", str(books.measured)),
+        ("pending", str(books.pending)),
+        ("failed", str(books.failed)),
+        ("lost", str(books.lost)),
+        ("rejected", str(books.rejected)),
+        ("pods seen", str(rate.seen)),
+        ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
+    ]
+    if total := result.step("total_ready"):
+        facts.append(("median time until ready", percentile(total.spread, "p50")))
+    head = Head(
+        title=run.title,
+        verdict=result.verdict,
+        folder=run.folder,
+        name=run.name,
+        facts=facts,
+        thresholds=result.thresholds,
+        environment=run.environment,
+        plan={key: setting for key, setting in run.plan.items() if setting},
+    )
+    balanced = VerdictKind.PASS if books.balanced else VerdictKind.INVALID
     return Report(
-        head=_head(run),
+        head=head,
         summary=lambda: summary(result),
         comment=lambda: summary(result),
         sections=lambda: sections(result),
         sheet=lambda: sheet(run),
-        cases=lambda: [Case("books", balanced, booked(result))],
+        cases=lambda: [Case("books", balanced, books_line(result))],
         data=lambda: {**result.to_dict(), "folder": run.folder},
         picture=lambda: main_charts(result),
     )
 
 
-def _head(run: LifecycleRun) -> Head:
-    books, rate = run.result.books, run.result.throughput
-    return Head(
-        title=run.title,
-        verdict=run.result.verdict,
-        folder=run.folder,
-        name=run.name,
-        facts=[
-            ("measured", str(books.measured)),
-            ("pending", str(books.pending)),
-            ("failed", str(books.failed)),
-            ("lost", str(books.lost)),
-            ("rejected", str(books.rejected)),
-            ("pods seen", str(rate.seen)),
-            ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
-            *_median_fact(run.result),
-        ],
-        thresholds=run.result.thresholds,
-        environment=run.environment,
-        plan={key: setting for key, setting in run.plan.items() if setting},
-    )
-
-
-def _median_fact(result: LifecycleResult) -> list[tuple[str, str]]:
-    """The median time until ready, where it is known."""
-    total = result.step("total_ready")
-    return [("median time until ready", percentile(total.spread, "p50"))] if total else []
-
-
 def main_charts(result: LifecycleResult) -> list[Chart]:
-    """The charts of a picture: pods over time, and phases of workloads."""
-    figures = [
-        pods_figure(result),
-        waterfall_figure(result),
-    ]
+    """Return the charts of a picture: pods over time, and phases of workloads."""
+    figures = (pods_figure(result), waterfall_figure(result))
     return [figure.wide for figure in figures if figure is not None]
 
 
 def summary(result: LifecycleResult) -> list[Block]:
-    """The phases, what became of the workloads, and the throughput of scheduling."""
+    """Return the phases, what became of the workloads, and the throughput of scheduling."""
     rejections = [
         f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()
     ]
     return [
         phase_table(result),
-        Text([booked(result), placed(result)]),
+        Text([books_line(result), placed(result)]),
         Text(rejections, "warning", most=MOST_REJECTIONS, rest="reason"),
         Text(_skipped(result), "warning"),
     ]
@@ -153,30 +141,28 @@ def _skipped(result: LifecycleResult) -> list[str]:
 
 
 def phase_table(result: LifecycleResult, note: str = "") -> Table:
-    """A row for each phase."""
-    texts = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
-    return Table(HEADINGS, list(map(_phase, result.steps)), texts, spare=("source",), note=note)
+    """Return a row for each phase."""
+    rows = []
+    for phase in result.steps:
+        spread, sources = phase.spread, sorted(phase.sources.items())
+        texts = [f"{name} {count}" for name, count in sources]
+        row = (
+            phase.text,
+            str(spread.count),
+            str(phase.missing),
+            seconds(spread.mean),
+            *(percentile(spread, name) for name in ("p50", "p95", "p99")),
+            seconds(spread.max),
+            ", ".join(texts) if len(texts) > 1 else sources[0][0],
+            phase.step.name,
+        )
+        rows.append(row)
+    text_columns = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
+    return Table(HEADINGS, rows, text_columns, spare=("source",), note=note)
 
 
-def _phase(phase: PhaseDurations) -> tuple[str, ...]:
-    spread, sources = phase.spread, sorted(phase.sources.items())
-    texts = [f"{name} {count}" for name, count in sources]
-    if len(sources) == 1:
-        texts = [name for name, _ in sources]
-    return (
-        phase.text,
-        str(spread.count),
-        str(phase.missing),
-        seconds(spread.mean),
-        *(percentile(spread, name) for name in ("p50", "p95", "p99")),
-        seconds(spread.max),
-        ", ".join(texts),
-        phase.step.name,
-    )
-
-
-def booked(result: LifecycleResult) -> str:
-    """The books in one line."""
+def books_line(result: LifecycleResult) -> str:
+    """Return the books in one line."""
     books = result.books
     sign = "=" if books.balanced else "≠"
     rejected = f", {books.rejected} rejected" if books.rejected else ""
@@ -187,7 +173,7 @@ def booked(result: LifecycleResult) -> str:
 
 
 def placed(result: LifecycleResult) -> str:
-    """The throughput of scheduling in one line."""
+    """Return the throughput of scheduling in one line."""
     rate = result.throughput
     if not rate.seen:
         had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut)
@@ -205,7 +191,7 @@ def placed(result: LifecycleResult) -> str:
 
 
 def sections(result: LifecycleResult) -> list[Section]:
-    """All sections that have anything to show."""
+    """Return all sections that have anything to show."""
     meaning = (
         "Sources: watch is the arrival of the event here; api is whole seconds of the API's fields;"
         " event is microseconds of an Event; mixed has one end of each. Missing values are counted"
@@ -213,7 +199,7 @@ def sections(result: LifecycleResult) -> list[Section]:
     )
     return contents.page(
         {
-            "Workloads": [Text([booked(result), placed(result), *_skipped(result)])],
+            "Workloads": [Text([books_line(result), placed(result), *_skipped(result)])],
             "Pods over time": [pods_figure(result)],
             "On the way to ready": [waterfall_figure(result)],
             "Phases": [phase_table(result, meaning)],
@@ -227,7 +213,7 @@ def sections(result: LifecycleResult) -> list[Section]:
 
 
 def _nodes(result: LifecycleResult) -> Table:
-    """How long pods took from scheduling to ready on each node, the slowest nodes first."""
+    """Return how long pods took from scheduling to ready on each node, the slowest nodes first."""
     nodes = by_node(result.courses)
     longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
     rows: list[dict[str, Cell]] = [
@@ -249,7 +235,7 @@ def _nodes(result: LifecycleResult) -> Table:
 
 
 def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
-    """The phases that have values, each with its course over time and how its values spread."""
+    """Draw the phases that have values, each over time and how its values spread."""
     charts = phase_charts(result, names)
     if not charts:
         return []
@@ -266,8 +252,8 @@ def _reasons(counts: Mapping[str, int]) -> Table:
 
 
 def sheet(run: LifecycleRun) -> Sheet:
-    """The table of all workloads in the order of submission, also of those that --head and --tail
-    hide.
+    """Return the table of all workloads in the order of submission, also of those that --head and
+    --tail hide.
     """
     result = run.result
     columns: dict[str, Callable[[WorkloadTimeline], str]] = {
@@ -278,29 +264,31 @@ def sheet(run: LifecycleRun) -> Sheet:
         ),
     }
     for heading, name in runai.TIME_COLUMNS.items():
-        columns[heading] = partial(_time, name)
-    own = [step.name for step in PHASES if not step.of_pods]
-    for name in dict.fromkeys((*runai.DURATION_COLUMNS, *own)):
-        since = reference(BY_NAME[name], result.uncut)
-        columns[BY_NAME[name].title] = partial(_duration, name, since)
+        columns[heading] = partial(_time_cell, name)
+    of_workloads = [step.name for step in PHASES if not step.of_pods]
+    for name in dict.fromkeys((*runai.DURATION_COLUMNS, *of_workloads)):
+        since = reference_milestone(BY_NAME[name], result.uncut)
+        columns[BY_NAME[name].title] = partial(_duration_cell, name, since)
     columns |= {
-        "Fate": lambda timeline: str(fate(timeline, result.until)),
-        "Pods": _pods,
+        "Fate": lambda timeline: str(fate_of(timeline, result.until)),
+        "Pods": _pods_cell,
         "Reason": lambda timeline: timeline.workload.reason,
     }
     return Sheet.of_columns(columns, result.uncut, line_end="\n")
 
 
-def _pods(timeline: WorkloadTimeline) -> str:
-    """The number of pods; "" for files of Run:ai's tool, which have times of pods but no number."""
+def _pods_cell(timeline: WorkloadTimeline) -> str:
+    """Return the number of pods; "" for files of Run:ai's tool, which have times of pods but no
+    number.
+    """
     pods = timeline.workload.pods
     return "" if not pods and timeline.stamp("first_pod_created") else str(len(pods))
 
 
-def _time(name: str, timeline: WorkloadTimeline) -> str:
-    return iso(at(timeline.stamp(name))) or ""
+def _time_cell(name: str, timeline: WorkloadTimeline) -> str:
+    return iso(best_time(timeline.stamp(name))) or ""
 
 
-def _duration(name: str, since: str, timeline: WorkloadTimeline) -> str:
-    taken = duration(BY_NAME[name], timeline, since)
+def _duration_cell(name: str, since: str, timeline: WorkloadTimeline) -> str:
+    taken = phase_duration(BY_NAME[name], timeline, since)
     return f"{taken.value_s:.6f}" if taken else ""

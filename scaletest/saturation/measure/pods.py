@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from scaletest.cluster.deployment import Deployment, PodState, PodWarning
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.pods import PodState, PodWarning
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.attempt import PodTroubles
 from scaletest.model.errors import ScaletestError

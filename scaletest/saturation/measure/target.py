@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from scaletest.broker import Queues, connect
 from scaletest.cluster import connection
-from scaletest.cluster.autoscalers import Autoscalers
 from scaletest.cluster.changes import Changes, refuse_changed
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.service import Service
 from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder

@@ -18,10 +18,10 @@ import pytest
 
 from hack.kubernetes import ControlPlane
 from scaletest.cli import main
-from scaletest.cluster.autoscalers import Autoscalers
 from scaletest.cluster.changes import BEFORE, Changes
 from scaletest.cluster.connection import Cluster, connect
 from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.jobs import AgentJob
 from scaletest.cluster.service import Service
 from scaletest.cluster.tuning import Tuning

@@ -12,11 +12,11 @@ from scaletest.capacity.sizing import (
     CapacityDemand,
     PodSize,
     efficiency,
-    fitting,
     formula_nodes,
     formula_pods,
     packed_nodes,
     per_pod,
+    pods_that_fit,
     sizes,
 )
 from scaletest.cluster.node_size import NodeSize
@@ -28,7 +28,7 @@ ARTICLE = CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0))
 def test_sizes_match_the_example_of_the_published_article() -> None:
     pods = formula_pods(ARTICLE)
     assert (pods, formula_nodes(ARTICLE, pods)) == (12, 3)
-    assert fitting(ARTICLE, 3) == 12
+    assert pods_that_fit(ARTICLE, 3) == 12
 
 
 @pytest.mark.parametrize(("latency_s", "rate"), [(0.020, 600.0), (0.5, 24.0), (1.0, 12.0)])
@@ -42,7 +42,7 @@ def test_the_formula_overcounts_what_does_not_fit() -> None:
     # given pods of 0.75 on nodes with 2.0 left: two each, where the formula pools 6 CPU and says 8
     demand = CapacityDemand(16.0, 0.5, PodSize(0.75), NodeSize(4.0))
     pods = formula_pods(demand)
-    assert (pods, formula_nodes(demand, pods), fitting(demand, 3)) == (8, 3, 6)
+    assert (pods, formula_nodes(demand, pods), pods_that_fit(demand, 3)) == (8, 3, 6)
     assert "only 6 of these pods fit on 3 nodes" in [size.note for size in sizes(demand)]
     assert packed_nodes(demand, pods) == 4
 
@@ -87,7 +87,7 @@ def test_memory_devices_and_pods_limit_a_node_as_well(
     pod: PodSize, node: NodeSize, pods_a_node: int
 ) -> None:
     demand = CapacityDemand(1.0, 1.0, pod, node, shared_pods=0)
-    assert fitting(demand, 1) == pods_a_node
+    assert pods_that_fit(demand, 1) == pods_a_node
     assert packed_nodes(demand, 10) == math.ceil(10 / pods_a_node)
 
 
@@ -129,10 +129,10 @@ def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
     pods = formula_pods(demand)
     nodes = packed_nodes(demand, pods)
     if nodes is None:
-        assert fitting(demand, 50 + pods) < pods or node_cpu - 0.7 < cpu or memory > 16
+        assert pods_that_fit(demand, 50 + pods) < pods or node_cpu - 0.7 < cpu or memory > 16
         return
-    assert fitting(demand, nodes) >= pods
-    assert nodes == 1 or fitting(demand, nodes - 1) < pods
+    assert pods_that_fit(demand, nodes) >= pods
+    assert nodes == 1 or pods_that_fit(demand, nodes - 1) < pods
 
 
 @pytest.mark.parametrize("spare", [-1, 1001])

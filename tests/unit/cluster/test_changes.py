@@ -1,54 +1,38 @@
-"""What a run changes in a cluster is put back: by this run, by a later one, or by hand. Who scales
-a Deployment, how a run holds them until it is over, and which of its pods count as ready.
-"""
+"""What a run changes in a cluster is put back: by this run, by a later one, or by hand."""
 
 from __future__ import annotations
 
 import copy
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster import autoscalers
-from scaletest.cluster.autoscalers import PAUSED, RELEASE_S, Autoscalers
-from scaletest.cluster.changes import BEFORE, TRIES, Changes, Patch, read_note, refuse_changed, undo
-from scaletest.cluster.connection import Busy, Cluster, Refused
-from scaletest.cluster.deployment import Deployment, PodState
-from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS
-from scaletest.model.errors import InvalidValue, UsageError, WaitTimeout
-from scaletest.validation.measure.deployment import LOOK_S, PATIENCE_S, KubernetesBackend
-from tests.unit.fake_api import Answer, page, thing
+from scaletest.cluster import hold_autoscalers
+from scaletest.cluster.answers import Busy, Refused
+from scaletest.cluster.changes import (
+    BEFORE,
+    TRIES,
+    Changes,
+    Patch,
+    read_note,
+    refuse_changed,
+    undo_patch,
+)
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.hold_autoscalers import PAUSED, Autoscalers
+from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS
+from scaletest.model.errors import InvalidValue, UsageError
+from tests.unit.cluster.conftest import BUSY, changes_of
+from tests.unit.fake_api import Answer, thing
 from tests.unit.fake_objects import TARGET, FakeObjects
-from tests.unit.fakes import Clock
 
-BUSY: Answer = (503, {}, {"message": "the API server is being replaced"})
 COMMAND = "scaletest cluster restore -n n --deployment model"
-
-
-@pytest.fixture
-def objects() -> FakeObjects:
-    return FakeObjects()
-
-
-@pytest.fixture
-def cluster(objects: FakeObjects) -> Iterator[Cluster]:
-    with objects.served() as cluster:
-        yield cluster
-
-
-def changes_of(cluster: Cluster) -> Changes:
-    return Changes(cluster, Deployment(cluster, "model"), sleep=lambda seconds: None)
-
-
-@pytest.fixture
-def changes(cluster: Cluster) -> Changes:
-    """What a run changes."""
-    return changes_of(cluster)
 
 
 def scale(changes: Changes, replicas: int) -> None:
@@ -99,7 +83,7 @@ def test_a_patch_is_undone_where_it_changes_something_and_nowhere_else() -> None
             {"name": "new", "$patch": "delete"},
         ],
     }
-    assert undo(patch, document) == Patch(
+    assert undo_patch(patch, document) == Patch(
         spec={"replicas": 2, "minReplicas": None, "template": {"containers": [undone]}},
         annotations={"paused": None},
     )
@@ -109,14 +93,14 @@ def test_everything_is_put_back_once_and_what_was_changed_last_first(
     objects: FakeObjects, changes: Changes
 ) -> None:
     hpa = objects.put_hpa(1, 9)
-    scaled = objects.put(SCALED_OBJECTS, "s", TARGET, **{autoscalers.PAUSED: "false", "x": "y"})
+    scaled = objects.put(SCALED_OBJECTS, "s", TARGET, **{PAUSED: "false", "x": "y"})
     before = copy.deepcopy([hpa["spec"], objects.model["spec"], scaled["metadata"]["annotations"]])
     for count in (3, 4):
         changes.change(HPAS, "h", Patch({"minReplicas": count, "maxReplicas": count}))
         scale(changes, count)
-    changes.change(SCALED_OBJECTS, "s", Patch(annotations={autoscalers.PAUSED: "true"}))
+    changes.change(SCALED_OBJECTS, "s", Patch(annotations={PAUSED: "true"}))
     assert hpa["spec"]["maxReplicas"] == objects.model["spec"]["replicas"] == 4
-    assert scaled["metadata"]["annotations"][autoscalers.PAUSED] == "true"
+    assert scaled["metadata"]["annotations"][PAUSED] == "true"
     assert list(changes.put_back().items()) == [
         ("ScaledObject s", ""),
         ("Deployment model", ""),
@@ -257,7 +241,7 @@ def test_settings_that_somebody_put_back_under_a_run_are_noted_again(
     objects: FakeObjects, cluster: Cluster, changes: Changes
 ) -> None:
     scale(changes, 3)
-    assert set(autoscalers.restore(cluster, "model").values()) == {""}
+    assert set(hold_autoscalers.restore(cluster, "model").values()) == {""}
     scale(changes, 4)
     changes.close()
     assert objects.model["spec"]["replicas"] == 2
@@ -279,7 +263,7 @@ def test_an_annotation_that_is_not_ours_is_an_error(
         read_note("x", text)
     objects.model["metadata"]["annotations"][BEFORE] = text
     with pytest.raises(InvalidValue, match="scaletest/before of Deployment model"):
-        autoscalers.restore(cluster, "model")
+        hold_autoscalers.restore(cluster, "model")
     assert objects.calls == []
 
 
@@ -316,245 +300,3 @@ def test_a_change_that_was_given_up_is_put_back_after_it_happened(
     given_up.set()
     changes.close()
     assert objects.calls[-2:] == ['model {"replicas": 4}', 'model {"replicas": 2}']
-
-
-class Time(Clock):
-    """`before` is called when a sleep is over."""
-
-    before = list[object]
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds)
-        self.before()
-
-
-def test_scaled_objects_are_listed_only_where_there_are_any(
-    objects: FakeObjects, cluster: Cluster
-) -> None:
-    objects.put(SCALED_OBJECTS, "s", TARGET)
-    objects.put(SCALED_OBJECTS, "elsewhere", {"scaleTargetRef": {"name": "another"}})
-    assert [str(scaler) for scaler in Autoscalers(cluster, "model").all] == ["ScaledObject s"]
-
-    def without_keda(method: str, name: str) -> Answer | None:
-        if name == "scaledobjects":
-            return 403, {}, {"message": "forbidden"}
-        return (200, {}, {"groups": []}) if name == "apis" else None
-
-    objects.answer = without_keda
-    assert Autoscalers(cluster, "model").all == []
-
-
-def test_an_active_autoscaler_is_refused_unless_it_may_be_held(
-    objects: FakeObjects, cluster: Cluster
-) -> None:
-    objects.put(SCALED_OBJECTS, "theirs", TARGET, **{PAUSED: "true"})
-    assert Autoscalers(cluster, "model").active(may_hold=False) == []
-    objects.put_hpa(1, 9)
-    scalers = Autoscalers(cluster, "model")
-    with pytest.raises(UsageError, match="HorizontalPodAutoscaler h scales model") as error:
-        scalers.active(may_hold=False)
-    assert "<pause_autoscalers>" in error.value.hint
-    assert [scaler.name for scaler in scalers.active(may_hold=True)] == ["h"]
-
-
-def test_an_hpa_that_scales_as_soon_as_it_is_held_hides_no_number_of_pods(
-    objects: FakeObjects, cluster: Cluster
-) -> None:
-    # given an HPA whose controller is fast
-    hpa = objects.put_hpa(1, 9)
-
-    def act(method: str, name: str) -> None:
-        spec = objects.model["spec"]
-        limits = hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]
-        spec["replicas"] = min(max(spec["replicas"], limits[0]), limits[1])
-
-    objects.answer = act
-    scalers, changes = Autoscalers(cluster, "model"), changes_of(cluster)
-    for replicas in (1, 3):
-        scalers.scale(Patch({"replicas": replicas}), changes)
-        assert objects.model["spec"]["replicas"] == replicas
-    # an HPA takes no 0
-    scalers.hold(0, changes)
-    assert hpa["spec"]["maxReplicas"] == 1
-    changes.close()
-    assert objects.model["spec"]["replicas"] == 2
-    assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (1, 9)
-
-
-def test_a_scaled_object_resumes_only_if_a_run_paused_it(
-    objects: FakeObjects, cluster: Cluster
-) -> None:
-    # given one that a killed run paused, and one that somebody else did
-    ours = objects.put(SCALED_OBJECTS, "ours", TARGET)["metadata"]["annotations"]
-    theirs = objects.put(SCALED_OBJECTS, "theirs", TARGET, **{PAUSED: "true"})
-    Autoscalers(cluster, "model").hold(2, changes_of(cluster))
-    assert ours[PAUSED] == "true" and BEFORE in ours
-    # when a later run holds and releases them
-    scalers, changes = Autoscalers(cluster, "model"), changes_of(cluster)
-    assert [scaler.name for scaler in scalers.active(may_hold=True)] == ["ours"]
-    scalers.hold(2, changes)
-    changes.close()
-    assert ours == {} and theirs["metadata"]["annotations"] == {PAUSED: "true"}
-
-
-def test_a_hold_waits_until_keda_is_paused(objects: FakeObjects, cluster: Cluster) -> None:
-    # given KEDA, which takes its HPA away two looks later, and an API server that is busy meanwhile
-    objects.put(SCALED_OBJECTS, "s", TARGET)
-    objects.put_hpa(1, 9, owner="s")
-    time = Time()
-    scalers = Autoscalers(cluster, "model", clock=time, sleep=time.sleep)
-
-    def act() -> None:
-        objects.answer = lambda method, name: (
-            BUSY if time.now < 1.0 and name == HPAS.plural else None
-        )
-        if time.now >= 1.0:
-            objects.answer = lambda method, name: page([]) if name == HPAS.plural else None
-
-    time.before = act
-    scalers.hold(1, changes_of(cluster))
-    assert time.now == 1.0
-
-
-def test_a_hold_gives_up_when_keda_goes_on_and_removes_its_annotation(
-    objects: FakeObjects, cluster: Cluster
-) -> None:
-    annotations = objects.put(SCALED_OBJECTS, "s", TARGET)["metadata"]["annotations"]
-    objects.put_hpa(1, 9, owner="s")
-    time, changes = Time(), changes_of(cluster)
-    scalers = Autoscalers(cluster, "model", clock=time, sleep=time.sleep)
-    with pytest.raises(WaitTimeout, match="its HPA is still there"):
-        scalers.hold(1, changes)
-    assert time.now == RELEASE_S and annotations
-    changes.close()
-    assert annotations == {}
-
-
-class FakeDeployment:
-    """A Deployment, its autoscalers and changes of them. Pods are ready as soon as they are asked
-    for. `fail` may raise before each look at them.
-    """
-
-    name = "sleep"
-
-    def __init__(self) -> None:
-        self.wanted = 3
-        self.calls: list[str] = []
-        self.fail: Callable[[], None] = lambda: None
-        self.made: Callable[[int], list[PodState]] = lambda count: [
-            pod(f"p-{n}") for n in range(count)
-        ]
-
-    def scale(self, patch: Patch, changes: object) -> None:
-        self.wanted = patch.spec["replicas"]
-        self.calls.append(f"scale {self.wanted}")
-
-    def close(self) -> None:
-        self.calls.append("put back")
-
-    def pods(self) -> list[PodState]:
-        self.calls.append("pods")
-        self.fail()
-        return self.made(self.wanted)
-
-    def trouble(self) -> str:
-        return "pod p-0 is Pending: Unschedulable"
-
-
-def pod(name: str, *, ready: bool = True, going: bool = False) -> PodState:
-    return PodState(name, "node", "Running", ready, going)
-
-
-@pytest.fixture
-def deployment() -> FakeDeployment:
-    return FakeDeployment()
-
-
-@pytest.fixture
-def time() -> Clock:
-    return Clock(100.0)
-
-
-@pytest.fixture
-def backend(deployment: FakeDeployment, time: Clock) -> KubernetesBackend:
-    """Waits for half a minute until pods are ready."""
-    return KubernetesBackend(deployment, deployment, deployment, clock=time, ready_s=30.0)  # type: ignore[arg-type]
-
-
-def be_busy() -> None:
-    raise Busy("the API server is being replaced")
-
-
-def test_everything_is_put_back_when_the_backend_closes(
-    backend: KubernetesBackend, deployment: FakeDeployment
-) -> None:
-    backend.scale(1)
-    backend.scale(2)
-    assert backend.ready() == 2
-    backend.close()
-    assert deployment.calls == ["scale 1", "scale 2", "pods", "put back"]
-
-
-@pytest.mark.parametrize(
-    ("pods", "ready"),
-    [
-        ([pod("a"), pod("b")], 2),
-        ([pod("a"), pod("b", ready=False)], 1),
-        # one that goes may still take a request
-        ([pod("a"), pod("b"), pod("c", going=True)], 0),
-        ([pod("a"), pod("b", going=True)], 1),
-        ([], 0),
-    ],
-)
-def test_only_pods_that_are_ready_count_and_none_while_others_go(
-    pods: list[PodState], ready: int, backend: KubernetesBackend, deployment: FakeDeployment
-) -> None:
-    deployment.made = lambda count: pods
-    backend.scale(2)
-    assert backend.ready() == ready
-
-
-def test_pods_that_are_never_ready_end_the_run_with_the_reason(
-    backend: KubernetesBackend, deployment: FakeDeployment, time: Clock
-) -> None:
-    deployment.made = lambda count: [pod("a", ready=False)]
-    backend.scale(1)
-    time.now += 30.0
-    assert backend.ready() == 0
-    time.now += 1.0
-    with pytest.raises(WaitTimeout, match="0 of 1 pods of sleep are ready 30 s after") as error:
-        backend.ready()
-    assert "Unschedulable" in error.value.message
-    assert "<ready_timeout>" in error.value.hint
-
-
-def test_a_pod_that_goes_later_has_as_long_to_come_back(
-    backend: KubernetesBackend, deployment: FakeDeployment, time: Clock
-) -> None:
-    backend.scale(1)
-    assert backend.ready() == 1
-    time.now += 1000.0
-    assert backend.ready() == 1
-    deployment.made = lambda count: []
-    time.now += 20.0
-    assert backend.ready() == 0
-    deployment.made = lambda count: [pod("again")]
-    time.now += 9.0
-    assert backend.ready() == 1
-
-
-def test_an_api_server_that_is_away_is_waited_for_and_then_ends_the_run(
-    backend: KubernetesBackend, deployment: FakeDeployment, time: Clock
-) -> None:
-    backend.scale(1)
-    deployment.fail = be_busy
-    assert backend.ready() == 0
-    deployment.fail = lambda: None
-    time.now += LOOK_S
-    assert backend.ready() == 1
-    deployment.fail = be_busy
-    time.now += PATIENCE_S
-    assert backend.ready() == 1
-    time.now += 1.0
-    with pytest.raises(Busy):
-        backend.ready()

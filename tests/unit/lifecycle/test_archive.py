@@ -10,7 +10,7 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.stamps import LifecyclePlan
+from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.runs.environment import environment
 from scaletest.runs.folder import LOCKS
 from scaletest.runs.places import default_root

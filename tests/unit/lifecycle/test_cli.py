@@ -12,9 +12,9 @@ import pytest
 from scaletest.cli.main import run
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.judging.phases import timeline
+from scaletest.lifecycle.judging.timeline import timeline_of
 from scaletest.lifecycle.measure.templating import text_of
-from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun, read
+from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun, read_run
 from scaletest.model.verdict import VerdictKind
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import judge
@@ -27,8 +27,10 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     # given nothing but its two files, one workload of which the other has no record
     names = [f"j-00000{index}" for index in range(5)]
     rows = [workload(name, submitted=float(index)) for index, name in enumerate(names)]
-    (tmp_path / "submitted.json").write_text(runai.submitted([submission(name) for name in names]))
-    (tmp_path / "sampled.json").write_text(runai.sampled(map(timeline, rows[:4]), "p"))
+    (tmp_path / "submitted.json").write_text(
+        runai.write_submitted([submission(name) for name in names])
+    )
+    (tmp_path / "sampled.json").write_text(runai.write_sampled(map(timeline_of, rows[:4]), "p"))
     assert run(["lifecycle", "plot", "-o", str(tmp_path), "--plot", "detailed", "--tail", "3"]) == 0
     # the table holds all of them, whatever is drawn
     table = list(csv.DictReader((tmp_path / "times.csv").read_text().splitlines()))
@@ -48,13 +50,15 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a folder in which somebody samples
-    (tmp_path / "submitted.json").write_text(runai.submitted([submission("j-000001")]))
-    (tmp_path / "sampled.json").write_text(runai.sampled([timeline(workload("j-000001"))], "p"))
+    (tmp_path / "submitted.json").write_text(runai.write_submitted([submission("j-000001")]))
+    (tmp_path / "sampled.json").write_text(
+        runai.write_sampled([timeline_of(workload("j-000001"))], "p")
+    )
     store, sampling = LifecycleFolder(tmp_path), ExitStack()
     sampling.enter_context(store.locked(".sampler.lock"))
 
     def read_slowly(folder: RunFolder) -> LifecycleRun:
-        partial = read(LifecycleFolder(folder.path))
+        partial = read_run(LifecycleFolder(folder.path))
         sampling.close()
         return partial
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster.connection import Busy
+from scaletest.cluster.answers import Busy
 from scaletest.lifecycle.commands import lifecycle_run
-from scaletest.lifecycle.measure.measuring import check_devices
+from scaletest.lifecycle.measure.planning import check_devices
 from scaletest.lifecycle.measure.templating import text_of
-from scaletest.lifecycle.stamps import LifecyclePlan
+from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.errors import UsageError
 from tests.unit.fake_api import Act, Answer, api, page, status
 from tests.unit.lifecycles import plan

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.lifecycle.folder import new_run
-from scaletest.lifecycle.stamps import LifecyclePlan
+from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.errors import InvalidValue
 from tests.unit.lifecycles import plan
 

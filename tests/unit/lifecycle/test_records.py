@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.lifecycle.measure.sampling import read
+from scaletest.lifecycle.measure.backend_times import read_backend_times
 from scaletest.lifecycle.measure.tracker import Tracker
-from scaletest.lifecycle.stamps import LifecycleObject, Submission, read_line
+from scaletest.lifecycle.records import LifecycleObject, Submission, read_line
 from scaletest.model.errors import InvalidValue, UsageError
 from tests.unit.lifecycles import job, pod, sighting
 
@@ -38,7 +38,7 @@ def test_foreign_records_are_refused_cleanly(line: str) -> None:
 def test_backend_times_are_read(tmp_path: Path) -> None:
     path = tmp_path / "times.csv"
     path.write_text("jobName,time_created\nj-1,1790000000123\n")
-    assert read(path) == {"j-1": 1790000000.123}
+    assert read_backend_times(path) == {"j-1": 1790000000.123}
     path.write_text("name,when\nj-1,3\n")
     with pytest.raises(UsageError, match="backend times"):
-        read(path)
+        read_backend_times(path)

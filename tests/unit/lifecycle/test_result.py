@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.lifecycle.judging.phases import Fate, LifecycleProgress
-from scaletest.lifecycle.judging.result import WorkloadSelection, result
+from scaletest.lifecycle.judging.books import Fate, LifecycleProgress
+from scaletest.lifecycle.judging.result import judge_run
 from scaletest.lifecycle.measure.sampling import ProgressReport
+from scaletest.lifecycle.options import WorkloadSelection
 from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import BEGAN, VIEW, of, submission, workload
@@ -30,7 +31,7 @@ def test_defect_11_percentiles_and_parts_of_seconds() -> None:
     assert created.spread.p99.value == pytest.approx(0.29701)
     # refused ones are seen
     refused = [submission("j-x", False, status=403, reason="exceeded quota")]
-    lifecycle = result(
+    lifecycle = judge_run(
         rows, [*(submission(submitted.name) for submitted in rows), *refused], "finished", VIEW
     )
     assert lifecycle.books.rejected == 1
@@ -43,7 +44,7 @@ def test_rejections_that_differ_in_a_number_are_counted_together() -> None:
         submission(f"j-{used}", False, status=403, reason=f"exceeded quota, used {used} of 9")
         for used in (9, 8, 7)
     ]
-    books = result([], refused, "finished", VIEW).books
+    books = judge_run([], refused, "finished", VIEW).books
     assert books.rejections == {"403 exceeded quota, used 9 of 9": 3}
 
 

@@ -17,9 +17,9 @@ import yaml
 
 from scaletest.cli.main import run
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.measure import submitting
+from scaletest.lifecycle.measure import submit_tools
 from scaletest.lifecycle.measure.templating import RUNAI_NAMES, Workloads, text_of
-from scaletest.lifecycle.stamps import LifecyclePlan
+from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.errors import InvalidValue, UsageError
 from tests.unit.lifecycles import plan
 
@@ -168,7 +168,7 @@ def failing_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
 
 def test_an_error_of_several_lines_is_told_in_one(failing_program: Callable[[str], None]) -> None:
     failing_program("Error: no project p\n\nUsage:\n  runai training")
-    submit = submitting.runai(runai_plan("runai-training", tool="runai"))
+    submit = submit_tools.runai_tool(runai_plan("runai-training", tool="runai"))
     assert submit("j-000001").reason == "Error: no project p Usage: runai training"
 
 
@@ -176,7 +176,7 @@ def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(
     failing_program: Callable[[str], None],
 ) -> None:
     failing_program('Error: unknown command "workspace" for "runai"')
-    submit = submitting.runai(runai_plan("runai-interactive", tool="runai"))
+    submit = submit_tools.runai_tool(runai_plan("runai-interactive", tool="runai"))
     with pytest.raises(UsageError, match='of version 1: Error: unknown command "workspace"') as err:
         submit("j-000001")
     assert "workspace submit" in (err.value.hint or "")

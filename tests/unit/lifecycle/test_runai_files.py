@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from scaletest.lifecycle import runai
-from scaletest.lifecycle.judging.phases import timeline
+from scaletest.lifecycle.judging.timeline import timeline_of
 from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import InvalidValue
 from tests.unit.lifecycles import BEGAN, submission, workload
@@ -17,7 +17,7 @@ from tests.unit.lifecycles import BEGAN, submission, workload
 def test_the_originals_files_are_read_and_written() -> None:
     job = workload("j-00aa11")
     job.stamps = {"created": Stamp(BEGAN + 1, BEGAN + 1.2), "submitted": Stamp(watch_s=BEGAN)}
-    text = runai.sampled([timeline(job)], "p")
+    text = runai.write_sampled([timeline_of(job)], "p")
     row = json.loads(text)[0]
     assert list(row) == ["jobName", "jobNamespace", "projectName", *runai.FIELDS]
     assert row["workloadCreatedTimestamp"] == "2026-09-21T14:13:21.000000+00:00"
@@ -26,7 +26,7 @@ def test_the_originals_files_are_read_and_written() -> None:
     assert back.stamps["created"] == Stamp(api_s=BEGAN + 1)
     # a time that only repeats another one is no time of its own
     assert "evicted" not in back.stamps and "backend_job_created" not in back.stamps
-    written = runai.submitted([submission("j-00aa11"), submission("j-2", False)])
+    written = runai.write_submitted([submission("j-00aa11"), submission("j-2", False)])
     assert list(json.loads(written)[0]) == [
         "jobName",
         "projectName",
@@ -39,8 +39,8 @@ def test_the_originals_files_are_read_and_written() -> None:
 def test_the_originals_plotter_can_read_every_time() -> None:
     # given a workload of which only the least is known: no job, pod group, eviction or claim
     files = (
-        runai.submitted([submission("j-00aa11")]),
-        runai.sampled([timeline(workload("j-00aa11"))], "p"),
+        runai.write_submitted([submission("j-00aa11")]),
+        runai.write_sampled([timeline_of(workload("j-00aa11"))], "p"),
     )
     (submitted,), (sampled,) = map(json.loads, files)
     # it joins by these two, and reads each field called so, cut to whole seconds

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster.objects import Applied
+from scaletest.cluster.bulk_objects import Applied
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.measure.submitting import Submitter, delete_all
+from scaletest.lifecycle.measure.measuring import delete_objects
+from scaletest.lifecycle.measure.submitting import Submitter
 from scaletest.lifecycle.measure.templating import text_of
 from tests.unit.lifecycles import BEGAN, plan
 
@@ -46,7 +47,7 @@ def test_defect_14_a_second_run_in_the_folder_deletes_no_object(
     assert "another --output-dir for a new run" in capsys.readouterr().err
     # and what was submitted is taken away, by its label
     objects = Gone(tool.names)
-    assert delete_all(job_plan, objects) == 5  # type: ignore[arg-type]
+    assert delete_objects(job_plan, objects) == 5  # type: ignore[arg-type]
     assert (objects.names_left, objects.selector) == ([], f"scaletest/run={job_plan.run}")
 
 

@@ -16,7 +16,7 @@ from tests.unit.lifecycles import plan
 
 @pytest.mark.parametrize("name", [*kinds.KINDS, *kinds.ALIASES])
 def test_defect_02_every_type_has_a_template_that_works(name: str) -> None:
-    kind = kinds.find(name)
+    kind = kinds.find_kind(name)
     typed_plan = plan(workload_type=name, workers=3, template=text_of(kind.name, None))
     body = Workloads(typed_plan).make("j-1")
     assert body["metadata"]["name"] == "j-1"
@@ -123,7 +123,7 @@ spec:
 )
 def test_the_pods_of_a_gang_are_known(kind: str, workers: int, pods: int) -> None:
     body = Workloads(plan(template=text_of(kind, None), workers=workers)).make("j")
-    assert kinds.expected(body) == pods
+    assert kinds.pods_needed(body) == pods
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_template_labels_and_counts_the_pods_of_other_kinds(
     )
     text = f"apiVersion: example.org/v1\nkind: {kind}\nspec: {spec}\n"
     body = Workloads(plan(template=text, workers=7)).make("j-1")
-    assert kinds.expected(body) == pods
+    assert kinds.pods_needed(body) == pods
     assert json.dumps(body).count('"scaletest/workload": "j-1"') == labelled
 
 
@@ -167,5 +167,5 @@ def test_a_template_labels_and_counts_the_pods_of_other_kinds(
 )
 def test_any_object_has_some_number_of_pods(spec: object) -> None:
     for kind in ("Job", "JobSet", "PyTorchJob", "Deployment", "DistributedWorkload"):
-        pods = kinds.expected({"kind": kind, "spec": spec if isinstance(spec, dict) else {}})
+        pods = kinds.pods_needed({"kind": kind, "spec": spec if isinstance(spec, dict) else {}})
         assert pods is None or isinstance(pods, int)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.lifecycle.judging.phases import between, books, timeline
+from scaletest.lifecycle.judging.books import count_workloads
+from scaletest.lifecycle.judging.timeline import duration_between, timeline_of
 from scaletest.lifecycle.measure.tracker import Tracker
 from scaletest.lifecycle.stamps import Stamp, TimeSource
 from scaletest.model.texts import epoch
@@ -76,8 +77,10 @@ def test_finished_pods_that_are_collected_stay_measured() -> None:
     del body["metadata"]["ownerReferences"]
     tracker.see(sighting("pod", "MODIFIED", body, 3.5))
     tracker.see(sighting("pod", "DELETED", body, 4.0))
-    account = books(
-        [timeline(tracked) for tracked in tracker.workloads.values()], [submission("j")], "finished"
+    account = count_workloads(
+        [timeline_of(tracked) for tracked in tracker.workloads.values()],
+        [submission("j")],
+        "finished",
     )
     assert (account.measured, account.lost, account.balanced) == (1, 0, True)
 
@@ -100,7 +103,7 @@ def test_an_end_without_a_time_is_counted_and_its_duration_is_missing(kind: str)
     body = pod("k", "k", scheduled=1, started=2, finished=3)
     del body["metadata"]["ownerReferences"]
     tracker.see(sighting("pod", kind, body))
-    assert timeline(tracker.workloads["k"]).stamp("finished") == Stamp(BEGAN + 3)
+    assert timeline_of(tracker.workloads["k"]).stamp("finished") == Stamp(BEGAN + 3)
 
 
 def test_a_workload_that_vanishes_unobserved_is_counted_as_lost() -> None:
@@ -108,8 +111,8 @@ def test_a_workload_that_vanishes_unobserved_is_counted_as_lost() -> None:
     tracker.submitted("j", "n", BEGAN, BEGAN)
     tracker.submitted("k", "n", BEGAN, BEGAN + 50)  # accepted after the list was asked for
     tracker.see(sighting("workload", "SYNCED", {"uids": set()}, 10.0))
-    account = books(
-        [timeline(tracked) for tracked in tracker.workloads.values()],
+    account = count_workloads(
+        [timeline_of(tracked) for tracked in tracker.workloads.values()],
         [submission("j"), submission("k")],
         "finished",
     )
@@ -123,7 +126,7 @@ def test_defect_07_foreign_pods_and_groups_are_counted_and_left_alone() -> None:
         sighting("podgroup", "ADDED", {"metadata": {"name": "x", "uid": "v", "labels": {}}}, 1.0)
     )
     assert tracker.workloads == {}
-    assert tracker.foreign == {"pod": 1, "podgroup": 1}
+    assert tracker.untracked_events == {"pod": 1, "podgroup": 1}
 
 
 def claim(name: str, phase: str) -> dict[str, Any]:
@@ -203,7 +206,7 @@ def test_a_claim_whose_allocation_was_not_observed_gets_no_time() -> None:
         )
     )
     tracker.see(sighting("claim", "ADDED", device_claim("a", "stranger"), 1.0))
-    assert (tracker.workloads, tracker.foreign) == ({}, {"claim": 1})
+    assert (tracker.workloads, tracker.untracked_events) == ({}, {"claim": 1})
 
 
 def happening(reason: str, name: str, at_s: float) -> dict[str, Any]:
@@ -237,11 +240,11 @@ def test_defect_08_a_gang_is_scheduled_when_its_last_pod_is() -> None:
     for index, at_s in enumerate((1.0, 8.0, 4.0)):
         tracker.see(sighting("pod", "ADDED", pod(f"p{index}", "j"), 0.5))
         tracker.see(sighting("pod", "MODIFIED", pod(f"p{index}", "j", scheduled=at_s), at_s))
-    stamp = timeline(tracker.workloads["j"]).stamp("scheduled")
+    stamp = timeline_of(tracker.workloads["j"]).stamp("scheduled")
     assert stamp == Stamp(BEGAN + 8, BEGAN + 8)
     # one pod is missing: nothing is invented
     del tracker.workloads["j"].pods["uid-p1"]
-    assert timeline(tracker.workloads["j"]).stamp("scheduled") is None
+    assert timeline_of(tracker.workloads["j"]).stamp("scheduled") is None
 
 
 def test_events_give_microseconds() -> None:
@@ -252,7 +255,7 @@ def test_events_give_microseconds() -> None:
     tracker.see(sighting("event", "ADDED", row, 2.5))
     stamp = tracker.workloads["j"].pods["uid-p"].stamps["scheduled"]
     assert stamp.event_s == pytest.approx(BEGAN + 2.123456)
-    duration = between(Stamp(api_s=BEGAN), stamp)
+    duration = duration_between(Stamp(api_s=BEGAN), stamp)
     assert duration is not None and duration.source is TimeSource.EVENT
     # also when the list of Events is there before that of the pods
     tracker = Tracker({"j-00aa11"})

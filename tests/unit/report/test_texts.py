@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.lifecycle.judging.phases import Fate, LifecycleProgress
-from scaletest.lifecycle.report.figures import phase_charts
+from scaletest.lifecycle.judging.books import Fate, LifecycleProgress
+from scaletest.lifecycle.report.charts import phase_charts
 from scaletest.lifecycle.report.report import DETAILED, placed
 from scaletest.model import Measurement, Record, Verdict, VerdictKind
 from scaletest.model.texts import short

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from scaletest.cli import main
-from scaletest.cluster.autoscalers import Autoscalers
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.changes import Changes
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.jobs import AgentJob
 from scaletest.cluster.tuning import Tuning
 from scaletest.model.errors import AgentLost, UsageError

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.cluster.deployment import Deployment, PodState, PodWarning
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.pods import PodState, PodWarning
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model.attempt import PodTroubles
 from scaletest.saturation.measure.pods import MOST_EVENTS, PodLook, WatchedPods, troubles

@@ -15,12 +15,12 @@ from unittest.mock import Mock
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster import connection, rights
-from scaletest.cluster.autoscalers import Autoscaler, Autoscalers
+from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster.answers import Refused
 from scaletest.cluster.changes import BEFORE, Patch
-from scaletest.cluster.connection import Refused
-from scaletest.cluster.deployment import PodState
-from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
+from scaletest.cluster.hold_autoscalers import Autoscaler, Autoscalers
+from scaletest.cluster.pods import PodState
+from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from scaletest.cluster.rights import Right
 from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import WaitTimeout
@@ -139,7 +139,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     monkeypatch.setattr("scaletest.validation.measure.deployment.Deployment", fake.deployment)
     monkeypatch.setattr("scaletest.validation.measure.deployment.Autoscalers", fake.autoscalers)
     monkeypatch.setattr("scaletest.validation.measure.deployment.Changes", fake.changes)
-    monkeypatch.setattr(connection, "groups", lambda cluster: fake.served)
+    monkeypatch.setattr(discovery, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
         "missing",
@@ -272,7 +272,7 @@ def test_impossible_options_are_refused_before_anything_changes(
     code: int,
     problem: str,
 ) -> None:
-    played.served = {connection.KEDA: "v1alpha1"}
+    played.served = {discovery.KEDA: "v1alpha1"}
     change(played)
     assert validate(tmp_path / "run") == code
     assert problem in capsys.readouterr().err

@@ -1,23 +1,19 @@
-"""Watches and server-side apply, against an API server that misbehaves as told."""
+"""Watches, against an API server that misbehaves as told."""
 
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import pytest
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, Missing, Raw
-from scaletest.cluster.objects import Objects
+from scaletest.cluster.answers import LONGEST_OBEYED_S
+from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.watch import Collection, Feeds, WatchEvent
-from scaletest.lifecycle.measure import measuring
-from scaletest.model.errors import ScaletestError, Unreachable
+from scaletest.model.errors import Unreachable
 from tests.unit.fake_api import Act, Answer, api, event, page, status, thing
 
 PODS = Collection("pod", "/api/v1/namespaces/n/pods", "a=b")
@@ -170,7 +166,7 @@ def test_a_watch_comes_again_when_the_server_says(refused: str, code: int) -> No
         return 200, {}, stream_until(event("ADDED", thing("one", "11")), until=done)
 
     received, asked = watched(
-        act, lambda seen: len(names(seen, "ADDED")) == 1, done, rest=rested.append
+        act, lambda seen: len(names(seen, "ADDED")) == 1, done, pause=rested.append
     )
     # expect that it waits as long as it is told, an hour at most, and else as long as it likes
     assert rested[:2] == [7.0, LONGEST_OBEYED_S]
@@ -186,136 +182,3 @@ def test_a_collection_that_may_not_be_listed_is_an_error() -> None:
         with pytest.raises(Unreachable, match="not allowed to list"):
             gather(feeds, lambda events: False)
         feeds.close()
-
-
-def resources(*rows: dict[str, Any]) -> Answer:
-    return 200, {}, {"resources": list(rows)}
-
-
-JOBS = {"kind": "Job", "name": "jobs", "namespaced": True}
-BODY = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
-
-
-def test_too_many_requests_slows_all_threads_down() -> None:
-    waited: list[float] = []
-
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        if method == "GET":
-            return resources(JOBS, {"kind": "Job", "name": "jobs/status", "namespaced": True})
-        assert query["fieldManager"] == "m"
-        assert path == "/apis/batch/v1/namespaces/n/jobs/j"
-        return (201, {}, {}) if waited else (429, {"Retry-After": "7"}, status(429, "slow down"))
-
-    with api(act) as (cluster, asked):
-        objects = Objects(Raw(cluster), "m", clock=partial(sum, waited), sleep=waited.append)
-        answer = objects.apply(BODY, "n")
-        assert answer.accepted and answer.created
-        assert (answer.tries, answer.throttled) == (2, 1)
-        assert waited == [7.0]
-        # the kind is looked up once
-        objects.apply(BODY, "n")
-        assert [method for method, _ in asked].count("GET") == 1
-
-
-def test_retry_after_of_the_server_is_obeyed_beyond_our_own_patience() -> None:
-    waited: list[float] = []
-    left = [90, 600]
-
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        if method == "GET":
-            return resources(JOBS)
-        return (
-            (503, {"Retry-After": str(left.pop(0))}, status(503, "later"))
-            if left
-            else (201, {}, {})
-        )
-
-    with api(act) as (cluster, _):
-        clock = partial(sum, waited)
-        objects = Objects(Raw(cluster), patience_s=60, clock=clock, sleep=waited.append)
-        answer = objects.apply(BODY, "n")
-        assert answer.created and answer.tries == 3
-        assert waited == [90.0, 600.0]
-        # but not for ever
-        left[:] = [3000, 3000]
-        assert not objects.apply(BODY, "n").accepted
-
-
-def test_a_refused_api_call_is_reported_and_not_repeated() -> None:
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        return resources(JOBS) if method == "GET" else (403, {}, status(403, "exceeded quota: q"))
-
-    with api(act) as (cluster, asked):
-        answer = Objects(Raw(cluster)).apply(BODY, "n")
-        assert (answer.accepted, answer.status, answer.reason) == (False, 403, "exceeded quota: q")
-        assert len(asked) == 2
-
-
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        (500, {}, status(500, "broken")),
-        # which must cause no busy loop
-        (429, {"Retry-After": "0"}, status(429, "slow down")),
-    ],
-)
-def test_a_failing_api_call_is_given_up_after_its_patience(refusal: Answer) -> None:
-    waited: list[float] = []
-
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        return resources(JOBS) if method == "GET" else refusal
-
-    with api(act) as (cluster, _):
-        clock = partial(sum, waited)
-        objects = Objects(Raw(cluster), patience_s=5, clock=clock, sleep=waited.append)
-        answer = objects.apply(BODY, "n")
-    assert not answer.accepted
-    assert answer.tries > 1
-    assert min(waited) > 0.1 and sum(waited) <= 5
-
-
-def test_stopping_ends_the_wait_for_events_at_once() -> None:
-    stop = threading.Event()
-
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        if method == "GET":
-            return resources(JOBS)
-        stop.set()  # a signal comes while the server puts us off
-        return 429, {"Retry-After": "50"}, status(429, "slow down")
-
-    with api(act) as (cluster, asked):
-        answer = Objects(Raw(cluster), sleep=stop.wait, stopping=stop.is_set).apply(BODY, "n")
-    assert (answer.accepted, answer.status, answer.tries, len(asked)) == (False, 429, 1, 2)
-
-
-def test_many_api_calls_are_in_flight_at_once() -> None:
-    together = threading.Barrier(16, timeout=120)
-
-    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        if method == "GET":
-            return resources(JOBS)
-        together.wait()
-        return 201, {}, {}
-
-    with api(act) as (cluster, _), ThreadPoolExecutor(16) as pool:
-        objects = Objects(Raw(cluster, 16))
-        assert all(
-            answer.created for answer in pool.map(lambda _: objects.apply(BODY, "n"), range(16))
-        )
-
-
-def test_an_unknown_kind_says_what_to_install() -> None:
-    with (
-        api(lambda *asked: resources()) as (cluster, _),
-        pytest.raises(Missing, match="does not know Job") as raised,
-    ):
-        Objects(Raw(cluster)).resource("batch/v1", "Job")
-    assert isinstance(raised.value, ScaletestError) and "CRD" in raised.value.hint
-
-
-def test_the_switch_interval_of_threads_is_short_only_while_events_are_stamped() -> None:
-    before = sys.getswitchinterval()
-    with pytest.raises(KeyError), measuring.attentive():
-        assert sys.getswitchinterval() < before
-        raise KeyError
-    assert sys.getswitchinterval() == before

@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from scaletest.cluster import connection
+from scaletest.cluster import discovery
+from scaletest.cluster.answers import Busy
+from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.changes import BEFORE, Changes, Patch
-from scaletest.cluster.connection import Busy, Cluster, Raw
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Document, Resource
+from scaletest.cluster.objects import Document
+from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from scaletest.model.errors import UsageError, WaitTimeout
 
 PAUSED = "autoscaling.keda.sh/paused"
@@ -26,16 +29,13 @@ logger = logging.getLogger("scaletest.cluster")
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """An autoscaler of the Deployment. owner: the ScaledObject that created an HPA.
-
-    note: our annotation, during a run and after one that was killed.
-    """
+    """An autoscaler of the Deployment."""
 
     resource: Resource
     name: str
-    owner: str = ""
+    owner: str = ""  # the ScaledObject that created an HPA
     paused: bool = False
-    note: str | None = None
+    note: str | None = None  # our annotation, during a run and after one that was killed
 
     def __str__(self) -> str:
         return f"{self.resource.kind} {self.name}"
@@ -60,12 +60,22 @@ class Autoscalers:
         self._clock, self._sleep = clock, sleep
         self.all = self._hpas()
         # without KEDA its objects cannot be listed
-        if connection.KEDA in connection.groups(cluster):
-            self.all += map(_scaled_object, self._targeting(SCALED_OBJECTS))
+        if discovery.KEDA in discovery.groups(cluster):
+            for meta in self._metadata_of(SCALED_OBJECTS):
+                annotations = meta.get("annotations", {})
+                self.all.append(
+                    Autoscaler(
+                        SCALED_OBJECTS,
+                        meta["name"],
+                        paused=annotations.get(PAUSED, "false") == "true",
+                        note=annotations.get(BEFORE),
+                    )
+                )
 
     def active(self, *, may_hold: bool) -> list[Autoscaler]:
-        """Those that may change the number of pods, or that a run holds. UsageError when there are
-        any and they may not be held: two who scale one Deployment would measure each other.
+        """Return those that may change the number of pods, or that a run holds. UsageError when
+        there are any and they may not be held: two who scale one Deployment would measure each
+        other.
         """
         # the HPA of a ScaledObject is held by pausing that one
         active = [
@@ -126,32 +136,24 @@ class Autoscalers:
             self._sleep(INTERVAL_S)
 
     def _hpas(self) -> list[Autoscaler]:
-        return list(map(_hpa, self._targeting(HPAS)))
+        hpas = []
+        for meta in self._metadata_of(HPAS):
+            owners = (
+                reference["name"]
+                for reference in meta.get("ownerReferences", [])
+                if reference["kind"] == SCALED_OBJECTS.kind
+            )
+            note = meta.get("annotations", {}).get(BEFORE)
+            hpas.append(Autoscaler(HPAS, meta["name"], owner=next(owners, ""), note=note))
+        return hpas
 
-    def _targeting(self, resource: Resource) -> Iterator[Document]:
+    def _metadata_of(self, resource: Resource) -> Iterator[Document]:
+        """Yield the metadata of each object of a kind that scales the Deployment."""
         for scaler in self._raw.objects(resource.path(self._namespace), resource.plural):
             target = scaler["spec"].get("scaleTargetRef", {})
             is_deployment = target.get("kind", DEPLOYMENTS.kind) == DEPLOYMENTS.kind
             if is_deployment and target.get("name") == self._deployment:
-                yield scaler
-
-
-def _hpa(document: Document) -> Autoscaler:
-    meta = document["metadata"]
-    owners = (
-        reference["name"]
-        for reference in meta.get("ownerReferences", [])
-        if reference["kind"] == SCALED_OBJECTS.kind
-    )
-    note = meta.get("annotations", {}).get(BEFORE)
-    return Autoscaler(HPAS, meta["name"], owner=next(owners, ""), note=note)
-
-
-def _scaled_object(document: Document) -> Autoscaler:
-    meta = document["metadata"]
-    annotations = meta.get("annotations", {})
-    is_paused = annotations.get(PAUSED, "false") == "true"
-    return Autoscaler(SCALED_OBJECTS, meta["name"], paused=is_paused, note=annotations.get(BEFORE))
+                yield scaler["metadata"]
 
 
 def restore(cluster: Cluster, name: str) -> dict[str, str]:

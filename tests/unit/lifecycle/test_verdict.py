@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.lifecycle.run_type import Conditions
+from scaletest.lifecycle.options import Conditions
 from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import InvalidValue
 from scaletest.model.verdict import VerdictKind

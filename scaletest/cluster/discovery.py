@@ -1,0 +1,60 @@
+"""What the API server serves: its API groups, and whether the metrics APIs answer.
+
+Every authenticated user may ask; no Role is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.connection import Cluster
+from scaletest.model.errors import ScaletestError
+
+KEDA = "keda.sh"
+ALLOCATION = "resource.k8s.io"
+METRICS = {
+    "metrics.k8s.io": "CPU and memory of pods (metrics-server)",
+    "custom.metrics.k8s.io": "an HPA of kind hpa-custom (prometheus-adapter)",
+    "external.metrics.k8s.io": (
+        "an HPA of kind hpa-external, and KEDA (KEDA or prometheus-adapter, one of them)"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsApi:
+    """An API group that another server than the API server serves."""
+
+    group: str
+    version: str
+    state: str  # available, silent (registered, but it does not answer) or absent
+    why: str  # what needs it
+
+
+def groups(cluster: Cluster) -> dict[str, str]:
+    """Return the preferred version of each API group that is served or registered."""
+    return {
+        str(group["name"]): str(group["preferredVersion"]["version"])
+        for group in Raw(cluster).get("/apis", "list the API groups", "get /apis")["groups"]
+    }
+
+
+def metrics_apis(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:
+    """Return the three metrics APIs and their state.
+
+    One that is registered may still not answer.
+    """
+    raw = Raw(cluster)
+    apis = []
+    for group, why in METRICS.items():
+        state = "absent"
+        if group in served:
+            path = f"/apis/{group}/{served[group]}"
+            try:
+                listed = raw.get(path, f"read {path}", f"get {path}")
+                state = "available" if "resources" in listed else "silent"
+            except ScaletestError:
+                state = "silent"
+        apis.append(MetricsApi(group, served.get(group, ""), state, why))
+    return apis

@@ -1,0 +1,89 @@
+"""What pods request, and their limits, as numbers. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+# Kubernetes's suffixes of quantities; a longer one comes before its own end.
+SUFFIXES = {
+    **{f"{prefix}i": Decimal(1024**power) for power, prefix in enumerate("KMGTPE", 1)},
+    **{prefix: Decimal(1000**power) for power, prefix in enumerate("kMGTPE", 1)},
+    "m": Decimal("1e-3"),
+    "u": Decimal("1e-6"),
+    "n": Decimal("1e-9"),
+    "": Decimal(1),
+}
+# Intel's GPU plugin offered shares of a GPU by these names until version 0.34 (August 2025).
+REMOVED = ("gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles")
+
+
+def quantity(text: str | int) -> Decimal:
+    """Parse a Kubernetes quantity as a number: "250m" is 0.25, "1Gi" is 2**30; 0 for other text."""
+    number = str(text)
+    suffix = next(filter(number.endswith, SUFFIXES))
+    try:
+        return Decimal(number.removesuffix(suffix)) * SUFFIXES[suffix]
+    except InvalidOperation:
+        return Decimal(0)
+
+
+def pod_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Return the requests of a pod: the sum of its containers, or its largest init container; and
+    one pod.
+    """
+    largest = sum_amounts(map(container_requests, spec.get("containers", [])))
+    for container in spec.get("initContainers", []):
+        for name, amount in container_requests(container).items():
+            largest[name] = max(largest.get(name, Decimal(0)), amount)
+    return {**largest, "pods": Decimal(1)}
+
+
+def pod_limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Return the limits of a pod: the sum of its containers."""
+    resources = [container.get("resources") or {} for container in spec.get("containers", [])]
+    return sum_amounts(parse_quantities(amounts.get("limits") or {}) for amounts in resources)
+
+
+def sum_amounts(parts: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
+    """Return the sums of amounts by their names."""
+    total: dict[str, Decimal] = defaultdict(Decimal)
+    for part in parts:
+        for name, amount in part.items():
+            total[name] += amount
+    return total
+
+
+def parse_quantities(texts: Mapping[str, str | int]) -> dict[str, Decimal]:
+    """Return quantities as numbers, by their names."""
+    return {name: quantity(text) for name, text in texts.items()}
+
+
+def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Return the requests of a container; as in Kubernetes, a limit without a request is also the
+    request.
+    """
+    resources = container.get("resources") or {}
+    return parse_quantities(
+        {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    )
+
+
+def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
+    """Return warnings for a pod that requests resources which no device plugin offers any more.
+
+    name: of what the pod belongs to, for the text.
+    """
+    requested = sum_amounts(
+        map(container_requests, [*spec.get("initContainers", []), *spec.get("containers", [])])
+    )
+    names = [resource for resource in REMOVED if resource in requested]
+    if not names:
+        return []
+    return [
+        f"{name} requests {', '.join(names)}, which Intel's GPU plugin no longer offers since 0.34"
+        " (August 2025): share the devices (-shared-dev-num of the plugin) and request"
+        " gpu.intel.com/xe or i915, or use a device class"
+    ]

@@ -1,0 +1,100 @@
+"""States of pods, and warnings about them, as objects of the API server say them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.model.checks import cut
+
+
+@dataclass(frozen=True, slots=True)
+class PodState:
+    """A pod, as its object says."""
+
+    name: str
+    node: str
+    phase: str
+    ready: bool
+    going: bool
+    reason: str = ""  # why it is not ready, "" when unknown
+    container: str = ""  # the one that is not ready
+    restarts: int = 0
+    since: str = ""  # when it became ready or not ready, as the API server writes it
+
+    def __str__(self) -> str:
+        state = "ready" if self.ready else self.phase
+        if self.going:
+            state = "terminating"
+        why = f": {self.reason}" if self.reason and not self.ready else ""
+        again = f", {self.restarts} restarts" if self.restarts else ""
+        return f"pod {self.name} on {self.node or 'no node'} is {state}{why}{again}"
+
+
+def pod_state(pod: dict[str, Any]) -> PodState:
+    """Parse a Pod object."""
+    status, meta, spec = pod.get("status", {}), pod["metadata"], pod.get("spec", {})
+    conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
+    failing, reason = _first_failure(status)
+    scheduled = conditions.get("PodScheduled", {})
+    if not reason and scheduled.get("status") == "False":
+        reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
+    ready = conditions.get("Ready", {})
+    return PodState(
+        name=meta["name"],
+        node=spec.get("nodeName", ""),
+        phase=status.get("phase", "Unknown"),
+        ready=ready.get("status") == "True",
+        going="deletionTimestamp" in meta,
+        reason=cut(reason, 300),
+        container=failing or spec.get("containers", [{}])[0].get("name", ""),
+        restarts=sum(container.get("restartCount", 0) for container in _containers(status)),
+        since=str(ready.get("lastTransitionTime") or ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PodWarning:
+    """An event of type Warning about a pod."""
+
+    uid: str
+    pod: str
+    text: str  # reason and message
+    count: int  # how often so far
+
+
+def pod_warning(event: dict[str, Any]) -> PodWarning:
+    """Parse an Event object; newer ones count in their series."""
+    series = event.get("series") or {}
+    return PodWarning(
+        uid=event["metadata"].get("uid", ""),
+        pod=event.get("involvedObject", {}).get("name", ""),
+        text=cut(f"{event.get('reason')}: {event.get('message', '')}", 200),
+        count=event.get("count") or series.get("count") or 1,
+    )
+
+
+def first_failing(pods: Sequence[PodState]) -> PodState | None:
+    """Return the pod to explain first: one that restarts, else one that is not ready."""
+    waiting = [pod for pod in pods if not pod.ready and not pod.going]
+    return max(waiting, key=lambda pod: (pod.restarts > 0, bool(pod.reason)), default=None)
+
+
+def _containers(status: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+
+
+def _first_failure(status: dict[str, Any]) -> tuple[str, str]:
+    """Return the first container that waits or failed, and why."""
+    for container in _containers(status):
+        state = container.get("state", {})
+        waiting, ended = state.get("waiting"), state.get("terminated")
+        reason = ""
+        if waiting and waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
+            reason = f"{waiting['reason']} {waiting.get('message', '')}"
+        elif ended and ended.get("exitCode"):
+            reason = f"exit code {ended['exitCode']} {ended.get('message', '')}"
+        if reason:
+            return container["name"], reason.strip()
+    return "", ""

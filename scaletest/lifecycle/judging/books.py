@@ -1,0 +1,131 @@
+"""How many workloads were submitted, and what became of them.
+
+The books balance: submitted = measured + pending + failed + lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from scaletest.lifecycle.judging.timeline import WorkloadTimeline
+from scaletest.lifecycle.records import Submission
+from scaletest.model.declared import Count, Written
+from scaletest.render.numbers import plural
+from scaletest.stats.failures import counted_alike
+
+# Reasons that are listed, the most frequent ones.
+MOST_REASONS = 20
+
+
+class Fate(StrEnum):
+    """State of a workload at the end of a run."""
+
+    MEASURED = "measured"
+    PENDING = "pending"
+    FAILED = "failed"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Books(Written):
+    """Counts of workloads."""
+
+    planned: Annotated[Count, "objects to submit"]
+    rejected: Annotated[Count, "refused by the API server"]
+    submitted: Annotated[Count, "measured + pending + failed + lost"]
+    measured: Annotated[Count, "reached the milestone"]
+    pending: Annotated[Count, "have not reached the milestone yet"]
+    failed: Annotated[Count, "ended badly"]
+    lost: Annotated[Count, "disappeared without a known end"]
+    rejections: Annotated[Mapping[str, Count], "how often each reason was given"]
+    failures: Annotated[Mapping[str, Count], "how often each reason of a failure was given"]
+    running: Annotated[Count, "pending ones that only have to end"] = 0
+
+    @property
+    def balanced(self) -> Annotated[bool, "whether the counts add up"]:
+        """Whether nothing is missing from the sum."""
+        return self.submitted == self.measured + self.pending + self.failed + self.lost
+
+    @property
+    def not_tried(self) -> Annotated[Count, "planned and not submitted yet"]:
+        """How many are planned and not submitted yet."""
+        return max(0, self.planned - self.submitted - self.rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleProgress:
+    """How far a run is, in workloads."""
+
+    planned: int
+    submitted: int  # accepted ones
+    rejected: int
+    fates: Mapping[Fate, int]
+    pods: int
+    running: int = 0  # pending ones that only have to end
+
+    def __str__(self) -> str:
+        """In one line."""
+        parts = [f"{self.submitted} of {self.planned} submitted"]
+        parts += [f"{self.fates[fate]} {fate}" for fate in Fate if self.fates.get(fate)]
+        if self.rejected:
+            parts.append(f"{self.rejected} rejected")
+        return ", ".join([*parts, f"{plural(self.pods, 'pod')} seen"])
+
+
+def only_end_missing(timeline: WorkloadTimeline, until: str) -> bool:
+    """Return whether all its pods started, so that their end is all that is missing."""
+    return until == "finished" and not {"started", "ready"}.isdisjoint(timeline.passed)
+
+
+def fate_of(timeline: WorkloadTimeline, until: str) -> Fate:
+    """Return the state of a workload. until: the milestone at which it counts as measured."""
+    workload = timeline.workload
+    if until in timeline.passed and not (until == "finished" and workload.failed):
+        return Fate.MEASURED
+    # where the object itself was never seen, its pods tell
+    pods = list(workload.pods.values()) if not workload.seen else []
+    if workload.failed or (pods and all(pod.failed for pod in pods)):
+        return Fate.FAILED
+    if workload.gone or (pods and all(pod.gone for pod in pods)):
+        return Fate.LOST
+    return Fate.PENDING
+
+
+def count_workloads(
+    timelines: Sequence[WorkloadTimeline],
+    submissions: Iterable[Submission],
+    until: str,
+    planned: int = 0,
+) -> Books:
+    """Count the workloads of a run; where submissions are not on record, all known ones count as
+    submitted.
+    """
+    by_name = {timeline.workload.name: timeline for timeline in timelines}
+    submitted = {submission.name: submission for submission in submissions}
+    rejected = [submission for submission in submitted.values() if not submission.accepted]
+    counted = list(by_name)
+    if submitted:
+        counted = [name for name, submission in submitted.items() if submission.accepted]
+    rejections = counted_alike(f"{refused.status} {refused.reason}".strip() for refused in rejected)
+    known = [by_name[name] for name in counted if name in by_name]
+    by_fate: dict[Fate, list[WorkloadTimeline]] = {fate: [] for fate in Fate}
+    for timeline in known:
+        by_fate[fate_of(timeline, until)].append(timeline)
+    failures = counted_alike(
+        timeline.workload.reason or "no reason given" for timeline in by_fate[Fate.FAILED]
+    )
+    return Books(
+        planned=planned or len(counted) + len(rejected),
+        rejected=len(rejected),
+        submitted=len(counted),
+        measured=len(by_fate[Fate.MEASURED]),
+        pending=len(by_fate[Fate.PENDING]) + len(counted) - len(known),
+        failed=len(by_fate[Fate.FAILED]),
+        lost=len(by_fate[Fate.LOST]),
+        rejections=dict(rejections.most_common(MOST_REASONS)),
+        failures=dict(failures.most_common(MOST_REASONS)),
+        running=sum(only_end_missing(timeline, until) for timeline in by_fate[Fate.PENDING]),
+    )

@@ -1,0 +1,173 @@
+"""The thresholds of a run, and its verdict.
+
+Thresholds have one line each:
+
+    ready.p99<30s   total_scheduled.p95<=2s   finished.mean<90s   throughput>=50/s
+    failed<=0   rejected<1%   lost<=0
+
+A percentile's 95 % interval decides: PASS when all of it holds, FAIL when none of it does, else
+INVALID. Means, counts and the throughput are as they were counted. Failed, rejected, pending and
+lost in % are parts of what was submitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from scaletest.lifecycle.judging.books import Books
+from scaletest.lifecycle.judging.figures import PhaseDurations
+from scaletest.lifecycle.judging.phases import BY_NAME
+from scaletest.model.checks import cut
+from scaletest.model.verdict import (
+    PERCENTILES,
+    Measurable,
+    MeasureTable,
+    Threshold,
+    Verdict,
+    parse,
+)
+from scaletest.render.numbers import plural
+from scaletest.stats.estimate import exactly, interval_of, samples_needed
+from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
+from scaletest.stats.verdict_order import Ground, Rank, decide
+
+# Remedy for pods that run and do not end.
+ENDLESS = "give the pods an end (<run_seconds>, or one in the template), or ask for <until> ready"
+COUNTS = ("failed", "rejected", "pending", "lost")
+EXAMPLE = "'ready.p99<30s', 'failed<=0' or 'throughput>=50/s'"
+STATISTICS = (*PERCENTILES, "mean", "max")
+MEASURES: MeasureTable = {
+    **dict.fromkeys(map(".".join, product(BY_NAME, STATISTICS)), Measurable("s")),
+    **dict.fromkeys(COUNTS, Measurable("workloads")),
+    "throughput": Measurable("1/s"),
+}
+
+
+def judge_thresholds(
+    texts: Sequence[str], steps: Sequence[PhaseDurations], books: Books, per_s: float | None
+) -> tuple[ThresholdResult, ...]:
+    """Judge each threshold, in their order."""
+    by_name = {phase.step.name: phase for phase in steps}
+    thresholds = [parse(text, MEASURES, EXAMPLE) for text in texts]
+    return tuple(
+        judge(threshold, [_figure_of(threshold, by_name, books, per_s)]) for threshold in thresholds
+    )
+
+
+def _figure_of(
+    threshold: Threshold, steps: Mapping[str, PhaseDurations], books: Books, per_s: float | None
+) -> Measured:
+    name, _, statistic = threshold.measure.partition(".")
+    if name in COUNTS:
+        count = float(getattr(books, name))
+        # a share is one of all workloads; there is none of nothing
+        everything = books.submitted + books.rejected if threshold.share else 1
+        return _exact(count / everything if everything else None, "nothing was submitted")
+    if name == "throughput":
+        return _exact(per_s, "pods were scheduled for less than a second")
+    phase = steps.get(name)
+    if phase is None:
+        return _exact(None, f"no workload has both ends of {name}")
+    figure = getattr(phase.spread, statistic.replace(".", "_"))
+    if statistic not in PERCENTILES:
+        return _exact(figure, "")
+    if figure is None:
+        needed = samples_needed(PERCENTILES[statistic])
+        return _exact(
+            None, f"{statistic} needs {needed} values, and there are {phase.spread.count}"
+        )
+    return replace(_exact(figure.value, ""), estimate=interval_of(figure))
+
+
+def _exact(figure: float | None, missing: str) -> Measured:
+    """Return a figure that has no interval. missing: why there is none where it is None."""
+    if figure is None:
+        return Measured(None, missing, "submit more workloads, or wait longer")
+    return Measured(
+        exactly(figure),
+        remedy="submit more workloads: the interval holds the bound",
+        refuted="look at the step's course over time in the report",
+    )
+
+
+def decide_verdict(
+    books: Books,
+    thresholds: Sequence[ThresholdResult],
+    tolerate: int,
+    until: str,
+    interrupted: str = "",
+) -> Verdict:
+    """Decide the verdict of a run."""
+    met = f"{books.measured} of {books.submitted} workloads reached {until}"
+    if thresholds:
+        met += f", {plural(len(thresholds), 'threshold')} met"
+    stopped = None
+    if interrupted:
+        stopped = Ground(
+            Rank.OPEN, f"interrupted: {interrupted}", "go on: run the same command again"
+        )
+    return decide(
+        [
+            _records_missing(books),
+            ground_of(thresholds, Rank.REFUTED),
+            _too_many_failed(books, tolerate),
+            stopped,
+            _not_all_measured(books, until),
+            ground_of(thresholds, Rank.OPEN),
+            Ground(Rank.MET, met),
+        ]
+    )
+
+
+def _records_missing(books: Books) -> Ground | None:
+    """Not the subject where workloads are missing from the books."""
+    if books.balanced:
+        return None
+    counted = books.measured + books.pending + books.failed + books.lost
+    return Ground(
+        Rank.NOT_THE_SUBJECT,
+        f"{books.submitted} workloads were submitted, and {counted} are on record",
+        "look into the output folder, or measure it again",
+    )
+
+
+def _too_many_failed(books: Books, tolerate: int) -> Ground | None:
+    """Refuted where more workloads failed or were rejected than are tolerated."""
+    if books.failed + books.rejected <= tolerate:
+        return None
+    why = next(iter([*books.rejections, *books.failures]), "")
+    return Ground(
+        Rank.REFUTED,
+        f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
+        f" {cut(why, 160)}",
+        "fix the cause that the reason names, or allow more with <tolerate_failures>",
+    )
+
+
+def _not_all_measured(books: Books, until: str) -> Ground | None:
+    """Open where workloads were not submitted, or have not come so far."""
+    if not books.submitted:
+        return Ground(
+            Rank.OPEN,
+            "no workload was submitted",
+            "look into the output folder, or submit again",
+        )
+    if books.not_tried:
+        return Ground(
+            Rank.OPEN,
+            f"{books.not_tried} of {books.planned} were not submitted yet",
+            "submit again: it goes on",
+        )
+    if not (books.pending or books.lost):
+        return None
+    run, remedy = "", "ask for an earlier milestone with <until>"
+    if books.running:
+        run, remedy = f" (the pods of {books.running} run)", ENDLESS
+    return Ground(
+        Rank.OPEN,
+        f"{books.pending} of {books.submitted} have not reached {until}{run}, {books.lost} were"
+        " lost",
+        f"wait longer, or {remedy}",
+    )

@@ -1,0 +1,125 @@
+"""The ways to submit a workload: the API itself, kubectl, and the Run:ai command line.
+
+The last two start a process for each workload. Programs get their arguments as a list, never
+through a shell, and 60 s.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import partial
+
+from scaletest.cluster.bulk_objects import Applied, Objects
+from scaletest.lifecycle.measure.templating import Workloads
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.model.checks import cut
+from scaletest.model.errors import UsageError
+
+# Submits the workload of that name, in whatever thread; what became of it.
+Tool = Callable[[str], Applied]
+LIMIT_S = 60.0
+# The verbs of the Run:ai command line, version 2.
+VERBS = {
+    "runai-training": "training standard submit",
+    "runai-distributed": "training pytorch submit",
+    "runai-interactive": "workspace submit",
+}
+
+
+def make_tool(plan: LifecyclePlan, objects: Objects) -> Tool:
+    """Return what submits the plan's workloads. Raises without their kind or the program."""
+    if plan.tool == "runai":
+        return runai_tool(plan)
+    workloads = Workloads(plan)
+    objects.resource(workloads.api_version, workloads.kind)
+    if plan.tool == "kubectl":
+        # as the original does
+        context = ["--context", plan.context] if plan.context else []
+        line = ["--namespace", plan.namespace, *context, "apply", "-f", "-"]
+        return _program("kubectl", lambda name: line, lambda name: json.dumps(workloads.make(name)))
+    return lambda name: objects.apply(workloads.make(name), plan.namespace)
+
+
+def _program(
+    name: str, line: Callable[[str], list[str]], stdin: Callable[[str], str] = lambda workload: ""
+) -> Tool:
+    """Return a program that is given one workload. line: its arguments; stdin: what it reads."""
+    path = shutil.which(name)
+    if path is None:
+        raise UsageError(
+            f"there is no {name} on the PATH", hint="install it, or submit with <tool> api"
+        )
+
+    def submit(workload: str) -> Applied:
+        try:
+            done = subprocess.run(
+                [path, *line(workload)],
+                input=stdin(workload),
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Applied(False, False, 124, f"it took longer than {LIMIT_S:.0f} s")
+        except OSError as error:
+            return Applied(False, False, 126, cut(str(error), 200))
+        if done.returncode:
+            said = " ".join((done.stderr or done.stdout).split())  # its lines as one
+            return Applied(False, False, done.returncode, cut(said, 200))
+        return Applied(True, "unchanged" not in done.stdout and "configured" not in done.stdout, 0)
+
+    return submit
+
+
+def runai_tool(plan: LifecyclePlan) -> Tool:
+    """Return the command line of Run:ai, version 2: training, distributed training, workspace."""
+    runai_line(plan, "j-000000")
+    submit = _program("runai", partial(runai_line, plan))
+
+    def submit_by_verb(workload: str) -> Applied:
+        answer = submit(workload)
+        if "unknown command" in answer.reason:
+            raise UsageError(
+                f"the Run:ai command line is of version 1: {answer.reason}",
+                hint=f"install version 2 (its verb is {VERBS[plan.workload_type]}), or submit"
+                " with <tool> api or kubectl",
+            )
+        return answer
+
+    return submit_by_verb
+
+
+def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
+    """Return the arguments of the Run:ai command line that submit a workload; UsageError when it
+    cannot.
+    """
+    if plan.workload_type not in VERBS:
+        raise UsageError(
+            f"the Run:ai command line cannot submit {plan.workload_type}",
+            hint=f"give <workload_type> {', '.join(VERBS)}",
+        )
+    if plan.template_file:
+        raise UsageError(
+            "the Run:ai command line takes no template", hint="submit it with <tool> api or kubectl"
+        )
+    # whole devices, or a part of one
+    devices = ["--gpu-devices-request", plan.gpus] if plan.gpus != "0" else []
+    if "." in plan.gpus:
+        portion = ["--gpu-request-type", "portion", "--gpu-portion-request", plan.gpus]
+        devices = ["--gpu-devices-request", "1", *portion]
+    arguments = [
+        *(*VERBS[plan.workload_type].split(), name, "-p", plan.project, "-i", plan.image),
+        *devices,
+        *("--cpu-core-request", "0.05", "--cpu-memory-request", "1M"),
+        *("--image-pull-policy", "IfNotPresent"),
+    ]
+    if plan.workload_type == "runai-distributed":
+        arguments += ["--workers", str(plan.workers)]
+    if plan.pvc:
+        claim = f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral"
+        arguments += ["--new-pvc", claim]
+    return [*arguments, "--command", "--", "sleep", plan.seconds]

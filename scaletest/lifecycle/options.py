@@ -1,0 +1,55 @@
+"""Options of the commands of lifecycle, as one value for each group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from scaletest.lifecycle.judging.verdict import EXAMPLE, MEASURES
+from scaletest.model.verdict import (
+    parse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleWorkloadOptions:
+    """The workloads that are submitted, and how fast. Times are in seconds."""
+
+    workload_type: str
+    num_workloads: int | None
+    num_processes: int
+    delay: float
+    num_workers: int
+    num_gpus: str | None
+    pvc: bool
+    image: str
+    run_seconds: str | None
+    template: Path | None
+    until: str | None
+    namespace: str
+    context: str
+    tool: str
+    event_times: bool
+    force: bool
+    project: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What must hold of a run; InvalidValue for a threshold that cannot be read."""
+
+    thresholds: tuple[str, ...] = ()
+    tolerate_failures: int = 0
+
+    def __post_init__(self) -> None:
+        for text in self.thresholds:
+            parse(text, MEASURES, EXAMPLE)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSelection:
+    """Which workloads of a run are shown."""
+
+    skip_errors: bool = True
+    head: int | None = None  # keep the first so many
+    tail: int | None = None  # then the last so many

@@ -1,0 +1,124 @@
+"""What is asked of a lifecycle run: which objects to submit, and how fast."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from scaletest.model import checks
+from scaletest.model.declared import (
+    VERSIONED,
+    Count,
+    Document,
+    Seconds,
+    check,
+    choice,
+)
+from scaletest.model.errors import InvalidValue
+
+KIND = "lifecycle"
+TOOLS = ("api", "kubectl", "runai")
+UNTIL = ("created", "scheduled", "ready_to_start", "started", "ready", "finished")
+MOST_WORKLOADS = 1_000_000
+RUN_LABEL = "scaletest/run"
+_NAMES = 1 << 24
+# A duration as `sleep` takes it.
+_SLEEP = re.compile(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?")
+# Odd, so that multiplying by it visits every number below 2**24 once before it repeats.
+_STEP = 0x9E3779 | 1
+
+
+@dataclass(frozen=True, slots=True)
+class LifecyclePlan(Document):
+    """Which objects to submit."""
+
+    document_name = "the plan"
+    constants: ClassVar = {**VERSIONED, "kind": KIND}
+    # it has none
+    steps: ClassVar[tuple[int, ...]] = ()
+
+    run: Annotated[str, "six hex digits, from which names follow"]
+    workload_type: Annotated[str, "the name of a template"]
+    namespace: Annotated[str, "where the objects are"]
+    count: Annotated[
+        int, Meta(ge=1, le=MOST_WORKLOADS, title="the number of workloads"), "number of objects."
+    ]
+    project: Annotated[str, "of Run:ai"] = ""
+    processes: Annotated[
+        int,
+        Meta(ge=1, le=1000, title="the number of processes"),
+        "submissions in flight, and the size of a burst.",
+    ] = 8
+    delay_s: Annotated[Seconds, Meta(title="delay"), "a pause after each burst."] = 0.0
+    workers: Annotated[
+        int, Meta(ge=1, le=100000, title="the number of workers"), "pods of a distributed object"
+    ] = 1
+    gpus: Annotated[str, "devices of a pod"] = "1"
+    resource: Annotated[str, "the devices' name as a Kubernetes resource"] = "nvidia.com/gpu"
+    image: Annotated[str, "of the pods"] = "busybox"
+    seconds: Annotated[str, "how long pods run, as `sleep` takes it"] = "60"
+    pvc: Annotated[bool, "whether each object has a claim for a volume."] = False
+    until: Annotated[str, choice(UNTIL, "milestone"), "the milestone that ends an object"] = (
+        "finished"
+    )
+    tool: Annotated[str, choice(TOOLS, "tool"), "what submits"] = "api"
+    context: Annotated[str, "of the kubeconfig; the current one without it."] = ""
+    event_times: Annotated[bool, "whether Events are watched too."] = False
+    template: Annotated[str, "its text"] = ""
+    template_file: Annotated[str, "where it was read"] = ""
+    api_version: Annotated[str, "of the object."] = ""
+    object_kind: Annotated[str, "of the object."] = ""
+    thresholds: Annotated[
+        tuple[str, ...], "further conditions of a PASS, as in ready.p99<30s."
+    ] = ()
+    tolerate_failures: Annotated[
+        Count, Meta(title="tolerated failures"), "how many workloads may fail or be rejected."
+    ] = 0
+
+    def __post_init__(self) -> None:
+        check(self)
+        if not _SLEEP.fullmatch(self.seconds):
+            raise InvalidValue(
+                f"pods cannot run for {checks.cut(self.seconds, 40)} seconds",
+                hint="give a number, as in 2.5, or infinity",
+            )
+
+    @property
+    def label(self) -> str:
+        """The label selector of everything that belongs to the run."""
+        return f"{RUN_LABEL}={self.run}"
+
+    @property
+    def workload(self) -> str:
+        """Description of the run, in one line."""
+        return (
+            f"lifecycle of {self.count} {self.object_kind or self.workload_type}s in namespace"
+            f" {self.namespace}"
+        )
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all objects in the order of submission: j- and six hex digits, all
+        different.
+
+        They follow from the run's id, so that an interrupted run knows what it may have sent.
+        """
+        start = int(self.run, 16)
+        for index in range(self.count):
+            yield f"j-{(start + index * _STEP) % _NAMES:06x}"
+
+    def values(self) -> dict[str, str]:
+        """Return the values of the template's placeholders."""
+        return {
+            "image": self.image,
+            "seconds": self.seconds,
+            "resource": self.resource,
+            "gpus": self.gpus,
+            "workers": str(self.workers),
+            "project": self.project,
+            "namespace": self.namespace,
+            "run": self.run,
+        }

@@ -1,0 +1,109 @@
+"""What is on record of a run: its submissions, and its objects with their pods and milestones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from scaletest.lifecycle.stamps import OWN_MILESTONES, POD_INCIDENTS, POD_MILESTONES, Stamp, mark
+from scaletest.model import wire
+from scaletest.model.declared import (
+    INNER,
+    VERSIONED,
+    Document,
+    choice,
+    plain,
+    read,
+)
+from scaletest.model.errors import InvalidValue
+
+# Texts of fields.
+_PASSED = "when each milestone was passed, seconds since the epoch; never a guess"
+_SENT = (
+    "by this machine's clock, seconds since the epoch; the first is null when an interrupted run"
+    " had sent it and not noted when."
+)
+
+
+@dataclass(slots=True)
+class LifecyclePod:
+    """A pod of an object."""
+
+    uid: Annotated[str, "its own"]
+    name: Annotated[str, "its own"]
+    node: Annotated[str, "where it runs."] = ""
+    failed: Annotated[bool, "it ended badly."] = False
+    gone: Annotated[bool, "it no longer exists."] = False
+    stamps: Annotated[
+        dict[Annotated[str, choice((*POD_MILESTONES, *POD_INCIDENTS))], Stamp], _PASSED
+    ] = field(default_factory=dict)
+
+    def mark(self, milestone: str, stamp: Stamp) -> None:
+        """Note a milestone."""
+        mark(self.stamps, milestone, stamp)
+
+
+@dataclass(slots=True)
+class LifecycleObject:
+    """A Kubernetes object that was submitted."""
+
+    name: Annotated[str, "its own."]
+    namespace: Annotated[str, "its own."] = ""
+    kind: Annotated[str, "its own."] = ""
+    expected: Annotated[int | None, "pods that it needs at once; None when that is unknown."] = None
+    seen: Annotated[bool, "whether the object was ever seen."] = False
+    failed: Annotated[bool, "it ended badly."] = False
+    gone: Annotated[bool, "it no longer exists."] = False
+    reason: Annotated[str, "why it failed."] = ""
+    stamps: Annotated[dict[Annotated[str, choice(OWN_MILESTONES)], Stamp], _PASSED] = field(
+        default_factory=dict
+    )
+    pods: Annotated[dict[str, LifecyclePod], INNER] = field(default_factory=dict)
+
+    def mark(self, milestone: str, stamp: Stamp) -> None:
+        """Note a milestone."""
+        mark(self.stamps, milestone, stamp)
+
+    def lines(self) -> Iterator[str]:
+        """Yield one JSON line for the object, and one for each of its pods."""
+        yield wire.dump({**VERSIONED, "record": "workload", **plain(self)})
+        for pod in self.pods.values():
+            yield wire.dump({"record": "pod", "workload": self.name, **plain(pod)})
+
+
+def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
+    """Add what one line of `LifecycleObject.lines` says; raises InvalidValue.
+
+    The line of an object comes before the lines of its pods.
+    """
+    data = wire.load(line, "a record of the lifecycle")
+    if data.get("record") == "workload":
+        workload = read(LifecycleObject, data, "a workload")
+        workloads[workload.name] = workload
+        return
+    try:
+        pods = workloads[str(data["workload"])].pods
+    except KeyError as error:
+        raise InvalidValue(f"a record of the lifecycle lacks something: {error}") from error
+    pod = read(LifecyclePod, data, "a pod")
+    pods[pod.uid] = pod
+
+
+@dataclass(frozen=True, slots=True)
+class Submission(Document):
+    """One submission of an object, whether it was accepted or not."""
+
+    document_name = "a submission"
+    constants = VERSIONED
+
+    name: Annotated[str, "of the object"]
+    namespace: Annotated[str, "of the object"]
+    project: Annotated[str, "of Run:ai."]
+    accepted: Annotated[bool, "whether the cluster has it."]
+    submitted_s: Annotated[float | None, _SENT] = None
+    accepted_s: Annotated[float | None, _SENT] = None
+    status: Annotated[int, "the HTTP status or exit code that refused it, 0 when accepted."] = 0
+    reason: Annotated[str, "why it was refused."] = ""
+    tries: Annotated[int, "how often it was sent."] = 1
+    throttled: Annotated[int, "how often the API server asked to send it later."] = 0

@@ -1,0 +1,59 @@
+"""Simulations that several tests play."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from scaletest.capacity.autoscale.arrivals import draw_arrivals, draw_run_times
+from scaletest.capacity.autoscale.choice import PlayedRule
+from scaletest.capacity.autoscale.hpa import (
+    Behavior,
+    Hpa,
+    HpaSpec,
+    TargetType,
+)
+from scaletest.capacity.autoscale.load import SimulationSetting
+from scaletest.capacity.autoscale.result import SimulationResult
+from scaletest.capacity.autoscale.rule import RULES, parse_rule
+from scaletest.capacity.autoscale.simulation import simulate
+from scaletest.capacity.report import Simulation
+
+
+def syncs(
+    behavior: Behavior | None, demands: list[float], replicas: int = 1, **spec: Any
+) -> list[int]:
+    hpa = Hpa(
+        HpaSpec(
+            **{"minimum": 1, "maximum": 100, **spec},
+            target=TargetType.AVERAGE_VALUE,
+            target_milli=1000,
+            behavior=behavior,
+        )
+    )
+    course = []
+    for number, demand in enumerate(demands):
+        replicas = hpa.sync(15.0 * number, replicas, replicas, replicas, [round(demand * 1000)])
+        course.append(replicas)
+    return course
+
+
+LOAD = [("arrivals", "2/min for 30 min"), ("seed", "1")]
+
+
+def figures(name: str, **changes: Any) -> PlayedRule:
+    """A rule whose result is made up: everything ended, nothing was killed."""
+    usual = SimulationResult(name, 2, 2, 0, 0, 0, 9.0, 10.0, 1, (5.0, 5.0))
+    return PlayedRule(replace(RULES["demand"], name=name), replace(usual, **changes), 30.0)
+
+
+def played(*rules: str, run_s: float = 240.0) -> Simulation:
+    """These rules, played against half an hour of two requests a minute."""
+    chance = random.Random(1)
+    arrivals = draw_arrivals("poisson", chance, draw_run_times(chance, run_s, 0.3), 2 / 60, 1800.0)
+    results = [
+        PlayedRule(rule, simulate(arrivals, rule, SimulationSetting(), random.Random(1)), 30.0)
+        for rule in map(parse_rule, rules)
+    ]
+    return Simulation(arrivals, results, LOAD, 1, ["scaletest", "autoscale"])

@@ -1,0 +1,17 @@
+"""Threads while a lifecycle is measured."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from scaletest.lifecycle.measure import measuring
+
+
+def test_the_switch_interval_of_threads_is_short_only_while_events_are_stamped() -> None:
+    before = sys.getswitchinterval()
+    with pytest.raises(KeyError), measuring.attentive():
+        assert sys.getswitchinterval() < before
+        raise KeyError
+    assert sys.getswitchinterval() == before
