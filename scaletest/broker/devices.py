@@ -15,8 +15,9 @@ from contextlib import closing
 from typing import NamedTuple
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis, Retrying
+from scaletest.broker.connection import Redis
 from scaletest.broker.heartbeat import LEASE_INTERVALS
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import checks
 

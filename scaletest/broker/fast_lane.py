@@ -21,7 +21,9 @@ import hiredis
 import redis.exceptions
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis, Retrying, own_connection, transient
+from scaletest.broker.connection import Redis, own_connection
+from scaletest.broker.redis_errors import transient
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.queue_counts import counted
 

@@ -17,7 +17,8 @@ from contextlib import suppress
 from typing import Any
 
 from scaletest.broker import keys
-from scaletest.broker.connection import REDIS_ERRORS, Redis
+from scaletest.broker.connection import Redis
+from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.model.errors import UsageError
 from scaletest.model.wire import unpack
 

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis, transient
-from scaletest.broker.queues import DeclaredQueue, QueueEntry, living, pairs, shown, text_of
+from scaletest.broker.connection import Redis
+from scaletest.broker.queue_entry import QueueEntry, shown, text_of
+from scaletest.broker.queue_state import DeclaredQueue, living_workers, pairs_of
+from scaletest.broker.redis_errors import transient
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts
 from scaletest.model.errors import InvalidValue
@@ -33,21 +35,17 @@ _UNREADABLE = (InvalidValue, ValueError, TypeError, AttributeError, ArithmeticEr
 
 
 class WorkerState(NamedTuple):
-    """A living worker. started_s: Redis time at which it took its request; None while idle.
-
-    request: id of that request. device: path of the device whose slot it holds. last_heartbeat:
-    time of its last heartbeat, as RQ writes it. Texts are "" where unknown.
-    """
+    """A living worker. Texts are "" where unknown."""
 
     name: str
     busy: bool
     suspect: bool
     pod: str = ""
     node: str = ""
-    started_s: float | None = None
-    request: str = ""
-    device: str = ""
-    last_heartbeat: str = ""
+    started_s: float | None = None  # Redis time at which it took its request; None while idle
+    request: str = ""  # id of that request
+    device: str = ""  # path of the device whose slot it holds
+    last_heartbeat: str = ""  # its time, as RQ writes it
 
     @property
     def state(self) -> str:
@@ -115,18 +113,14 @@ class QueueSnapshot(DeclaredQueue):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All queues from `at_s` on, Redis server time in seconds. clients: how many are alive.
-
-    pages: how many calls read it. With 1 all queues are of one instant, with more each is of its
-    own `at_s`.
-    unreadable: queues that are left out because their keys contain something else, by name, with
-    the reason.
-    """
+    """All queues from `at_s` on, Redis server time in seconds."""
 
     at_s: float
-    clients: int
+    clients: int  # that are alive
     queues: tuple[QueueSnapshot, ...]
+    # names of queues that are left out, since their keys contain something else, and the reasons
     unreadable: tuple[tuple[str, str], ...] = ()
+    # how many calls read it: with 1 all queues are of one instant, with more each of its own `at_s`
     pages: int = 1
 
 
@@ -191,17 +185,17 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
         counters=queue_counts.added(
-            {key.decode(): _count(value) for key, value in pairs(counters)}, past.outcomes
+            {key.decode(): _count(value) for key, value in pairs_of(counters)}, past.outcomes
         ),
         ended=past,
-        slots=queue_counts.unpack(dict(pairs(ring)), past.slots),
+        slots=queue_counts.unpack(dict(pairs_of(ring)), past.slots),
         workers=_workers(workers, set(suspects)),
     )
 
 
 def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes]]:
     """The living workers of a queue with too many for one call, as rows, and its suspects."""
-    names = sorted(living(redis, queue))
+    names = sorted(living_workers(redis, queue))
     rows: list[list[Any]] = []
     for start in range(0, len(names), PAGE_WORKERS):
         try:
@@ -218,7 +212,13 @@ def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, 
     workers = []
     for state, pod, node, answer, device, heartbeat, name in rows:
         busy = state == b"busy"
-        request, started_s = _running(answer or b"") if busy else ("", None)
+        request, started_s = "", None
+        if busy:
+            # lua/cycle.lua answered the call that took it with id:attempt:start
+            parts = (answer or b"").split(b":")
+            request = text_of(parts[0])
+            if len(parts) > 1 and parts[-1].isdigit():
+                started_s = int(parts[-1]) / 1e6
         workers.append(
             WorkerState(
                 text_of(name),
@@ -233,13 +233,6 @@ def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, 
             )
         )
     return tuple(workers)
-
-
-def _running(answer: bytes) -> tuple[str, float | None]:
-    """Id and start of a worker's request, which lua/cycle.lua answered as id:attempt:start."""
-    request, _, rest = answer.partition(b":")
-    started = rest.rpartition(b":")[2]
-    return text_of(request), int(started) / 1e6 if started.isdigit() else None
 
 
 def _count(number: bytes) -> int:

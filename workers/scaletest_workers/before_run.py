@@ -13,10 +13,12 @@ from pathlib import Path
 from scaletest.model.errors import UsageError
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceChooser, DeviceOptions
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import registry
-from scaletest_workers.workloads.command import PLACEHOLDER, why_not_started
+from scaletest_workers.workloads.command import PLACEHOLDER
 from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.program import why_not_started
 
 
 def check_here(command: tuple[str, ...], devices: DeviceOptions, most: int | None) -> None:

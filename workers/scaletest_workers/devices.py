@@ -12,11 +12,8 @@ opened for it.
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
-import re
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +22,8 @@ from typing import TYPE_CHECKING
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import Preset, preset
 from scaletest.model.workload import Device
-from scaletest.processes import proc
+from scaletest_workers.device_access import check_open, denied
+from scaletest_workers.device_identity import PROCFS, SYSFS, identify
 
 if TYPE_CHECKING:
     from scaletest.broker.devices import DeviceLeases, Slot
@@ -44,125 +42,6 @@ class NoneFree(NoDevice):
                 " fewer workers"
             ),
         )
-
-
-def check_open(path: str, kind: Preset | None = None) -> None:
-    """Raise NoDevice when a device cannot be opened, as in containers; skips ordinary files."""
-    try:
-        if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
-            return
-        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
-        if error.errno == errno.EPERM:
-            raise NoDevice(
-                f"this container may not open {path}: its device rules forbid it",
-                hint=(
-                    "let the runtime add it: request the device plugin's resource, or docker run"
-                    " --device"
-                ),
-            ) from error
-        if error.errno == errno.EACCES:
-            raise denied(path, kind) from error
-        if error.errno in (errno.ENXIO, errno.ENODEV):
-            raise NoDevice(
-                f"there is no device behind {path}", hint="check that its driver is loaded"
-            ) from error
-
-
-def denied(path: str, kind: Preset | None = None) -> NoDevice:
-    """The error when a file's mode denies access. kind: preset with usual names of the group."""
-    usual = f"usually {' or '.join(kind.groups)}" if kind else "that of its driver"
-    number = os.stat(path).st_gid  # noqa: PTH116
-    if number == 0:
-        # nobody should join root's group for this; on nodes without udev devices belong to it
-        hint = f"its group is root: let udev on the node give it to a group, {usual}"
-    else:
-        hint = (
-            f"add this user to the group that owns it, {number} ({usual}); in a pod:"
-            f" securityContext.supplementalGroups: [{number}]"
-        )
-    return NoDevice(
-        f"permission denied on {path}",
-        hint=f"{hint}; or let the container runtime set the owner"
-        " (device_ownership_from_security_context)",
-    )
-
-
-SYSFS = Path("/sys")
-PROCFS = Path("/proc")
-_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_VENDORS = {
-    "0x8086": "Intel",
-    "0x10de": "NVIDIA",
-    "0x1002": "AMD",
-    "0x144d": "Samsung",
-    "0x15b3": "Mellanox",
-}
-_ROW = re.compile(r"^\s*([^:\n]*?)\s*:[^\S\n]*(.*?)\s*$", re.MULTILINE)
-# Where drivers write a name for people, below the device's or the PCI function's folder.
-_MODEL_FILES = ("device/model", "product_name", "label")
-_ATTRIBUTE_CHARACTERS = 200
-
-
-def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
-    """The device behind a node. Raises OSError when there is no such file."""
-    state = os.stat(path)  # noqa: PTH116
-    if not stat.S_ISCHR(state.st_mode) and not stat.S_ISBLK(state.st_mode):
-        return Device(path, os.path.realpath(path))
-    return by_number(
-        path,
-        f"{os.major(state.st_rdev)}:{os.minor(state.st_rdev)}",
-        sysfs,
-        procfs,
-        "block" if stat.S_ISBLK(state.st_mode) else "char",
-    )
-
-
-def by_number(
-    path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char"
-) -> Device:
-    """The device with this number, as major:minor."""
-    folder = (sysfs / "dev" / kind / number).resolve()
-    function = next(
-        (parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None
-    )
-    if function is None:
-        # the minor number in NVIDIA's driver; an unlisted device keeps its number
-        major, minor = number.split(":")
-        if major == "195":
-            for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
-                row = dict(_ROW.findall(proc.text_of(file)))
-                if row.get("Device Minor") == minor:
-                    pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
-                    # a GPU that was never used shows question marks
-                    return Device(
-                        path,
-                        pci,
-                        pci,
-                        _read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
-                        "NVIDIA",
-                        row.get("Model", ""),
-                        "" if "?" in uuid else uuid,
-                    )
-        return Device(path, number)
-    vendor_id = _read(function / "vendor")
-    unique = _read(function / "unique_id")
-    files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
-    numbers = f"{vendor_id}:{_read(function / 'device')}".replace("0x", "")
-    model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
-    return Device(
-        path,
-        function.name,
-        function.name,
-        vendor_id,
-        _VENDORS.get(vendor_id, ""),
-        model,
-        f"GPU-{unique}" if unique else "",
-    )
-
-
-def _read(file: Path) -> str:
-    return proc.text_of(file)[:_ATTRIBUTE_CHARACTERS].strip()
 
 
 # The environment variable that tells a program its device's path.

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Retrying
+from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import NoneFree
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import Result
 
 STOCK_PATIENCE_S = 60.0

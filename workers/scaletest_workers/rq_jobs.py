@@ -22,10 +22,10 @@ from rq import SimpleWorker
 from rq.job import Job
 
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import transient
 from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.jobs import FUNCTION
+from scaletest.broker.redis_errors import transient
 from scaletest.model import Outcome
 from scaletest.model.checks import cut
 from scaletest_workers import entry

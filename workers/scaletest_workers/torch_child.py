@@ -16,7 +16,7 @@ from typing import Any
 
 from scaletest.model.workload import UNAVAILABLE
 from scaletest_workers.child_answers import Answer, serve
-from scaletest_workers.options.torch import TorchWork, from_words
+from scaletest_workers.workloads.torch_options import TorchWork, from_words
 
 try:
     import torch

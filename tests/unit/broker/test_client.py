@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, jobs, keys
-from scaletest.broker.accounting import SET_TTL_S, Cancellation
+from scaletest.broker.cancellation import SET_TTL_S, Cancellation
 from scaletest.broker.client import CLIENT_TTL_S
-from scaletest.broker.connection import connections_warning, memory_warning
 from scaletest.broker.fast_lane import Taken
-from scaletest.broker.heartbeat import PIECE, Watcher
+from scaletest.broker.reaping import PIECE, Watcher
+from scaletest.broker.server_limits import connections_warning, memory_warning
 from scaletest.model import Outcome, Reason, Record, Request
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
 from tests.conftest import wait_for
@@ -62,7 +62,7 @@ def test_requests_refused_by_a_full_queue_are_submitted_again(
 def test_what_redis_forgot_of_several_queues_is_submitted_again_once(
     client: Client, redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.0)
+    monkeypatch.setattr("scaletest.broker.submitter.DECLARED_AGAIN_S", 0.0)
     for name in ("a", "b", "gone"):
         queues.add(name)
     requests = [Request(client.new_id(), name) for name in ("a", "gone", "b", "a", "q")]
@@ -107,7 +107,7 @@ def test_a_queue_that_is_declared_again_gets_what_redis_forgot(
     # and an error when it is not declared for too long
     queues.remove("late")
     assert client.submit([Request(client.new_id(), "late")]) == 0
-    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.0)
+    monkeypatch.setattr("scaletest.broker.submitter.DECLARED_AGAIN_S", 0.0)
     with pytest.raises(UndeclaredQueue):
         client.submit([Request(client.new_id(), "late")])
 

@@ -14,10 +14,10 @@ import pytest
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import Done
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
 from scaletest.broker.lookup import RqState, rq_state
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import (
     AFTERWARDS_S,
     AT_FIRST_S,

@@ -20,8 +20,10 @@ from scaletest.processes.wake import Wake
 from scaletest.validation.before_run import check_plan
 from scaletest.validation.plan import Background, Plan
 from scaletest_workers import before_run, devices
-from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions, by_number, identify
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.device_identity import by_number, identify
+from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.making import ProgramOptions
 
 # a device node that every Linux has, and that every user may open

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scaletest.benchmarks.benchmark import (
-    Benchmark,
     BenchmarkPhase,
     BenchmarkResult,
     frame,
@@ -26,8 +25,8 @@ from scaletest.model.wording import as_options
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
 from scaletest_workers.workloads.base import Result, failed
-from scaletest_workers.workloads.command import Program, program
 from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.program import Program
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
 _TRUST = (
@@ -37,9 +36,11 @@ _TRUST = (
 
 
 def make(making: Making) -> BenchWorkload:
-    """The workload of a worker."""
+    """Make the workload of a worker."""
     return BenchWorkload(
-        program(making), allow_commands=making.allow_commands, no_causes=making.sampler is None
+        Program.make(making),
+        allow_commands=making.allow_commands,
+        no_causes=making.sampler is None,
     )
 
 
@@ -70,7 +71,15 @@ class BenchWorkload:
         except InvalidValue as error:
             return failed(error)
         if benchmark.trusted and not self._allow_commands:
-            refused = _framed(_refused(benchmark), None)
+            refusal = BenchmarkResult(
+                benchmark.name,
+                BenchmarkPhase.FAILED,
+                failure=Failure.REFUSED,
+                message=f"{benchmark.name}: this worker takes no {', '.join(benchmark.trusted)} of"
+                " a benchmark, which decides what runs on its node",
+                remedy=_TRUST,
+            )
+            refused = _framed(refusal, None)
             return replace(refused, error=as_options(f"{refused.error} ({_TRUST})"))
         # serialized again: the child must not read fields that were not checked here
         line = python_module("scaletest", "bench", "execute", *self._options)
@@ -82,17 +91,6 @@ class BenchWorkload:
     def close(self) -> None:
         """End the guard of its programs."""
         self._program.close()
-
-
-def _refused(benchmark: Benchmark) -> BenchmarkResult:
-    return BenchmarkResult(
-        benchmark.name,
-        BenchmarkPhase.FAILED,
-        failure=Failure.REFUSED,
-        message=f"{benchmark.name}: this worker takes no {', '.join(benchmark.trusted)} of a"
-        " benchmark, which decides what runs on its node",
-        remedy=_TRUST,
-    )
 
 
 def _framed(ended: BenchmarkResult, exit_code: int | None) -> Result:
