@@ -19,7 +19,7 @@ from scaletest.broker import keys
 from scaletest.broker.cancellation import Cancellation
 from scaletest.broker.connection import Redis
 from scaletest.broker.queues import Queues
-from scaletest.broker.redis_errors import outage_excused, transient
+from scaletest.broker.redis_errors import excuse_outage, transient
 from scaletest.broker.reply_reader import Finished, Reader, entry_order, parse_replies
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
@@ -204,7 +204,7 @@ class Client:
         self._reader.close()
         if self._leaving.is_set() and self.away:
             return
-        with outage_excused():
+        with excuse_outage():
             pipe = self._redis.pipeline()
             pipe.zrem(keys.CLIENTS, self.name)
             # not DELETE: Redis would stand still while it frees a million replies that nobody read

@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.broker.queue_entry import text_of
+from scaletest.broker.queue_state import text_of
 from scaletest.broker.redis_errors import REFUSED, transient
 from scaletest.broker.scripts import LONGEST_FAILURE, MOST_FAILURES
 from scaletest.model import Outcome, checks

@@ -31,7 +31,7 @@ from scaletest.broker.fast_lane import FastLane, PendingCall, call_nonce
 from scaletest.broker.lost_answers import AnswerWatch
 from scaletest.broker.queue_state import deadline_clock_us
 from scaletest.broker.reaping import reap
-from scaletest.broker.redis_errors import outage_excused, transient
+from scaletest.broker.redis_errors import excuse_outage, transient
 from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
 from scaletest.model.checks import cut
@@ -163,7 +163,7 @@ class Heartbeat:
         running, self.running = self.running, None
         return running is not None and running.registered
 
-    def settling(self) -> None:
+    def note_settling(self) -> None:
         """Note that the outcome is being delivered, so that a missing lease is not a lost one."""
         if self.running is not None:
             self.running.settling = True
@@ -171,7 +171,7 @@ class Heartbeat:
     def mark_suspect(self, suspect: bool) -> None:
         """Publish whether this worker's requests fail at once."""
         mark = self._client.sadd if suspect else self._client.srem
-        with outage_excused():
+        with excuse_outage():
             mark(keys.suspects(self._queue), self._worker)
 
     def unblock(self, client_id: Callable[[], int], hang_up: Callable[[], bool]) -> None:
@@ -267,7 +267,7 @@ class Heartbeat:
             is_known = bool(known) or changed == details
         self._sent_details = details
         if self._sampling:
-            self._sampling.answered(sampled)
+            self._sampling.take_answer(sampled)
         if not is_held and running is self.running and running is not None and not running.settling:
             logger.warning(
                 "worker %s lost its lease on request %s, finishing it nevertheless",
@@ -313,7 +313,7 @@ class Heartbeat:
                 pending.call if pending else "",
                 pending.delivers if pending else "",
                 self._queue,
-                self._sampling.asks if self._sampling else "",
+                self._sampling.requested_node if self._sampling else "",
                 int(self._tick_s * 1e6),
                 version_before,
                 self._version,

@@ -1,4 +1,7 @@
-"""A queue at one instant: what waits, what runs, and how its requests ended."""
+"""What Redis holds of a queue: its declaration, and its state at one instant.
+
+Anybody may have written it: what cannot be read is said, or left out.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,24 @@ from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.broker.queue_entry import QueueEntry, text_of
-from scaletest.model import histogram, queue_counts
+from scaletest.model import checks, histogram, queue_counts
+from scaletest.model.declared import Count, Document
+from scaletest.model.errors import InvalidValue
 from scaletest.model.record import Outcome
 
 # Names of the counters of ended requests.
 OUTCOMES = tuple(str(outcome) for outcome in Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEntry(Document):
+    """A queue's declaration."""
+
+    document_name = "its entry"
+
+    maximum: Count = 0  # waiting requests at most; 0 for any number
+    note: str = ""
+    owner: str = ""  # the client that declared it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +99,33 @@ class QueueState(DeclaredQueue):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {**asdict(self), "balance": self.balance}
+
+
+def sorted_out(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
+    """Return queues by name, and by raw name the reason why another entry is not a queue."""
+    queues: dict[str, QueueEntry] = {}
+    foreign: dict[bytes, str] = {}
+    for raw, value in rows.items():
+        try:
+            queues[checks.queue_name(raw.decode())] = QueueEntry.from_json(value)
+        except UnicodeDecodeError:
+            foreign[raw] = "its name is not UTF-8"
+        except InvalidValue as error:
+            foreign[raw] = error.message
+    return queues, foreign
+
+
+def shown(name: bytes | str) -> str:
+    """Return a printable name: control characters and invalid bytes are escaped, long names are
+    cut.
+    """
+    text = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
+    return checks.cut(text, 200)
+
+
+def text_of(value: bytes | str | None) -> str:
+    """Return a text that anybody may have written; "" for none."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
 
 
 def _quantiles(counts: dict[int, int]) -> dict[str, float]:

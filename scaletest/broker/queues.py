@@ -14,8 +14,15 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.broker.queue_entry import QueueEntry, shown, sorted_out, text_of
-from scaletest.broker.queue_state import OUTCOMES, QueueState, living_workers
+from scaletest.broker.queue_state import (
+    OUTCOMES,
+    QueueEntry,
+    QueueState,
+    living_workers,
+    shown,
+    sorted_out,
+    text_of,
+)
 from scaletest.broker.redis_errors import REFUSED, transient
 from scaletest.broker.scripts import script
 from scaletest.model import checks

@@ -58,7 +58,7 @@ def transient(error: BaseException) -> bool:
 
 
 @contextmanager
-def outage_excused(excused: bool = True) -> Iterator[None]:
+def excuse_outage(excused: bool = True) -> Iterator[None]:
     """Drop transient errors, where they are excused."""
     try:
         yield

@@ -104,11 +104,11 @@ class SamplerLease:
     # ----------------------------------------------------------------------------------------------
 
     @property
-    def asks(self) -> str:
+    def requested_node(self) -> str:
         """The node that this worker could sample; "" when it does not sample any more."""
         return "" if self._ended else self.node
 
-    def answered(self, row: Sequence[int]) -> None:
+    def take_answer(self, row: Sequence[int]) -> None:
         """Take a heartbeat's answer: empty when another samples, else nodes, running, submitted."""
         if not row or self._ended:
             self._lose()

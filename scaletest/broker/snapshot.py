@@ -7,7 +7,6 @@ pages, a moment apart, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -16,8 +15,14 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.broker.queue_entry import QueueEntry, shown, text_of
-from scaletest.broker.queue_state import DeclaredQueue, living_workers, pairs_of
+from scaletest.broker.queue_state import (
+    DeclaredQueue,
+    QueueEntry,
+    living_workers,
+    pairs_of,
+    shown,
+    text_of,
+)
 from scaletest.broker.redis_errors import transient
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts
@@ -126,36 +131,31 @@ class Snapshot:
 
 def snapshot(redis: Redis) -> Snapshot:
     """Read all queues. Raises what redis-py raises when Redis is away."""
-    pages = list(_pages(redis))
     queues: list[QueueSnapshot] = []
     unreadable: list[tuple[str, str]] = []
-    for at_us, _, rows in pages:
+    heads: list[tuple[float, int]] = []  # of each page: its time, and the living clients
+    names = sorted({name for name, _ in redis.hscan_iter(keys.QUEUES, count=PAGE_QUEUES)})
+    start = 0
+    while not heads or start < len(names):
+        at_us, clients, *rows = script("metrics")(
+            redis, [keys.QUEUES, keys.CLIENTS], names[start : start + PAGE_QUEUES]
+        )
+        heads.append((int(at_us) / 1e6, int(clients)))
+        start += max(1, len(rows))
         for row in rows:
+            if len(row) < 2:  # no queue any more
+                continue
             try:
-                queues.append(_queue(redis, int(at_us) / 1e6, row))
+                queues.append(_read_queue(redis, heads[-1][0], row))
             except _UNREADABLE as error:
                 # anybody may write to Redis: that must not hide the other queues
                 unreadable.append((shown(row[0]), checks.cut(str(error), 200)))
     queues.sort(key=lambda queue: queue.name)
-    first_us, clients, _ = pages[0]
-    return Snapshot(
-        int(first_us) / 1e6, int(clients), tuple(queues), tuple(sorted(unreadable)), len(pages)
-    )
+    return Snapshot(*heads[0], tuple(queues), tuple(sorted(unreadable)), len(heads))
 
 
-def _pages(redis: Redis) -> Iterator[tuple[bytes, int, list[list[Any]]]]:
-    """Redis's clock in microseconds, living clients, rows of some queues; at least one page."""
-    names = sorted({name for name, _ in redis.hscan_iter(keys.QUEUES, count=PAGE_QUEUES)})
-    start = 0
-    while start == 0 or start < len(names):
-        now, clients, *rows = script("metrics")(
-            redis, [keys.QUEUES, keys.CLIENTS], names[start : start + PAGE_QUEUES]
-        )
-        yield now, clients, [row for row in rows if len(row) > 1]
-        start += max(1, len(rows))
-
-
-def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
+def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
+    """Read a row of lua/metrics.lua; raises one of _UNREADABLE."""
     if len(row) == 2:
         raise ValueError(row[1].decode("utf-8", "replace"))
     (
@@ -189,12 +189,12 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         ),
         ended=past,
         slots=queue_counts.unpack(dict(pairs_of(ring)), past.slots),
-        workers=_workers(workers, set(suspects)),
+        workers=_read_workers(workers, set(suspects)),
     )
 
 
 def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes]]:
-    """The living workers of a queue with too many for one call, as rows, and its suspects."""
+    """Return the living workers, as rows, and the suspects of a queue with too many for a call."""
     names = sorted(living_workers(redis, queue))
     rows: list[list[Any]] = []
     for start in range(0, len(names), PAGE_WORKERS):
@@ -207,8 +207,8 @@ def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes
     return rows, list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS))
 
 
-def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, ...]:
-    """Rows of lua/worker_row.lua as workers; there may be ten thousand of them."""
+def _read_workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, ...]:
+    """Read rows of lua/worker_row.lua; there may be ten thousand of them."""
     workers = []
     for state, pod, node, answer, device, heartbeat, name in rows:
         busy = state == b"busy"
@@ -236,7 +236,7 @@ def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, 
 
 
 def _count(number: bytes) -> int:
-    """A count that Redis may have counted; ValueError for any other one."""
+    """Read a count that Redis may have counted; ValueError for any other one."""
     count = int(number)
     if not 0 <= count <= MOST_COUNT:
         raise ValueError("a count is impossible")

@@ -40,24 +40,18 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
     is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
     if is_workload or PLACEHOLDER in program or shutil.which(path):
         return
-    error, hint = OSError(0, "there is no such program"), _instead(command)
+    error, hint = OSError(0, "there is no such program"), "install it, or give its path"
+    if len(program.split()) > 1:
+        line = shlex.quote(program)
+        hint = f"for a line of a shell: sh -c {line}; for a program, leave out these quotes"
+    elif "=" in program:
+        hint = f"to set a variable: env {shlex.join(command)}"
     if Path(path).is_dir():
         error, hint = OSError(0, "it is a folder"), "give the path of a program"
     elif Path(path).is_file():
         error = OSError(0, "it is not executable")
         hint = f"chmod +x {path}, or name its interpreter"
     raise UsageError(why_not_started(program, error, options), hint=hint)
-
-
-def _instead(command: tuple[str, ...]) -> str:
-    """What to write instead of a program that is not there."""
-    program = command[0]
-    if len(program.split()) > 1:
-        line = shlex.quote(program)
-        return f"for a line of a shell: sh -c {line}; for a program, leave out these quotes"
-    if "=" in program:
-        return f"to set a variable: env {shlex.join(command)}"
-    return "install it, or give its path"
 
 
 def check_devices(options: DeviceOptions, most: int | None) -> None:

@@ -1,17 +1,13 @@
-"""Say why a device cannot be used."""
+"""Say why this process may not use a device, and what to do about it."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from scaletest.model.errors import NoDevice
 from scaletest.model.presets import Preset
-
-if TYPE_CHECKING:
-    pass
 
 
 def check_open(path: str, kind: Preset | None = None) -> None:
@@ -30,15 +26,15 @@ def check_open(path: str, kind: Preset | None = None) -> None:
                 ),
             ) from error
         if error.errno == errno.EACCES:
-            raise denied(path, kind) from error
+            raise permission_denied(path, kind) from error
         if error.errno in (errno.ENXIO, errno.ENODEV):
             raise NoDevice(
                 f"there is no device behind {path}", hint="check that its driver is loaded"
             ) from error
 
 
-def denied(path: str, kind: Preset | None = None) -> NoDevice:
-    """The error when a file's mode denies access. kind: preset with usual names of the group."""
+def permission_denied(path: str, kind: Preset | None = None) -> NoDevice:
+    """Return the error when a file's mode denies access. kind: preset with names of its group."""
     usual = f"usually {' or '.join(kind.groups)}" if kind else "that of its driver"
     number = os.stat(path).st_gid  # noqa: PTH116
     if number == 0:

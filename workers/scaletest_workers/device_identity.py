@@ -1,4 +1,8 @@
-"""Tell what device is behind a file."""
+"""Identify the device behind a file by PCI address, vendor and model, as far as the system knows.
+
+The kernel tells them in sysfs; for NVIDIA's driver, which shows nothing there, in procfs. The roots
+of both are parameters. No device is opened for it.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,13 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scaletest.model.workload import Device
 from scaletest.processes import proc
 
-if TYPE_CHECKING:
-    pass
-
-
 SYSFS = Path("/sys")
 PROCFS = Path("/proc")
+# The name of a PCI function's folder.
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _VENDORS = {
     "0x8086": "Intel",
@@ -25,6 +25,7 @@ _VENDORS = {
     "0x144d": "Samsung",
     "0x15b3": "Mellanox",
 }
+# A row of NVIDIA's /proc/driver/nvidia/gpus/*/information.
 _ROW = re.compile(r"^\s*([^:\n]*?)\s*:[^\S\n]*(.*?)\s*$", re.MULTILINE)
 # Where drivers write a name for people, below the device's or the PCI function's folder.
 _MODEL_FILES = ("device/model", "product_name", "label")
@@ -32,7 +33,7 @@ _ATTRIBUTE_CHARACTERS = 200
 
 
 def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
-    """The device behind a node. Raises OSError when there is no such file."""
+    """Identify the device behind a node. Raises OSError when there is no such file."""
     state = os.stat(path)  # noqa: PTH116
     if not stat.S_ISCHR(state.st_mode) and not stat.S_ISBLK(state.st_mode):
         return Device(path, os.path.realpath(path))
@@ -48,7 +49,7 @@ def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
 def by_number(
     path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char"
 ) -> Device:
-    """The device with this number, as major:minor."""
+    """Identify the device with this number, as major:minor."""
     folder = (sysfs / "dev" / kind / number).resolve()
     function = next(
         (parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None
@@ -64,12 +65,12 @@ def by_number(
                     # a GPU that was never used shows question marks
                     return Device(
                         path,
-                        pci,
-                        pci,
-                        _read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
-                        "NVIDIA",
-                        row.get("Model", ""),
-                        "" if "?" in uuid else uuid,
+                        id=pci,
+                        pci=pci,
+                        vendor_id=_read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
+                        vendor="NVIDIA",
+                        model=row.get("Model", ""),
+                        unique="" if "?" in uuid else uuid,
                     )
         return Device(path, number)
     vendor_id = _read(function / "vendor")
@@ -79,12 +80,12 @@ def by_number(
     model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
     return Device(
         path,
-        function.name,
-        function.name,
-        vendor_id,
-        _VENDORS.get(vendor_id, ""),
-        model,
-        f"GPU-{unique}" if unique else "",
+        id=function.name,
+        pci=function.name,
+        vendor_id=vendor_id,
+        vendor=_VENDORS.get(vendor_id, ""),
+        model=model,
+        unique=f"GPU-{unique}" if unique else "",
     )
 
 

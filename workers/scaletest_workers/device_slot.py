@@ -52,12 +52,12 @@ class Leasing:
             retrying=retrying,
         )
 
-    def begin(self) -> None:
+    def claim_first(self) -> None:
         """Lease the first slot. Raises NoDevice when none becomes free in time."""
         chosen = self._devices.attach(self._leases, self._waiting())
         logger.info("worker %s: device %s, slot %s", self._worker, chosen.device.path, chosen.slot)
 
-    def again(self) -> None:
+    def claim_again(self) -> None:
         """Get a slot, where the former one was lost. NoDevice when none becomes free in time."""
         self._devices.wait_for_slot(self._waiting())
 

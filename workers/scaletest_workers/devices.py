@@ -1,13 +1,9 @@
-"""From a pattern to one device for this worker, what it is, and what to do when there is none.
+"""Choose this worker's device among those that match a pattern.
 
 The pattern is matched for every request, since devices come and go. With leases a worker holds one
 slot of one device, so that workers of a node spread over its devices, across pods that know
 nothing of each other. Without leases (one run by hand, a stock RQ worker, an index)
 the index decides.
-
-A device is identified by PCI address, vendor and model, as far as the system knows: by sysfs and,
-for NVIDIA's driver, which shows nothing there, by procfs; their roots are parameters. No device is
-opened for it.
 """
 
 from __future__ import annotations
@@ -22,11 +18,14 @@ from typing import TYPE_CHECKING
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import Preset, preset
 from scaletest.model.workload import Device
-from scaletest_workers.device_access import check_open, denied
+from scaletest_workers.device_access import check_open, permission_denied
 from scaletest_workers.device_identity import PROCFS, SYSFS, identify
 
 if TYPE_CHECKING:
     from scaletest.broker.devices import DeviceLeases, Slot
+
+# The environment variable that tells a program its device's path.
+DEVICE_VARIABLE = "SCALETEST_DEVICE"
 
 
 class NoneFree(NoDevice):
@@ -44,24 +43,16 @@ class NoneFree(NoDevice):
         )
 
 
-# The environment variable that tells a program its device's path.
-DEVICE_VARIABLE = "SCALETEST_DEVICE"
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
-    """Which devices, and how they are shared.
+    """Which devices, and how they are shared."""
 
-    device_glob: empty with a preset means the preset's, empty without one means no device at all.
-    device_index: use the N-th match, counting round, and lease nothing; None to lease one where
-    there is a broker.
-    per_device: workers that may share one device.
-    """
-
-    device_glob: str = ""
+    device_glob: str = ""  # "" for the preset's; without a preset there is no device at all
+    # the number of the match to use, counting round, without a lease; None to lease one where there
+    # is a broker
     device_index: int | None = None
     preset: str = ""
-    per_device: int = 1
+    per_device: int = 1  # workers that may share one device
 
     def __post_init__(self) -> None:
         if self.device_index is not None and self.device_index < 0:
@@ -86,14 +77,14 @@ class DeviceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A device for one run. index: among all matches; slot: the leased one, None without leases."""
+    """A device for one run."""
 
     device: Device
-    index: int = 0
-    slot: int | None = None
+    index: int = 0  # among all matches
+    slot: int | None = None  # the leased one; None without leases
 
     def info(self) -> dict[str, str]:
-        """Fields of a reply that describe the device, besides its path."""
+        """Return fields of a reply that describe the device, besides its path."""
         device, slot = self.device, "" if self.slot is None else str(self.slot)
         row = {"id": device.id, "pci": device.pci, "vendor": device.vendor, "model": device.model}
         return {name: value for name, value in (row | {"slot": slot}).items() if value}
@@ -126,10 +117,9 @@ class DeviceChooser:
         return self._latest.path
 
     def attach(self, leases: DeviceLeases, wait: Callable[[], bool] = bool) -> Chosen:
-        """Lease slots from now on, the first one at once. wait: called while none is free; whether
-        to go on waiting.
+        """Lease slots from now on, and return the device of the first one. Raises NoDevice.
 
-        Raises NoDevice.
+        wait: called while no slot is free; whether to go on waiting.
         """
         self._leases = leases
         chosen = self.wait_for_slot(wait)
@@ -137,7 +127,7 @@ class DeviceChooser:
         return chosen
 
     def wait_for_slot(self, wait: Callable[[], bool]) -> Chosen:
-        """The device of a slot, as soon as one is free. Raises NoDevice."""
+        """Return the device of a slot, as soon as one is free. Raises NoDevice."""
         while True:
             try:
                 return self.choose()
@@ -146,14 +136,19 @@ class DeviceChooser:
                     raise
 
     def devices(self) -> list[Device]:
-        """All devices that match now, each once, by path. Raises NoDevice when there is none."""
+        """Return all devices that match now, each once, by path. NoDevice when there is none."""
         devices: dict[str, Device] = {}
         kind = self._options.kind
         others: dict[str, str] = {}
         for path in sorted(glob.glob(self._options.glob), key=_by_number):  # noqa: PTH207 - patterns are absolute
-            device = self._identify(path)
-            if device is None:
+            try:
+                state = os.stat(path)  # noqa: PTH116
+                known = (path, state.st_rdev, state.st_ino)
+                if known not in self._known:
+                    self._known[known] = identify(path, *self._roots)
+            except OSError:  # it disappeared between glob and stat
                 continue
+            device = self._known[known]
             if kind and device.vendor_id and device.vendor_id != kind.vendor:
                 others[device.path] = device.vendor or device.vendor_id
             else:
@@ -172,13 +167,13 @@ class DeviceChooser:
         )
 
     def check(self, most: int | None = None) -> None:
-        """NoDevice when there is none, or this process may not use one of the first `most`."""
+        """Raise NoDevice when there is none, or one of the first `most` may not be used."""
         for device in self.devices()[:most]:
             check_open(device.path, self._options.kind)
             self._usable(Chosen(device))
 
     def paths(self) -> dict[str, str]:
-        """Paths of the devices that match now, by PCI address."""
+        """Return paths of the devices that match now, by PCI address."""
         if not self.wanted:
             return {}
         try:
@@ -187,7 +182,7 @@ class DeviceChooser:
             return {}
 
     def choose(self) -> Chosen:
-        """The device for one run, where one is wanted. Raises NoDevice."""
+        """Return the device for one run, where one is wanted. Raises NoDevice."""
         if self._leases is not None and self._leased is not None:
             chosen, slot = self._leased
             # the lease is the one that came with this device, and the device still exists
@@ -207,7 +202,7 @@ class DeviceChooser:
         return self._usable(chosen)
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
-        """Environment of the workload: the device, and what restricts the libraries to it."""
+        """Return the workload's environment: the device, and what restricts the libraries to it."""
         device = chosen.device
         kind = self._options.kind
         variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
@@ -219,19 +214,9 @@ class DeviceChooser:
 
     def _usable(self, chosen: Chosen) -> Chosen:
         if not os.access(chosen.device.path, os.R_OK | os.W_OK):
-            raise denied(chosen.device.path, self._options.kind)
+            raise permission_denied(chosen.device.path, self._options.kind)
         self._latest = chosen.device
         return chosen
-
-    def _identify(self, path: str) -> Device | None:
-        try:
-            state = os.stat(path)  # noqa: PTH116
-            key = (path, state.st_rdev, state.st_ino)
-            if key not in self._known:
-                self._known[key] = identify(path, *self._roots)
-            return self._known[key]
-        except OSError:  # it disappeared between glob and stat
-            return None
 
 
 def _by_number(path: str) -> tuple[str, int, str]:

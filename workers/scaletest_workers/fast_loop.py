@@ -211,7 +211,7 @@ class FastLoop:
                 assert self._leasing is not None
                 self._delivers = False
                 try:
-                    self._leasing.again()
+                    self._leasing.claim_again()
                 except Exception as error:
                     if not (
                         self._stopping.requested
@@ -236,7 +236,7 @@ class FastLoop:
 
     def _note(self, result: Result, run_s: float, reply: str) -> None:
         """Count a request as RQ's worker does, and publish whether this worker became suspect."""
-        rq_jobs.count(self._worker, self._tally, result.outcome, run_s)
+        rq_jobs.count_outcome(self._worker, self._tally, result.outcome, run_s)
         if self._log_messages:
             logger.info("reply %s", cut(reply, 1000))
         if self._breaker.note(result, run_s):

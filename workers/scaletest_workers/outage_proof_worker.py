@@ -19,7 +19,7 @@ from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker.connection import twin
 from scaletest.broker.fast_lane import FastLane
-from scaletest.broker.redis_errors import outage_excused, transient
+from scaletest.broker.redis_errors import excuse_outage, transient
 from scaletest.model.errors import InvalidValue
 
 # The pause between two tries to read RQ's commands.
@@ -79,12 +79,12 @@ class OutageProofWorker(SimpleWorker):
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
         """Send RQ's heartbeat; our own goes on beside it."""
         # with a pipeline it is a part of what RQ does not do again by itself
-        with outage_excused(self._lane is not None and pipeline is None):
+        with excuse_outage(self._lane is not None and pipeline is None):
             super().heartbeat(timeout, pipeline=pipeline)
 
     def run_maintenance_tasks(self) -> None:
         """Do RQ's maintenance, put off to the next time when Redis is away."""
-        with outage_excused(self._lane is not None):
+        with excuse_outage(self._lane is not None):
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
 
     def subscribe(self) -> None:

@@ -61,16 +61,16 @@ class PythonSession:
         except BaseException as error:  # CancelledError of asyncio, KeyboardInterrupt
             with suppress(Exception):  # of an error that cannot be written
                 traceback.print_exc()
-            return {"error": described(error), "unavailable": isinstance(error, ImportError)}
+            return {"error": describe_error(error), "unavailable": isinstance(error, ImportError)}
 
     def _make(self, device: Device | None) -> Callable[[tuple[str, ...], Device | None], object]:
-        """What runs requests: the method `run` of the class, or the function."""
+        """Return what runs requests: the method `run` of the class, or the function."""
         name = self._reference
         subject = load(name)
         if not inspect.isclass(subject):
-            own = self._options
+            options = self._options
             arguments = TypedArguments(subject, name)
-            return lambda texts, device: _call(subject, arguments, (*own, *texts), device)
+            return lambda texts, device: _call(subject, arguments, (*options, *texts), device)
         # a class without it is not made: that might take long
         run = getattr(subject, "run", None)
         if run is not None:
@@ -96,14 +96,18 @@ def _call(
 
 
 def load(reference: str) -> Callable[..., object]:
-    """The class or function of MODULE:NAME or FILE.py:NAME. InvalidValue when there is none."""
+    """Return the class or function of MODULE:NAME or FILE.py:NAME. InvalidValue when there is
+    none.
+    """
     place, _, name = reference.rpartition(":")
-    module = _of_file(Path(place)) if place.endswith(".py") else _of_name(place)
+    module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     subject: Any = module
     for part in name.split("."):
         if not hasattr(subject, part):
             public = [
-                each for each, value in vars(module).items() if callable(value) and each[0] != "_"
+                known
+                for known, value in vars(module).items()
+                if callable(value) and known[0] != "_"
             ]
             raise InvalidValue(f"{place} has no {name}", hint=suggestion(name, public))
         subject = getattr(subject, part)
@@ -124,7 +128,7 @@ def _refuse_paused(subject: object, name: str) -> None:
         raise InvalidValue(f"{name} is a generator", hint="return the figures, without yield")
 
 
-def _of_name(place: str) -> ModuleType:
+def _load_module(place: str) -> ModuleType:
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
@@ -136,8 +140,8 @@ def _of_name(place: str) -> ModuleType:
         ) from error
 
 
-def _of_file(path: Path) -> ModuleType:
-    """The module of a file, which may import its neighbours."""
+def _load_file(path: Path) -> ModuleType:
+    """Return the module of a file, which may import its neighbours."""
     if not path.is_file():
         raise InvalidValue(f"there is no file {path}", hint="write FILE.py:NAME")
     sys.path.insert(0, str(path.resolve().parent))
@@ -149,7 +153,7 @@ def _of_file(path: Path) -> ModuleType:
 
 
 def figures(returned: object, name: str) -> dict[str, float | int | str]:
-    """What a run returned, as figures by name. InvalidValue for anything else."""
+    """Return what a run returned as figures by name. InvalidValue for anything else."""
     if returned is None:
         return {}
     if not isinstance(returned, Mapping) or len(returned) > MOST_FIGURES:
@@ -186,8 +190,8 @@ def _type_of(value: object) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def described(error: BaseException) -> str:
-    """An exception in a line: type, text, and where it was raised."""
+def describe_error(error: BaseException) -> str:
+    """Describe an exception in a line: type, text, and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     try:

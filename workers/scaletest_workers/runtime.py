@@ -18,7 +18,7 @@ from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceChooser, NoneFree
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import registry
-from scaletest_workers.workloads.base import SUCCEEDED, PreparedWorkload, Result, failed
+from scaletest_workers.workloads.base import SUCCEEDED, PreparedWorkload, Result, failed_result
 from scaletest_workers.workloads.making import Making
 
 
@@ -82,7 +82,7 @@ class Runtime:
         except NoneFree:
             raise
         except NoDevice as error:
-            result = failed(error, Reason.NO_DEVICE)
+            result = failed_result(error, Reason.NO_DEVICE)
         except (ValueError, OSError) as error:
             # A workload that breaks is a failed request with its text, never a dead worker.
             result = Result(Outcome.FAILED, Reason.EXIT, error=f"{type(error).__name__}: {error}")

@@ -148,7 +148,7 @@ class Worker(OutageProofWorker):
                     retrying=self._retrying,
                     pause=lambda s: self._stopping.begun.wait(s) or self._stopping.requested,
                 )
-                self._leasing.begin()
+                self._leasing.claim_first()
             self._runtime.prepare()
         except BaseException:
             self._runtime.close()
@@ -177,7 +177,7 @@ class Worker(OutageProofWorker):
             queue,
             interval_s=self._serving.heartbeat_s,
             max_attempts=self._serving.max_attempts,
-            details=partial(rq_jobs.details, self, self._runtime),
+            details=partial(rq_jobs.worker_details, self, self._runtime),
             renew=self._leasing.renew if self._leasing else bool,
             sampling=sampling,
         )
@@ -196,7 +196,7 @@ class Worker(OutageProofWorker):
             self._runtime,
             self._accounting,
             self._heartbeat,
-            rq_jobs.prefixes(self._serving.allow_function),
+            rq_jobs.parse_prefixes(self._serving.allow_function),
             put_back=self._put_back,
             forget_stop=self._stopping.forget_job,
             tally=self._tally,

@@ -161,7 +161,7 @@ def test_a_lease_that_ends_with_its_request_is_no_loss(
     # the program lets nobody else have its log; another test may have run it
     monkeypatch.setattr(logging.getLogger("scaletest"), "propagate", True)
     line.hold("r", 1, slow=True)
-    line.settling()
+    line.note_settling()
     line._beat()
     assert "lost its lease" not in caplog.text
     line.hold("r", 1, slow=True)

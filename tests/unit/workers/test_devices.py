@@ -176,7 +176,7 @@ def test_permission_denied_names_the_group(
     monkeypatch: pytest.MonkeyPatch, group: int, kind: Preset | None, expected: str
 ) -> None:
     monkeypatch.setattr(os, "stat", lambda path: SimpleNamespace(st_gid=group))
-    error = devices.denied("/dev/dri/renderD128", kind)
+    error = devices.permission_denied("/dev/dri/renderD128", kind)
     monkeypatch.undo()
     assert error.message == "permission denied on /dev/dri/renderD128"
     assert expected in error.hint

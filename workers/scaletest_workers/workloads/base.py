@@ -44,13 +44,13 @@ class Interrupted(Exception):
     """The run was ended from outside before it was done; the request must go back to its queue."""
 
 
-def failed(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result:
+def failed_result(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result:
     """The result of a run that could not begin, with what to do."""
     hint = f" ({error.hint})" if error.hint else ""
     return Result(Outcome.FAILED, reason, error=as_options(f"{error.message}{hint}"))
 
 
-def timed_out(limit_s: float, program: str = "") -> Result:
+def timed_out_result(limit_s: float, program: str = "") -> Result:
     """The result of a run that exceeded its limit."""
     error = f"{program} timed out after {limit_s:g} s".lstrip()
     return Result(Outcome.TIMED_OUT, error=error, timeout_s=limit_s)

@@ -24,7 +24,7 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result, failed
+from scaletest_workers.workloads.base import Result, failed_result
 from scaletest_workers.workloads.making import Making
 from scaletest_workers.workloads.program import Program
 
@@ -69,7 +69,7 @@ class BenchWorkload:
         try:
             benchmark = read(wire.load(arguments[0], "the document"))
         except InvalidValue as error:
-            return failed(error)
+            return failed_result(error)
         if benchmark.trusted and not self._allow_commands:
             refusal = BenchmarkResult(
                 benchmark.name,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Interrupted, Result, failed, timed_out
+from scaletest_workers.workloads.base import Interrupted, Result, failed_result, timed_out_result
 from scaletest_workers.workloads.fakedev_options import FakeWork, from_words
 from scaletest_workers.workloads.fakedev_runs import (
     DeviceMetrics,
@@ -43,10 +43,7 @@ class FakeDevice:
     def __init__(self, making: Making) -> None:
         """InvalidValue for words that cannot be read."""
         self._metrics = from_words(making.options).metrics
-        self._sampler = making.sampler
-        self._options = making.options
-        self._interrupt = making.interrupt
-        self._node = making.node
+        self._making = making
         self._chance = random.Random()
         self._server: WSGIServer | None = None
 
@@ -58,7 +55,7 @@ class FakeDevice:
 
         host, port = self._metrics
         registry = CollectorRegistry()
-        registry.register(DeviceMetrics(self._node))
+        registry.register(DeviceMetrics(self._making.node))
         try:
             self._server, _ = start_http_server(port, host, registry)
         except OSError as error:
@@ -68,9 +65,9 @@ class FakeDevice:
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Take the device's time once. Raises Interrupted."""
         try:
-            work = from_words((*self._options, *arguments))
+            work = from_words((*self._making.options, *arguments))
         except InvalidValue as error:
-            return failed(error)
+            return failed_result(error)
         name = device.device.id if device else "none"
         use = DeviceUse(name, work.activity, work.memory_mib, work.device_memory_mib)
         with locked_file(folder(), use) as place:
@@ -83,7 +80,7 @@ class FakeDevice:
                     " wanted",
                     figures={"memory_limit_hits": 1},
                 )
-            watch = self._sampler.begin() if self._sampler else None
+            watch = self._making.sampler.begin() if self._making.sampler else None
             result = self._work(work, limit_s, place)
             path = device.device.path if device else ""
             return (
@@ -98,13 +95,13 @@ class FakeDevice:
         while left_s > 0:
             runs = max(1, sum(1 for _ in place.iterdir()))
             speed = work.law.speed(runs)
-            if self._interrupt.wait(min(LOOK_S, left_s / speed)):
+            if self._making.interrupt.wait(min(LOOK_S, left_s / speed)):
                 raise Interrupted
             now = time.monotonic()
             left_s -= (now - before) * speed
             run_seconds += (now - before) * runs
             if limit_s and now - began >= limit_s:
-                return timed_out(limit_s)
+                return timed_out_result(limit_s)
             if now - cleaned >= CLEAN_S:
                 cleaned = now
                 uses(place)

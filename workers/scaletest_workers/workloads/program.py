@@ -19,7 +19,7 @@ from scaletest.observe.sampler import RequestSampler
 from scaletest.processes.children import Guard, end_group, end_orphans, own_children, wait_child
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DEVICE_VARIABLE
-from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out
+from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out_result
 from scaletest_workers.workloads.making import Making, ProgramOptions
 from scaletest_workers.workloads.output import OutputTail
 
@@ -113,7 +113,7 @@ class Program:
             error_text = f"{name} returned error code {code}{detail}"
             result = Result(Outcome.FAILED, Reason.EXIT, code, error_text)
         elif is_late:
-            result = replace(timed_out(limit_s, name), exit_code=code)
+            result = replace(timed_out_result(limit_s, name), exit_code=code)
         else:
             raise Interrupted
         return Ended(result if activity is None else replace(result, activity=activity), *texts)

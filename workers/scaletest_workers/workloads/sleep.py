@@ -8,7 +8,7 @@ from dataclasses import replace
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out
+from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out_result
 from scaletest_workers.workloads.making import Making
 
 # The time of shorter requests is not split into states: splitting would be a part of it.
@@ -39,7 +39,7 @@ class Sleep:
             )
         if 0 < limit_s < seconds:
             self._wait(limit_s)
-            return timed_out(limit_s)
+            return timed_out_result(limit_s)
         if self._sampler is None or seconds < SHORTEST_S:
             self._wait(seconds)
             return SUCCEEDED

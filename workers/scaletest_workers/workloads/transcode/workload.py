@@ -11,7 +11,7 @@ from pathlib import Path
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result, failed
+from scaletest_workers.workloads.base import Result, failed_result
 from scaletest_workers.workloads.command import result_with_figures
 from scaletest_workers.workloads.making import Making
 from scaletest_workers.workloads.program import Program
@@ -47,7 +47,7 @@ class TranscodeWorkload:
                 environment = self._devices.environment(device) if device else {}
                 ended = self._program.run(argv, limit_s, environment, capture=True, quiet=True)
         except InvalidValue as error:
-            return failed(error)
+            return failed_result(error)
         engine = ffmpeg if work.engine is TranscodeEngine.FFMPEG else onevpl
         result = result_with_figures(ended, engine.read_output)
         if result.outcome is Outcome.SUCCEEDED and not result.figures.get("frames"):
