@@ -81,7 +81,7 @@ class Client:
         self.close()
 
     def new_id(self) -> str:
-        """A new request id, unique across clients."""
+        """Return a new request id, unique across clients."""
         return f"{self.name}-{next(self._numbers)}"
 
     def submit(
@@ -245,6 +245,8 @@ class Client:
 
 
 def _left(lost: Sequence[Request], accepted: Container[str]) -> Lost | None:
-    """What a later call of `recover` submits, as when a queue was full; None when nothing is."""
+    """Return what a later call of `recover` submits, as when a queue was full; None when nothing
+    is.
+    """
     ids = [request.id for request in lost if request.id not in accepted]
     return (ids, (0, 0)) if ids else None

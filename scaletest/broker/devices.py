@@ -65,7 +65,7 @@ class DeviceLeases:
         return self.slot_at(self._clock())
 
     def slot_at(self, now: float) -> Slot | None:
-        """The slot held when the clock reads `now`."""
+        """Return the slot held when the clock reads `now`."""
         return self._slot if now < self._until else None
 
     def claim(self, devices: Sequence[str], per_device: int) -> Slot | None:

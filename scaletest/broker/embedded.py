@@ -24,6 +24,7 @@ from scaletest.model.errors import NoServer, Unreachable
 from scaletest.processes.children import Guard
 
 START_TIMEOUT_S = 60.0
+# Servers of the machine, by preference.
 _PROGRAMS = ("redis-server", "valkey-server")
 
 

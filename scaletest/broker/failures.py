@@ -46,7 +46,7 @@ class FailedRequest:
         return pattern_of(self.error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "pattern": self.pattern}
 
 

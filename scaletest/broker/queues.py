@@ -45,7 +45,7 @@ class Queues:
         self._redis = redis
 
     def add(self, name: str, maximum: int = 0, note: str = "", owner: str = "") -> bool:
-        """Declare a queue, or change its maximum (0: unlimited) and note; whether it is new.
+        """Declare a queue, or change its maximum (0: unlimited) and note; return whether it is new.
 
         owner: the client that owns the queue, when it is private.
         """
@@ -58,11 +58,11 @@ class Queues:
         return bool(pipe.execute()[0])
 
     def names(self) -> list[str]:
-        """Sorted names of declared queues; entries that are not queues are logged once."""
+        """Return sorted names of declared queues; entries that are not queues are logged once."""
         return sorted(self._declared())
 
     def foreign(self, name: str) -> list[bytes]:
-        """Raw entries that are not queues and are shown under this name."""
+        """Return raw entries that are not queues and are shown under this name."""
         return [
             raw for raw in sorted_out(self._redis.hgetall(keys.QUEUES))[1] if shown(raw) == name
         ]
@@ -87,7 +87,7 @@ class Queues:
             raise UndeclaredQueue(name, self.names())
 
     def state(self, name: str) -> QueueState:
-        """The queue now, read in one transaction so that its books can be checked."""
+        """Return the queue now, read in one transaction so that its books can be checked."""
         checks.queue_name(name)
         try:
             row = script("state")(
@@ -118,7 +118,7 @@ class Queues:
             ) from error
 
     def states(self) -> tuple[list[QueueState], list[InvalidValue]]:
-        """All queues now, sorted by name, and an error for each that cannot be read."""
+        """Return all queues now, sorted by name, and an error for each that cannot be read."""
         states, errors = [], []
         for name in self.names():
             try:
@@ -162,7 +162,9 @@ class Queues:
         return wrong
 
     def _look_at(self, ids: list[str]) -> tuple[int, int]:
-        """How many of these jobs are stock RQ's and not counted yet, and how many are unknown."""
+        """Return how many of these jobs are stock RQ's and not counted yet, and how many are
+        unknown.
+        """
         uncounted = missing = 0
         for start in range(0, len(ids), LOOK_BATCH):
             pipe = self._redis.pipeline(transaction=False)
@@ -177,7 +179,7 @@ class Queues:
         return uncounted, missing
 
     def worker_names(self, name: str) -> list[str]:
-        """Names of the queue's living workers, sorted."""
+        """Return names of the queue's living workers, sorted."""
         return sorted(map(text_of, living_workers(self._redis, name)))
 
     def pause(self, name: str) -> None:
@@ -186,12 +188,14 @@ class Queues:
         self._redis.set(keys.paused(name), "1")
 
     def resume(self, name: str) -> bool:
-        """Let workers take requests again; whether the queue was paused."""
+        """Let workers take requests again; return whether the queue was paused."""
         self.require(name)
         return bool(self._redis.delete(keys.paused(name)))
 
     def purge(self, name: str) -> int:
-        """Drop every waiting request, answer their clients, count them as purged; how many."""
+        """Drop every waiting request, answer their clients, and count them as purged; return how
+        many.
+        """
         self.require(name)
         return self._drop_waiting(name)
 
@@ -208,7 +212,7 @@ class Queues:
                 return total
 
     def remove(self, name: str) -> int:
-        """Purge and forget a queue with all its keys; returns how many requests were dropped."""
+        """Purge and forget a queue with all its keys; return how many requests were dropped."""
         self.require(name)
         names = [
             keys.QUEUES,
@@ -231,7 +235,7 @@ class Queues:
         return dropped
 
     def remove_abandoned(self) -> list[str]:
-        """Remove queues whose owner, a client, is gone, as after a killed run; their names."""
+        """Remove queues whose owner, a client, is gone, as after a killed run; return names."""
         removed = []
         for name, entry in self._declared().items():
             if entry.owner and self._redis.zscore(keys.CLIENTS, entry.owner) is None:

@@ -32,11 +32,13 @@ INTERVAL_S = 1.0
 MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
 STREAM_LENGTH = 2000
+# Of one sample, packed and unpacked.
 MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
 # How long an idle node is sampled, from the sampler's begin and after the queue's last request.
 AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 # A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
 FRESH_S = 2.0
+# Samples that one call reads.
 READ_AT_ONCE = 1000
 # What `latest` shows: samples at most so old, of so many nodes.
 SHOWN_S, MOST_NODES = 10.0, 200

@@ -79,7 +79,7 @@ class QueueSnapshot(DeclaredQueue):
     workers: tuple[WorkerState, ...]
 
     def counter(self, name: str) -> int:
-        """A counter of docs/reference/redis.md; 0 when nothing was counted yet."""
+        """Return a counter of docs/reference/redis.md; 0 when nothing was counted yet."""
         return self.counters.get(name, 0)
 
     @property

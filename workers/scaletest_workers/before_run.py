@@ -22,6 +22,7 @@ from scaletest_workers.workloads.program import why_not_started
 
 
 def check_here(command: tuple[str, ...], devices: DeviceOptions, most: int | None) -> None:
+    """Check the program, the devices, and that a class or function of Python can be made."""
     check_program(command)
     check_devices(devices, most)
     if registry.is_python(command):
@@ -31,8 +32,8 @@ def check_here(command: tuple[str, ...], devices: DeviceOptions, most: int | Non
 
 
 def check_program(command: tuple[str, ...], options: ProgramOptions | None = None) -> None:
-    """UsageError when the first word names no program that can be started. A class or function of
-    Python is left to the worker, which imports it in a process of its own.
+    """Raise UsageError when the first word names no program that can be started. A class or
+    function of Python is left to the worker, which imports it in a process of its own.
     """
     options = options or ProgramOptions()
     program = "".join(command[:1])
@@ -55,7 +56,7 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
 
 
 def check_devices(options: DeviceOptions, most: int | None) -> None:
-    """NoDevice when there is none, or one of the first `most` cannot be used; None for all."""
+    """Raise NoDevice when there is none, or one of the first `most` (None: all) is unusable."""
     chooser = DeviceChooser(options)
     if chooser.wanted:
         chooser.check(most)

@@ -121,7 +121,7 @@ def load(reference: str) -> Callable[..., object]:
 
 
 def _refuse_paused(subject: object, name: str) -> None:
-    """InvalidValue for what would not run when it is called."""
+    """Raise InvalidValue for what would not run when it is called."""
     if inspect.iscoroutinefunction(subject) or inspect.isasyncgenfunction(subject):
         raise InvalidValue(f"{name} is async", hint="call asyncio.run in a function that is not")
     if inspect.isgeneratorfunction(subject):

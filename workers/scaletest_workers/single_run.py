@@ -22,7 +22,7 @@ class SingleRun:
     own_memory: int  # the most bytes that this process had before it
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, named as in a reply."""
+        """Return plain values, named as in a reply."""
         result = self.result
         return {
             "outcome": result.outcome.value,

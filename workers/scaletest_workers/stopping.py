@@ -82,8 +82,8 @@ class StopState:
         self._worker._stopped_job_id = request
 
     def was_commanded(self, request: str) -> bool:
-        """Whether RQ's command, not the end of this worker, interrupted this request. Forgets the
-        command.
+        """Return whether RQ's command, not the end of this worker, interrupted this request.
+        Forgets the command.
         """
         commanded = self.job == request and not self.forced
         self.forget_job()
