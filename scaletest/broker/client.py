@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from scaletest.broker import keys
@@ -164,21 +164,25 @@ class Client:
             self._lost = missing, last_reply
         if self._lost is None or entry_order(self._reader.position) < self._lost[1]:
             return 0
-        lost = [pending[name] for name in self._lost[0] if name in pending]
-        accepted: set[str] = set()
-        self._lost = _left(lost, accepted)
-        for queue in dict.fromkeys(request.queue for request in lost):
-            requests = [request for request in lost if request.queue == queue]
-            count = self.submit(requests)
-            accepted.update(request.id for request in requests[:count])
-            self._lost = _left(lost, accepted)
+        by_queue: dict[str, list[Request]] = {}
+        for name in self._lost[0]:
+            if name in pending:
+                by_queue.setdefault(pending[name].queue, []).append(pending[name])
+        accepted = 0
+        try:
+            for requests in by_queue.values():
+                count = self.submit(requests)
+                accepted += count
+                del requests[:count]
+        finally:
+            # a later call submits the others, as when a queue was full
+            ids = [request.id for requests in by_queue.values() for request in requests]
+            self._lost = (ids, (0, 0)) if ids else None
         if accepted:
             logger.warning(
-                "client %s: Redis forgot %d requests; submitted them again",
-                self.name,
-                len(accepted),
+                "client %s: Redis forgot %d requests; submitted them again", self.name, accepted
             )
-        return len(accepted)
+        return accepted
 
     def cancel(self, queue: str, ids: Sequence[str]) -> int:
         """Take waiting requests out of their queue; return how many. Running ones are finished."""
@@ -242,11 +246,3 @@ class Client:
         except Exception as error:
             if not transient(error):
                 logger.error("client %s: heartbeat failed: %s", self.name, error)
-
-
-def _left(lost: Sequence[Request], accepted: Container[str]) -> Lost | None:
-    """Return what a later call of `recover` submits, as when a queue was full; None when nothing
-    is.
-    """
-    ids = [request.id for request in lost if request.id not in accepted]
-    return (ids, (0, 0)) if ids else None

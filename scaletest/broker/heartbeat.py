@@ -10,6 +10,9 @@ One heartbeat is one call of a script that Redis runs as a whole (lua/beat.lua).
 whether the worker still holds its lease, whether it is its turn to reap, and whether Redis has
 answered the call that the worker's main thread waits for (lost_answers.py).
 
+A heartbeat also writes what the tools of RQ read, the library of jobs that all this is built on:
+that this worker lives, its details, and which job it runs.
+
 The thread beats whatever the workload is doing, on a connection of its own. While Redis is away it
 keeps trying. Deadlines are on a clock that stands still then (lua/pulse.lua), so that an outage
 costs nobody a lease.
@@ -116,14 +119,16 @@ class Heartbeat:
         # What Redis has as their version while it holds what was sent: another worker of this name
         # writes another, and older data of Redis have an older one.
         self._version = ""
-        # whether a heartbeat gave this worker the turn to reap
+        # whether a heartbeat gave this worker the turn to reap, which it has not taken yet
         self._reaps = False
         self.running: RunningRequest | None = None
         self._closing = threading.Event()
+        # makes the thread look at once: for a signal handler, and for the sampler's thread
         self._wake = Wake()
         self._sampling = sampling
         if sampling:
             sampling.wake = self._wake.set
+        # given by `unblock`, when the worker stops
         self._unblock: Callable[[], int] | None = None
         self._hang_up: Callable[[], bool] = bool
         self.lane: FastLane | None = None
@@ -207,6 +212,7 @@ class Heartbeat:
     # ----------------------------------------------------------------------------------------------
 
     def _live(self) -> None:
+        """Beat when a heartbeat is due, until `stop`; an error costs one heartbeat."""
         due = time.monotonic()  # requests of a dead worker must not wait for the first tick
         while not self._closing.is_set():
             left = due - time.monotonic()
@@ -246,6 +252,7 @@ class Heartbeat:
                 self._closing.wait(RETRY_S)
 
     def _beat(self) -> None:
+        """Send one heartbeat, and act on its answer."""
         running, pending = self.running, self.lane.pending if self.lane else None
         if running is not None:
             running.registered = True
