@@ -196,7 +196,7 @@ class DeviceChooser:
         claimed = self._leases.claim(identities, self._options.per_device)
         if claimed is None:
             raise NoneFree(len(devices), self._options.per_device)
-        index = next(at for at, device in enumerate(devices) if device.id == claimed.device)
+        index = identities.index(claimed.device)
         chosen = Chosen(devices[index], index, claimed.number)
         self._leased = (chosen, claimed)
         return self._usable(chosen)
