@@ -84,21 +84,24 @@ def _received_s(entry: bytes) -> float:
 class SamplerLease:
     """A worker's right to sample its node for its queue. The heartbeat renews it; a sampling thread
     uses it.
-
-    interval_s: seconds between samples.
     """
 
     def __init__(
         self, queue: str, node: str, worker: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.queue, self.node, self.worker = queue, node, worker
+        # seconds between samples
         self.interval_s = INTERVAL_S
+        # makes the heartbeat's thread look for a sample at once
         self.wake: Callable[[], None] = lambda: None
         self._clock = clock
+        # set while this worker holds the lease, and for good when sampling has ended
         self._owned = threading.Event()
         self._ended = self._given_back = False
         self._work_until = 0.0
+        # requests that the queue had got at the last answer
         self._submitted: int | None = None
+        # a sample that the heartbeat shall send, and when it was offered
         self._waiting: tuple[float, bytes] | None = None
         self._warned = False
 

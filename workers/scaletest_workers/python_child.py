@@ -100,8 +100,8 @@ def load(reference: str) -> Callable[..., object]:
     none.
     """
     place, _, name = reference.rpartition(":")
-    module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
-    subject: Any = module
+    subject: Any = _load_module(place)
+    module = subject
     for part in name.split("."):
         if not hasattr(subject, part):
             public = [
@@ -129,19 +129,18 @@ def _refuse_paused(subject: object, name: str) -> None:
 
 
 def _load_module(place: str) -> ModuleType:
-    try:
-        return importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if not f"{place}.".startswith(f"{error.name}."):
-            raise
-        raise InvalidValue(
-            f"there is no module {place}",
-            hint="install its package here, or start in the folder that has it",
-        ) from error
-
-
-def _load_file(path: Path) -> ModuleType:
-    """Return the module of a file, which may import its neighbours."""
+    """Import a module by its name, or from a file, which may import its neighbours."""
+    if not place.endswith(".py"):
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if not f"{place}.".startswith(f"{error.name}."):
+                raise  # the module is there, and one that it imports is not
+            raise InvalidValue(
+                f"there is no module {place}",
+                hint="install its package here, or start in the folder that has it",
+            ) from error
+    path = Path(place)
     if not path.is_file():
         raise InvalidValue(f"there is no file {path}", hint="write FILE.py:NAME")
     sys.path.insert(0, str(path.resolve().parent))

@@ -102,10 +102,7 @@ def reason_to_refuse(job: Job, allowed: Sequence[str]) -> str:
 
 
 class RqJobRunner:
-    """Runs one worker's RQ jobs, one at a time, under our lease.
-
-    running: the job between `fetch` and the end of `run`. count: how many jobs were fetched.
-    """
+    """Runs one worker's RQ jobs, one at a time, under our lease."""
 
     def __init__(
         self,
@@ -132,7 +129,9 @@ class RqJobRunner:
         self._put_back = put_back
         self._forget_stop = forget_stop
         self._tally = tally
+        # the job between `fetch` and the end of `run`
         self.running: entry.Current | None = None
+        # how many jobs were fetched
         self.count = 0
 
     def fetch(self, taken: Taken) -> Job | None:
