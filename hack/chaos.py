@@ -33,7 +33,7 @@ from hack.chaos_workers import MARK, QUEUES, AttackedWorkers
 from hack.proxy import Proxy, port_of
 from hack.wall_clock import NoCompiler, WallClock
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
-from scaletest.broker.connection import transient
+from scaletest.broker.redis_errors import transient
 from scaletest.load import ClosedLoop
 from scaletest.model import Record
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from scaletest.broker import Queues, connect
-from scaletest.broker.connection import transient
+from scaletest.broker.redis_errors import transient
 from scaletest.model.errors import Unreachable
 
 # Seconds that the grandchildren sleep: no other process has this number on its command line.

@@ -17,11 +17,12 @@ from typing import Any
 import hiredis
 
 from scaletest.broker import keys
-from scaletest.broker.connection import CONNECTIONS_A_WORKER, Retrying
 from scaletest.broker.fast_lane import Done, FastLane, Taken
 from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, SOONEST_LOOK_S, Heartbeat
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
+from scaletest.broker.server_limits import CONNECTIONS_A_WORKER
 
 TICK_S = DEFAULT_INTERVAL_S / 2
 # Whatever is run here, the most frequent first.

@@ -35,9 +35,9 @@ from hack.benchmarks.simulated_workers import (
     script_of,
 )
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.broker.connection import CONNECTIONS_A_WORKER
 from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, LEASE_INTERVALS
 from scaletest.broker.scripts import script
+from scaletest.broker.server_limits import CONNECTIONS_A_WORKER
 from scaletest.model import Request
 
 QUEUES = 20

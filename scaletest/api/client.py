@@ -22,8 +22,9 @@ from typing import Literal, NamedTuple, overload
 
 from scaletest import broker
 from scaletest.api.words import as_text, python_names
-from scaletest.broker.connection import LONGEST_DELAY_S, explained, longer
 from scaletest.broker.jobs import wait_for
+from scaletest.broker.redis_errors import explained
+from scaletest.broker.retrying import LONGEST_DELAY_S, longer
 from scaletest.model import Reply, Request, checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import (

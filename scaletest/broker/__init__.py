@@ -5,10 +5,12 @@ keys.py). Whatever changes state is one Lua script, atomic and safe to repeat. D
 JSON or bytes, never unpickled.
 """
 
-from scaletest.broker.client import Client, Finished
+from scaletest.broker.client import Client
 from scaletest.broker.connection import Redis, connect
 from scaletest.broker.embedded import EmbeddedServer, find_server
-from scaletest.broker.queues import Queues, QueueState
+from scaletest.broker.queue_state import QueueState
+from scaletest.broker.queues import Queues
+from scaletest.broker.reply_reader import Finished
 
 __all__ = [
     "Client",

@@ -15,8 +15,9 @@ from contextlib import closing
 from typing import NamedTuple
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis, Retrying
+from scaletest.broker.connection import Redis
 from scaletest.broker.heartbeat import LEASE_INTERVALS
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import checks
 
@@ -64,7 +65,7 @@ class DeviceLeases:
         return self.slot_at(self._clock())
 
     def slot_at(self, now: float) -> Slot | None:
-        """The slot held when the clock reads `now`."""
+        """Return the slot held when the clock reads `now`."""
         return self._slot if now < self._until else None
 
     def claim(self, devices: Sequence[str], per_device: int) -> Slot | None:

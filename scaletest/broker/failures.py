@@ -14,8 +14,9 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
-from scaletest.broker.connection import REFUSED, Redis, transient
-from scaletest.broker.queues import text_of
+from scaletest.broker.connection import Redis
+from scaletest.broker.queue_state import text_of
+from scaletest.broker.redis_errors import REFUSED, transient
 from scaletest.broker.scripts import LONGEST_FAILURE, MOST_FAILURES
 from scaletest.model import Outcome, checks
 from scaletest.model.error_pattern import pattern_of
@@ -26,12 +27,9 @@ OUTCOMES = frozenset({Outcome.FAILED.value, Outcome.TIMED_OUT.value})
 
 @dataclass(frozen=True, slots=True)
 class FailedRequest:
-    """A request that failed or timed out. at_s: when it ended, on the Redis clock.
+    """A request that failed or timed out. Reason, exit code and error are as in its reply."""
 
-    attempt: which one it was. reason, exit_code and error are as in its reply.
-    """
-
-    at_s: float
+    at_s: float  # when it ended, on the Redis clock
     id: str
     node: str = ""
     device: str = ""
@@ -48,13 +46,13 @@ class FailedRequest:
         return pattern_of(self.error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "pattern": self.pattern}
 
 
 def failures(redis: Redis, queue: str) -> list[FailedRequest]:
-    """The last failures of a queue, newest first, at most MOST_FAILURES; none of a queue that is
-    not declared, or whose key holds something else.
+    """Return the last failures of a queue, newest first, at most MOST_FAILURES; none of a queue
+    that is not declared, or whose key holds something else.
     """
     try:
         rows: Any = redis.xrevrange(keys.failures(checks.queue_name(queue)), count=MOST_FAILURES)
@@ -62,17 +60,19 @@ def failures(redis: Redis, queue: str) -> list[FailedRequest]:
         if transient(error) or isinstance(error, REFUSED):
             raise
         return []
-    return [failed for _, fields in rows if (failed := _failed(fields))]
+    return [failed for _, fields in rows if (failed := _read_failure(fields))]
 
 
 def failure_groups(failed: Sequence[FailedRequest]) -> list[FailureGroup]:
-    """These failures, newest first, in groups with the most frequent first."""
+    """Group these failures, which come newest first; the most frequent group comes first."""
     return grouped((failure, failure.at_s) for failure in reversed(failed))
 
 
-def _failed(fields: Mapping[bytes, bytes] | None) -> FailedRequest | None:
-    """An entry of the stream; None when scaletest did not write it."""
-    texts = {text_of(name): _cut(value) for name, value in (fields or {}).items()}
+def _read_failure(fields: Mapping[bytes, bytes] | None) -> FailedRequest | None:
+    """Read an entry of the stream; None when scaletest did not write it."""
+    texts = {
+        text_of(name): text_of(value[:LONGEST_FAILURE]) for name, value in (fields or {}).items()
+    }
     outcome = texts.get("outcome", "")
     if outcome not in OUTCOMES or not checks.REQUEST_ID.fullmatch(texts.get("id", "")):
         return None
@@ -94,8 +94,3 @@ def _failed(fields: Mapping[bytes, bytes] | None) -> FailedRequest | None:
         attempt,
         texts.get("error", ""),
     )
-
-
-def _cut(value: bytes) -> str:
-    """A text that anybody may have written, at most LONGEST_FAILURE characters."""
-    return text_of(value[:LONGEST_FAILURE])

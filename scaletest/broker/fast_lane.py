@@ -21,7 +21,9 @@ import hiredis
 import redis.exceptions
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis, Retrying, own_connection, transient
+from scaletest.broker.connection import Redis, own_connection
+from scaletest.broker.redis_errors import transient
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.queue_counts import counted
 
@@ -32,56 +34,47 @@ SOCKET_SLACK_S = 10.0
 
 
 class Taken(NamedTuple):
-    """A request as it was taken. Times are microseconds on the Redis clock.
-
-    client is empty for a job that RQ's own code must run; then enqueued_us may be 0 and data is
-    empty.
-    """
+    """A request as it was taken. Times are microseconds on the Redis clock."""
 
     id: str
     attempt: int
     started_us: int
-    enqueued_us: int
-    client: str
-    data: bytes
+    enqueued_us: int  # may be 0 for a job that RQ's own code must run
+    client: str  # "" for such a job
+    data: bytes  # empty for such a job
 
 
 class Done(NamedTuple):
-    """A finished request for the next call. registered: a heartbeat put it into RQ's registries."""
+    """A finished request for the next call."""
 
     taken: Taken
     outcome: str
     wait_bucket: int
     run_bucket: int
     reply: str
-    registered: bool
+    registered: bool  # a heartbeat put it into RQ's registries
 
 
 class NothingTaken(Enum):
-    """Why a call brought no request, as the script says it.
+    """Why a call brought no request, as the script says it."""
 
-    PAUSED: the queue is paused, or RQ is suspended. OVERDUE: the worker's deadline has passed, or
-    Redis forgot it: it needs a heartbeat first. AGAIN: there may be more to take: entries were
-    skipped, or a repeated call lost its request.
-    """
-
+    # the queue is paused, or RQ is suspended
     PAUSED = b"paused"
+    # the worker's deadline has passed, or Redis forgot it: it needs a heartbeat first
     OVERDUE = b"overdue"
+    # there may be more to take: entries were skipped, or a repeated call lost its request
     AGAIN = b"again"
 
 
 class PendingCall(NamedTuple):
-    """A call that waits for its answer.
-
-    block_s: how long it may wait for a request. delivers: the lease of the request whose result it
-    carries, or "".
-    """
+    """A call that waits for its answer."""
 
     call: str
-    block_s: float
-    delivers: str
+    block_s: float  # how long it may wait for a request
+    delivers: str  # the lease of the request whose result it carries, or ""
 
 
+# None when the queue was empty.
 Answer = Taken | NothingTaken | None
 
 
@@ -133,7 +126,7 @@ class FastLane:
         self.client_id = 0
 
     def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Answer:
-        """Finish `done`, take the next request; None when none came within `block_s`."""
+        """Finish `done` and take the next request; None when none came within `block_s`."""
         self.idle = done is None
         try:
             answer = self._call_script(done, "1" if take else "0")
@@ -147,14 +140,12 @@ class FastLane:
             self.idle = False
 
     def hang_up(self) -> bool:
-        """Break an idle lane's connection, which ends its call; whether it did. Any thread."""
+        """Break an idle lane's connection, which ends its call; return whether it did."""
         return self.idle and self.break_off()
 
     def break_off(self) -> bool:
-        """Break the connection, so that a call that waits for its answer is sent again; whether
-        there was any.
-
-        For any thread.
+        """Break the connection, so that a call that waits for its answer is sent again; return
+        whether there was any. For any thread.
         """
         connection = self._connection._sock
         if connection is None:
@@ -177,7 +168,10 @@ class FastLane:
     def _call_script(self, done: Done | None, source: str) -> Answer:
         self._next_call()
         command = self._command(done, source)
-        self.pending = PendingCall(self._call, 0.0, "" if done is None else self._lease(done.taken))
+        delivers = ""
+        if done is not None:
+            delivers = f"{done.taken.id}:{done.taken.attempt}:{self._worker}"
+        self.pending = PendingCall(self._call, 0.0, delivers)
         try:
             self._send(command)
             return self._parse(self._connection.read_response())
@@ -187,7 +181,7 @@ class FastLane:
             self.pending = None
 
     def _blocking_take(self, block_s: float) -> Answer:
-        """One packet: wait for a request to arrive, then take it.
+        """Send one packet: wait for a request to arrive, then take it.
 
         The second half may still be lost. The moved request is then in a list that every reaper
         empties.
@@ -255,9 +249,6 @@ class FastLane:
             name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data
         )
 
-    def _lease(self, taken: Taken) -> str:
-        return f"{taken.id}:{taken.attempt}:{self._worker}"
-
     def _send(self, *commands: tuple[Any, ...]) -> None:
         connection = self._connection
         if not connection.is_connected:
@@ -271,5 +262,5 @@ class FastLane:
 
 
 def call_nonce() -> str:
-    """A prefix that makes a process's calls larger than those of an earlier one of its name."""
+    """Return a prefix by which a process's calls are larger than those of an earlier namesake."""
     return f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}"

@@ -29,16 +29,18 @@ FUNCTION = "scaletest_workers.entry.run"
 # minutes.
 NO_LIMIT_TIMEOUT_S = 7 * 86400
 TIMEOUT_SLACK_S = 60
+# How long one call waits for a result; then it is repeated, to notice a dead connection.
+LONGEST_BLOCK_S = 20.0
 
 
 def encode(request: Request) -> bytes:
-    """The `data` field of the job."""
+    """Return the `data` field of the job."""
     call: list[Any] = [FUNCTION, None, [list(request.arguments), request.time_limit_s], {}]
     return json.dumps(call, separators=(",", ":")).encode()
 
 
 def rq_timeout(request: Request) -> int:
-    """The job's RQ timeout in seconds, longer than any limit of ours."""
+    """Return the job's RQ timeout in seconds, longer than any limit of ours."""
     return (
         math.ceil(request.time_limit_s) + TIMEOUT_SLACK_S
         if request.time_limit_s
@@ -47,7 +49,7 @@ def rq_timeout(request: Request) -> int:
 
 
 def decode(data: bytes) -> tuple[tuple[str, ...], float]:
-    """Arguments and time limit of one of our requests; InvalidValue for anything else."""
+    """Return arguments and time limit of one of our requests; InvalidValue for anything else."""
     try:
         function, instance, arguments, options = json.loads(data)
         if function != FUNCTION or instance is not None or options != {}:
@@ -62,11 +64,8 @@ def decode(data: bytes) -> tuple[tuple[str, ...], float]:
         ) from error
 
 
-LONGEST_BLOCK_S = 20.0
-
-
 def wait_for(redis: Redis, request_id: str, timeout_s: float) -> Reply:
-    """The stored reply, as soon as there is one; WaitTimeout after `timeout_s` seconds."""
+    """Return the stored reply, as soon as there is one; WaitTimeout after `timeout_s` seconds."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -82,7 +81,9 @@ def wait_for(redis: Redis, request_id: str, timeout_s: float) -> Reply:
 
 
 def stored(redis: Redis, request_id: str) -> Reply:
-    """The stored reply. InvalidValue for an unknown request, WaitTimeout while it waits or runs."""
+    """Return the stored reply. InvalidValue for an unknown request, WaitTimeout while it waits or
+    runs.
+    """
     try:
         job: Any = Job.fetch(request_id, connection=redis, serializer=JSONSerializer)
     except NoSuchJobError as error:

@@ -69,7 +69,9 @@ RQ_WORKERS = f"{RQ}workers"
 
 
 def _named(before: str, after: str = "") -> Callable[[str], str]:
-    """The key of a kind by the name of the queue, client, request or worker that it belongs to."""
+    """Return the key of a kind by the name of the queue, client, request or worker that it belongs
+    to.
+    """
 
     def key(name: str) -> str:
         return f"{before}{name}{after}"
@@ -135,11 +137,11 @@ def device(node: str, identity: str) -> str:
 
 
 def agents(rendezvous: str, part: str) -> str:
-    """A part of a rendezvous of load agents."""
+    """Return a part of a rendezvous of load agents."""
     return f"{OWN}agents:{rendezvous}:{part}"
 
 
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
-    own = (counters, ended, slots, paused, taking, leases, workers, suspects, samples)
-    return [key(queue) for key in (*own, samplers, failures, reaps)]
+    kinds = (counters, ended, slots, paused, taking, leases, workers, suspects, samples)
+    return [key(queue) for key in (*kinds, samplers, failures, reaps)]

@@ -17,16 +17,14 @@ QUEUES_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class RqState:
-    """suspended: RQ's own switch stops all workers. failed: jobs in each queue's registry of failed
-    jobs, without queues that have none.
-    """
+    """What RQ itself keeps beside the queues."""
 
-    suspended: bool
-    failed: dict[str, int]
+    suspended: bool  # RQ's own switch stops all workers
+    failed: dict[str, int]  # jobs in each queue's registry of failed jobs, where it has any
 
 
 def rq_state(redis: Redis, queues: Sequence[str]) -> RqState:
-    """RQ's state of these queues. Raises what redis-py raises when Redis is away."""
+    """Return RQ's state of these queues. Raises what redis-py raises when Redis is away."""
     suspended = bool(redis.exists(keys.RQ_SUSPENDED))
     failed: dict[str, int] = {}
     for start in range(0, len(queues), QUEUES_AT_ONCE):

@@ -17,15 +17,18 @@ from contextlib import suppress
 from typing import Any
 
 from scaletest.broker import keys
-from scaletest.broker.connection import REDIS_ERRORS, Redis
+from scaletest.broker.connection import Redis
+from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.model.errors import UsageError
 from scaletest.model.wire import unpack
 
 # Keys live so long without their coordinator, which looks for results every second. It may be
 # suspended for a while.
 EXPIRE_S = 600
+# How long one call waits for an order or a result.
 POLL_S = 1.0
 CLOCK_READINGS = 9
+# An unpacked document at most.
 MOST_BYTES = 512 * 1024 * 1024
 
 
@@ -62,7 +65,7 @@ class Rendezvous:
         return int(pipe.execute()[0]) - 1
 
     def joined(self) -> int:
-        """How many agents have joined."""
+        """Return how many agents have joined."""
         self._keep_alive()
         return int(self._redis.get(self._key("joined")) or 0)
 
@@ -79,11 +82,11 @@ class Rendezvous:
         pipe.execute()
 
     def next_order(self, index: int) -> dict[str, Any] | None:
-        """The next order of this agent; None when none came within a second."""
+        """Return the next order of this agent; None when none came within a second."""
         return self._pop(f"orders:{index}")
 
     def alive(self) -> bool:
-        """Whether the rendezvous goes on."""
+        """Return whether the rendezvous goes on."""
         return bool(self._redis.exists(self._key("plan")))
 
     def stop(self) -> None:
@@ -91,7 +94,7 @@ class Rendezvous:
         self._redis.set(self._key("stop"), "1", ex=EXPIRE_S)
 
     def stopped(self) -> bool:
-        """Whether agents shall end their orders."""
+        """Return whether agents shall end their orders."""
         return bool(self._redis.exists(self._key("stop")))
 
     def bring(self, number: int, measured: dict[str, Any]) -> None:
@@ -101,7 +104,7 @@ class Rendezvous:
         pipe.execute()
 
     def brought(self, number: int) -> dict[str, Any] | None:
-        """What the next agent measured; None when none came within a second."""
+        """Return what the next agent measured; None when none came within a second."""
         self._keep_alive()
         return self._pop(f"done:{number}")
 
@@ -124,7 +127,7 @@ class Rendezvous:
                 self._redis.delete(*names)
 
     def offset_s(self) -> float:
-        """Redis server time less this process's clock, by the quickest of some readings."""
+        """Return Redis server time less this process's clock, by the quickest of some readings."""
         best, offset = float("inf"), 0.0
         for _ in range(CLOCK_READINGS):
             before = self._clock()

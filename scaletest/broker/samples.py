@@ -12,11 +12,13 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from scaletest.broker import keys
-from scaletest.broker.client import BEGIN
-from scaletest.broker.connection import Redis, transient
+from scaletest.broker.connection import Redis
+from scaletest.broker.redis_errors import transient
+from scaletest.broker.reply_reader import BEGIN
 from scaletest.broker.scripts import script
 from scaletest.model import NodeSample, wire
 from scaletest.model.checks import cut
@@ -30,29 +32,39 @@ INTERVAL_S = 1.0
 MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
 STREAM_LENGTH = 2000
+# Of one sample, packed and unpacked.
 MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
 # How long an idle node is sampled, from the sampler's begin and after the queue's last request.
 AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 # A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
 FRESH_S = 2.0
+# Samples that one call reads.
 READ_AT_ONCE = 1000
 # What `latest` shows: samples at most so old, of so many nodes.
 SHOWN_S, MOST_NODES = 10.0, 200
-# What is left out of a sample that is too long, the first first.
-_LEAST_NEEDED = (NETWORK, DISK, DEVICE)
+# What is left out of a sample that is too long: the largest first, and 0 for all other resources.
+_DROP_ORDER = {NETWORK: 3, DISK: 2, DEVICE: 1}
 # Six digits are more than any sensor has; energy is a counter, of which differences are taken.
 _DIGITS = {"energy_j": 12}
 
 
 def encode(sample: NodeSample) -> bytes:
-    """The sample packed for Redis, at most MOST_BYTES; resources that do not fit are left out."""
+    """Pack a sample for Redis, at most MOST_BYTES; resources that do not fit are left out."""
     row = sample.to_dict()
-    row["resources"] = {name: _rounded(figures) for name, figures in row["resources"].items()}
-    packed = zlib.compress(wire.dump(row).encode(), 1)
-    while len(packed) > MOST_BYTES and row["resources"]:
-        del row["resources"][_least_needed(list(row["resources"]))]
+    resources = {}
+    for name, figures in row["resources"].items():
+        resources[name] = {
+            figure: float(f"{value:.{_DIGITS.get(figure, 6)}g}")
+            for figure, value in figures.items()
+            if value is not None  # was infinite, or not a number
+        }
+    row["resources"] = resources
+    droppable = sorted(resources, key=lambda name: _DROP_ORDER.get(name.partition(":")[0], 0))
+    while True:
         packed = zlib.compress(wire.dump(row).encode(), 1)
-    return packed
+        if len(packed) <= MOST_BYTES or not resources:
+            return packed
+        del resources[droppable.pop()]
 
 
 def decode(packed: bytes, at_s: float) -> NodeSample:
@@ -64,47 +76,32 @@ def _unpacked(packed: bytes) -> dict[str, Any]:
     return wire.load(wire.unpack(packed, MOST_JSON_BYTES, "a sample"), "a sample")
 
 
-def _at_s(entry: bytes) -> float:
-    """When Redis received an entry of the stream, by its name."""
+def _received_s(entry: bytes) -> float:
+    """Return when Redis received an entry of the stream, by its name."""
     return int(entry.partition(b"-")[0]) / 1000
-
-
-def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
-    """Round figures, and leave out infinite ones and those that are not a number."""
-    return {
-        name: float(f"{figure:.{_DIGITS.get(name, 6)}g}")
-        for name, figure in figures.items()
-        if figure is not None
-    }
-
-
-def _least_needed(names: Sequence[str]) -> str:
-    """The last resource of the least needed type."""
-    for kind in _LEAST_NEEDED:
-        of_kind = [name for name in names if name.startswith(f"{kind}:")]
-        if of_kind:
-            return of_kind[-1]
-    return names[-1]
 
 
 class SamplerLease:
     """A worker's right to sample its node for its queue. The heartbeat renews it; a sampling thread
     uses it.
-
-    interval_s: seconds between samples.
     """
 
     def __init__(
         self, queue: str, node: str, worker: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.queue, self.node, self.worker = queue, node, worker
+        # seconds between samples
         self.interval_s = INTERVAL_S
+        # makes the heartbeat's thread look for a sample at once
         self.wake: Callable[[], None] = lambda: None
         self._clock = clock
+        # set while this worker holds the lease, and for good when sampling has ended
         self._owned = threading.Event()
         self._ended = self._given_back = False
         self._work_until = 0.0
+        # requests that the queue had got at the last answer
         self._submitted: int | None = None
+        # a sample that the heartbeat shall send, and when it was offered
         self._waiting: tuple[float, bytes] | None = None
         self._warned = False
 
@@ -112,11 +109,11 @@ class SamplerLease:
     # ----------------------------------------------------------------------------------------------
 
     @property
-    def asks(self) -> str:
+    def requested_node(self) -> str:
         """The node that this worker could sample; "" when it does not sample any more."""
         return "" if self._ended else self.node
 
-    def answered(self, row: Sequence[int]) -> None:
+    def take_answer(self, row: Sequence[int]) -> None:
         """Take a heartbeat's answer: empty when another samples, else nodes, running, submitted."""
         if not row or self._ended:
             self._lose()
@@ -131,17 +128,33 @@ class SamplerLease:
 
     def send(self, client: Redis) -> None:
         """Send the sample that waits. A sample that does not arrive is lost, and nothing else."""
+        queue = self.queue
         try:
-            if self._ended:
+            if self._ended and not self._given_back:
                 # others respect our lease while this worker lives; one that saw it dead holds it by
                 # now
-                if not self._given_back:
-                    self._given_back = True
-                    key = keys.samplers(self.queue)
-                    if client.hget(key, self.node) == self.worker.encode():
-                        client.hdel(key, self.node)
+                self._given_back = True
+                if client.hget(keys.samplers(queue), self.node) == self.worker.encode():
+                    client.hdel(keys.samplers(queue), self.node)
+            if self._ended:
+                return
+            waiting, self._waiting = self._waiting, None
+            if waiting is None or self._clock() - waiting[0] > FRESH_S:
+                return
+            names = [
+                keys.QUEUES,
+                keys.samples(queue),
+                keys.samplers(queue),
+                keys.leases(queue),
+                keys.counters(queue),
+            ]
+            row = script("sample")(
+                client, names, [queue, self.node, self.worker, STREAM_LENGTH, waiting[1]]
+            )
+            if row is None:
+                self._lose()
             else:
-                self._send(client)
+                self._note(*row)
         except Exception as error:  # warn once; an outage is logged elsewhere
             if not transient(error) and not self._warned:
                 self._warned = True
@@ -179,25 +192,6 @@ class SamplerLease:
         if not self._ended:  # otherwise the heartbeat may be closed already
             self.wake()
 
-    def _send(self, client: Redis) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is None or self._clock() - waiting[0] > FRESH_S:
-            return
-        names = [
-            keys.QUEUES,
-            keys.samples(self.queue),
-            keys.samplers(self.queue),
-            keys.leases(self.queue),
-            keys.counters(self.queue),
-        ]
-        row = script("sample")(
-            client, names, [self.queue, self.node, self.worker, STREAM_LENGTH, waiting[1]]
-        )
-        if row is None:
-            self._lose()
-        else:
-            self._note(*row)
-
     def _lose(self) -> None:
         """Note that the lease is lost. A waiting thread must notice an `end` at this instant."""
         self._owned.clear()
@@ -222,8 +216,8 @@ class SampleReader:
         self.position = position
 
     def read(self) -> list[NodeSample]:
-        """Samples since the last call, at most READ_AT_ONCE, without waiting. Raises what redis-py
-        raises.
+        """Return samples since the last call, at most READ_AT_ONCE, without waiting. Raises what
+        redis-py raises.
 
         Entries that are not samples are left out: anybody may write to Redis.
         """
@@ -231,11 +225,15 @@ class SampleReader:
         entries = rows[0][1] if rows else []
         if entries:
             self.position = entries[-1][0].decode()
-        return _samples(entries)
+        samples = []
+        for name, fields in entries:
+            with suppress(InvalidValue, KeyError, TypeError):
+                samples.append(decode(fields[b"s"], _received_s(name)))
+        return samples
 
 
 def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample]]:
-    """The last fresh sample of each node, by queue. nodes: how many each queue has.
+    """Return the last fresh sample of each node, by queue. nodes: how many each queue has.
 
     At most MOST_NODES samples in all. Queues without a fresh sample are left out.
     """
@@ -256,32 +254,15 @@ def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample
     for queue, row in zip(asked, pipe.execute(raise_on_error=False), strict=True):
         if not isinstance(row, list):
             continue  # anybody may write to Redis: that must not hide the other queues
-        if newest := _newest(row):
-            by_queue[queue] = newest
+        # The latest entries come first. Checking a sample takes longest, so it is left out for
+        # older ones of a node.
+        newest: dict[str, NodeSample] = {}
+        for name, fields in row:
+            with suppress(InvalidValue, KeyError, TypeError):
+                document = _unpacked(fields[b"s"])
+                if document.get("node") not in newest:
+                    sample = NodeSample.from_dict({**document, "at_s": _received_s(name)})
+                    newest.setdefault(sample.node, sample)
+        if newest:
+            by_queue[queue] = list(newest.values())
     return by_queue
-
-
-def _newest(entries: Any) -> list[NodeSample]:
-    """The first sample of each node, where entries come the latest first. Checking a sample takes
-    longest, so it is left out for older ones.
-    """
-    newest: dict[str, NodeSample] = {}
-    for name, fields in entries:
-        try:
-            row = _unpacked(fields[b"s"])
-            if row.get("node") not in newest:
-                sample = NodeSample.from_dict({**row, "at_s": _at_s(name)})
-                newest.setdefault(sample.node, sample)
-        except (InvalidValue, KeyError, TypeError):
-            continue
-    return list(newest.values())
-
-
-def _samples(entries: Any) -> list[NodeSample]:
-    samples = []
-    for name, fields in entries:
-        try:
-            samples.append(decode(fields[b"s"], _at_s(name)))
-        except (InvalidValue, KeyError, TypeError):
-            continue
-    return samples

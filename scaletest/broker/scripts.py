@@ -69,8 +69,8 @@ class Script:
 
 @cache
 def script(name: str) -> Script:
-    """The script lua/<name>.lua, after the CONSTANTS that it uses; `--@include part` lines are
-    replaced with lua/<part>.lua.
+    """Return the script lua/<name>.lua, after the CONSTANTS that it uses; `--@include part` lines
+    are replaced with lua/<part>.lua.
     """
     folder = resources.files("scaletest.broker") / "lua"
     text = (folder / f"{name}.lua").read_text("utf-8")

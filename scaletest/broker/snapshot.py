@@ -7,7 +7,6 @@ pages, a moment apart, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,8 +14,16 @@ from typing import Any, NamedTuple
 from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis, transient
-from scaletest.broker.queues import DeclaredQueue, QueueEntry, living, pairs, shown, text_of
+from scaletest.broker.connection import Redis
+from scaletest.broker.queue_state import (
+    DeclaredQueue,
+    QueueEntry,
+    living_workers,
+    pairs_of,
+    shown,
+    text_of,
+)
+from scaletest.broker.redis_errors import transient
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts
 from scaletest.model.errors import InvalidValue
@@ -33,21 +40,17 @@ _UNREADABLE = (InvalidValue, ValueError, TypeError, AttributeError, ArithmeticEr
 
 
 class WorkerState(NamedTuple):
-    """A living worker. started_s: Redis time at which it took its request; None while idle.
-
-    request: id of that request. device: path of the device whose slot it holds. last_heartbeat:
-    time of its last heartbeat, as RQ writes it. Texts are "" where unknown.
-    """
+    """A living worker. Texts are "" where unknown."""
 
     name: str
     busy: bool
     suspect: bool
     pod: str = ""
     node: str = ""
-    started_s: float | None = None
-    request: str = ""
-    device: str = ""
-    last_heartbeat: str = ""
+    started_s: float | None = None  # Redis time at which it took its request; None while idle
+    request: str = ""  # id of that request
+    device: str = ""  # path of the device whose slot it holds
+    last_heartbeat: str = ""  # its time, as RQ writes it
 
     @property
     def state(self) -> str:
@@ -76,7 +79,7 @@ class QueueSnapshot(DeclaredQueue):
     workers: tuple[WorkerState, ...]
 
     def counter(self, name: str) -> int:
-        """A counter of docs/reference/redis.md; 0 when nothing was counted yet."""
+        """Return a counter of docs/reference/redis.md; 0 when nothing was counted yet."""
         return self.counters.get(name, 0)
 
     @property
@@ -115,53 +118,44 @@ class QueueSnapshot(DeclaredQueue):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All queues from `at_s` on, Redis server time in seconds. clients: how many are alive.
-
-    pages: how many calls read it. With 1 all queues are of one instant, with more each is of its
-    own `at_s`.
-    unreadable: queues that are left out because their keys contain something else, by name, with
-    the reason.
-    """
+    """All queues from `at_s` on, Redis server time in seconds."""
 
     at_s: float
-    clients: int
+    clients: int  # that are alive
     queues: tuple[QueueSnapshot, ...]
+    # names of queues that are left out, since their keys contain something else, and the reasons
     unreadable: tuple[tuple[str, str], ...] = ()
+    # how many calls read it: with 1 all queues are of one instant, with more each of its own `at_s`
     pages: int = 1
 
 
 def snapshot(redis: Redis) -> Snapshot:
     """Read all queues. Raises what redis-py raises when Redis is away."""
-    pages = list(_pages(redis))
     queues: list[QueueSnapshot] = []
     unreadable: list[tuple[str, str]] = []
-    for at_us, _, rows in pages:
+    heads: list[tuple[float, int]] = []  # of each page: its time, and the living clients
+    names = sorted({name for name, _ in redis.hscan_iter(keys.QUEUES, count=PAGE_QUEUES)})
+    start = 0
+    while not heads or start < len(names):
+        at_us, clients, *rows = script("metrics")(
+            redis, [keys.QUEUES, keys.CLIENTS], names[start : start + PAGE_QUEUES]
+        )
+        heads.append((int(at_us) / 1e6, int(clients)))
+        start += max(1, len(rows))
         for row in rows:
+            if len(row) < 2:  # no queue any more
+                continue
             try:
-                queues.append(_queue(redis, int(at_us) / 1e6, row))
+                queues.append(_read_queue(redis, heads[-1][0], row))
             except _UNREADABLE as error:
                 # anybody may write to Redis: that must not hide the other queues
                 unreadable.append((shown(row[0]), checks.cut(str(error), 200)))
     queues.sort(key=lambda queue: queue.name)
-    first_us, clients, _ = pages[0]
-    return Snapshot(
-        int(first_us) / 1e6, int(clients), tuple(queues), tuple(sorted(unreadable)), len(pages)
-    )
+    return Snapshot(*heads[0], tuple(queues), tuple(sorted(unreadable)), len(heads))
 
 
-def _pages(redis: Redis) -> Iterator[tuple[bytes, int, list[list[Any]]]]:
-    """Redis's clock in microseconds, living clients, rows of some queues; at least one page."""
-    names = sorted({name for name, _ in redis.hscan_iter(keys.QUEUES, count=PAGE_QUEUES)})
-    start = 0
-    while start == 0 or start < len(names):
-        now, clients, *rows = script("metrics")(
-            redis, [keys.QUEUES, keys.CLIENTS], names[start : start + PAGE_QUEUES]
-        )
-        yield now, clients, [row for row in rows if len(row) > 1]
-        start += max(1, len(rows))
-
-
-def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
+def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
+    """Read a row of lua/metrics.lua; raises one of _UNREADABLE."""
     if len(row) == 2:
         raise ValueError(row[1].decode("utf-8", "replace"))
     (
@@ -191,17 +185,17 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
         counters=queue_counts.added(
-            {key.decode(): _count(value) for key, value in pairs(counters)}, past.outcomes
+            {key.decode(): _count(value) for key, value in pairs_of(counters)}, past.outcomes
         ),
         ended=past,
-        slots=queue_counts.unpack(dict(pairs(ring)), past.slots),
-        workers=_workers(workers, set(suspects)),
+        slots=queue_counts.unpack(dict(pairs_of(ring)), past.slots),
+        workers=_read_workers(workers, set(suspects)),
     )
 
 
 def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes]]:
-    """The living workers of a queue with too many for one call, as rows, and its suspects."""
-    names = sorted(living(redis, queue))
+    """Return the living workers, as rows, and the suspects of a queue with too many for a call."""
+    names = sorted(living_workers(redis, queue))
     rows: list[list[Any]] = []
     for start in range(0, len(names), PAGE_WORKERS):
         try:
@@ -213,12 +207,18 @@ def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes
     return rows, list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS))
 
 
-def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, ...]:
-    """Rows of lua/worker_row.lua as workers; there may be ten thousand of them."""
+def _read_workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, ...]:
+    """Read rows of lua/worker_row.lua; there may be ten thousand of them."""
     workers = []
     for state, pod, node, answer, device, heartbeat, name in rows:
         busy = state == b"busy"
-        request, started_s = _running(answer or b"") if busy else ("", None)
+        request, started_s = "", None
+        if busy:
+            # lua/cycle.lua answered the call that took it with id:attempt:start
+            parts = (answer or b"").split(b":")
+            request = text_of(parts[0])
+            if len(parts) > 1 and parts[-1].isdigit():
+                started_s = int(parts[-1]) / 1e6
         workers.append(
             WorkerState(
                 text_of(name),
@@ -235,15 +235,8 @@ def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, 
     return tuple(workers)
 
 
-def _running(answer: bytes) -> tuple[str, float | None]:
-    """Id and start of a worker's request, which lua/cycle.lua answered as id:attempt:start."""
-    request, _, rest = answer.partition(b":")
-    started = rest.rpartition(b":")[2]
-    return text_of(request), int(started) / 1e6 if started.isdigit() else None
-
-
 def _count(number: bytes) -> int:
-    """A count that Redis may have counted; ValueError for any other one."""
+    """Read a count that Redis may have counted; ValueError for any other one."""
     count = int(number)
     if not 0 <= count <= MOST_COUNT:
         raise ValueError("a count is impossible")

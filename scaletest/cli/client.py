@@ -10,7 +10,8 @@ import click
 import cloup
 
 from scaletest.broker import Client, Queues, connect
-from scaletest.broker.connection import explained, prepare
+from scaletest.broker.connection import prepare
+from scaletest.broker.redis_errors import explained
 from scaletest.broker.samples import SampleReader
 from scaletest.cli import options as shared
 from scaletest.cli.headings import heading

@@ -279,7 +279,7 @@ def _unexpected(error: Exception) -> int:
 
 def _as_unreachable(error: Exception) -> Unreachable | None:
     """The message for an error of Redis after we had connected; None for any other error."""
-    broker = sys.modules.get("scaletest.broker.connection")
+    broker = sys.modules.get("scaletest.broker.redis_errors")
     if broker is None or not isinstance(error, broker.REDIS_ERRORS):
         return None
     if broker.is_full(error):

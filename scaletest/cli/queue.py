@@ -14,7 +14,7 @@ from scaletest.broker.connection import Redis
 from scaletest.broker.failures import failure_groups
 from scaletest.broker.failures import failures as last_failures
 from scaletest.broker.jobs import stored
-from scaletest.broker.queues import QueueState
+from scaletest.broker.queue_state import QueueState
 from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text, echo, warn_without_worker

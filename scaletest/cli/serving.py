@@ -18,7 +18,7 @@ from scaletest.model.texts import masked, short
 from scaletest.observe.visibility import visibility
 from scaletest.report import words
 from scaletest_workers import before_run
-from scaletest_workers.runtime import Serving, Settings
+from scaletest_workers.settings import Serving, Settings
 from scaletest_workers.tally import WorkTally
 from scaletest_workers.worker import Worker, serve
 

@@ -18,7 +18,7 @@ from scaletest.cli import workloads
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
-from scaletest_workers.runtime import Serving, Settings
+from scaletest_workers.settings import Serving, Settings
 
 
 @cloup.command(

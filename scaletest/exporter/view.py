@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.broker import Queues
-from scaletest.broker.connection import explained, prepare
-from scaletest.broker.heartbeat import Watcher
+from scaletest.broker.connection import prepare
+from scaletest.broker.reaping import Watcher
+from scaletest.broker.redis_errors import explained
 from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, snapshot
 from scaletest.model import NodeSample, checks, wire

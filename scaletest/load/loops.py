@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from scaletest.broker import Client
-from scaletest.broker.connection import longer
+from scaletest.broker.retrying import longer
 from scaletest.load.pace import RatePace
 from scaletest.model import Record, Request
 from scaletest.model.checks import cut

@@ -10,7 +10,8 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from scaletest.broker.connection import REDIS_ERRORS, prepare
+from scaletest.broker.connection import prepare
+from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.broker.run_progress import publish
 from scaletest.model.errors import ScaletestError
 from scaletest.model.run_progress import RunProgress

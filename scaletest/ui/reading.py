@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 from flask import current_app
 
-from scaletest.broker.connection import explained, prepare
+from scaletest.broker.connection import prepare
 from scaletest.broker.failures import FailedRequest, failures
 from scaletest.broker.lookup import RqState, rq_state
+from scaletest.broker.redis_errors import explained
 from scaletest.broker.run_progress import published
 from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, snapshot

@@ -8,9 +8,9 @@ import json
 from typing import Any
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import Done, FastLane
 from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome
 
 

@@ -15,10 +15,11 @@ from hack.benchmarks.causes_injectors import Injected
 from scaletest.model import Activity, Outcome, State
 from scaletest.observe.sampler import RequestSampler
 from scaletest.processes.wake import Wake
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import Result
-from scaletest_workers.workloads.command import Program
 from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.program import Program
 
 # What is waited for lasts so long: on a busy machine a program needs a second to begin, and a look
 # comes late.

@@ -59,7 +59,7 @@ def redis(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualRedi
     """A client of an empty Redis, where nobody waits for what does not come and no client beats by
     itself.
     """
-    monkeypatch.setattr("scaletest.broker.client.BLOCK_S", 0.001)
+    monkeypatch.setattr("scaletest.broker.reply_reader.BLOCK_S", 0.001)
     monkeypatch.setattr(Client, "_beat_again", lambda _: None)
     client = virtual_redis(clock, monkeypatch)
     yield client

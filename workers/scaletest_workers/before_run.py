@@ -13,13 +13,16 @@ from pathlib import Path
 from scaletest.model.errors import UsageError
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceChooser, DeviceOptions
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import registry
-from scaletest_workers.workloads.command import PLACEHOLDER, why_not_started
+from scaletest_workers.workloads.command import PLACEHOLDER
 from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.program import why_not_started
 
 
 def check_here(command: tuple[str, ...], devices: DeviceOptions, most: int | None) -> None:
+    """Check the program, the devices, and that a class or function of Python can be made."""
     check_program(command)
     check_devices(devices, most)
     if registry.is_python(command):
@@ -29,8 +32,8 @@ def check_here(command: tuple[str, ...], devices: DeviceOptions, most: int | Non
 
 
 def check_program(command: tuple[str, ...], options: ProgramOptions | None = None) -> None:
-    """UsageError when the first word names no program that can be started. A class or function of
-    Python is left to the worker, which imports it in a process of its own.
+    """Raise UsageError when the first word names no program that can be started. A class or
+    function of Python is left to the worker, which imports it in a process of its own.
     """
     options = options or ProgramOptions()
     program = "".join(command[:1])
@@ -38,7 +41,12 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
     is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
     if is_workload or PLACEHOLDER in program or shutil.which(path):
         return
-    error, hint = OSError(0, "there is no such program"), _instead(command)
+    error, hint = OSError(0, "there is no such program"), "install it, or give its path"
+    if len(program.split()) > 1:
+        line = shlex.quote(program)
+        hint = f"for a line of a shell: sh -c {line}; for a program, leave out these quotes"
+    elif "=" in program:
+        hint = f"to set a variable: env {shlex.join(command)}"
     if Path(path).is_dir():
         error, hint = OSError(0, "it is a folder"), "give the path of a program"
     elif Path(path).is_file():
@@ -47,19 +55,8 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
     raise UsageError(why_not_started(program, error, options), hint=hint)
 
 
-def _instead(command: tuple[str, ...]) -> str:
-    """What to write instead of a program that is not there."""
-    program = command[0]
-    if len(program.split()) > 1:
-        line = shlex.quote(program)
-        return f"for a line of a shell: sh -c {line}; for a program, leave out these quotes"
-    if "=" in program:
-        return f"to set a variable: env {shlex.join(command)}"
-    return "install it, or give its path"
-
-
 def check_devices(options: DeviceOptions, most: int | None) -> None:
-    """NoDevice when there is none, or one of the first `most` cannot be used; None for all."""
+    """Raise NoDevice when there is none, or one of the first `most` (None: all) is unusable."""
     chooser = DeviceChooser(options)
     if chooser.wanted:
         chooser.check(most)

@@ -71,9 +71,9 @@ class Used:
 
     def since_last(self) -> list[float]:
         """Usage in struct_rusage's order; peak memory is that of the process's whole life."""
-        own, children = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        now = [mine + theirs for mine, theirs in zip(own, children, strict=True)]
+        mine, childrens = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        now = [a + b for a, b in zip(mine, childrens, strict=True)]
         used = [later - earlier for later, earlier in zip(now, self._before, strict=True)]
         self._before = now
-        used[_MEMORY] = max(own[_MEMORY], children[_MEMORY])
+        used[_MEMORY] = max(mine[_MEMORY], childrens[_MEMORY])
         return used

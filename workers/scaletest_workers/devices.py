@@ -1,22 +1,15 @@
-"""From a pattern to one device for this worker, what it is, and what to do when there is none.
+"""Choose this worker's device among those that match a pattern.
 
 The pattern is matched for every request, since devices come and go. With leases a worker holds one
 slot of one device, so that workers of a node spread over its devices, across pods that know
 nothing of each other. Without leases (one run by hand, a stock RQ worker, an index)
 the index decides.
-
-A device is identified by PCI address, vendor and model, as far as the system knows: by sysfs and,
-for NVIDIA's driver, which shows nothing there, by procfs; their roots are parameters. No device is
-opened for it.
 """
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
-import re
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +18,14 @@ from typing import TYPE_CHECKING
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import Preset, preset
 from scaletest.model.workload import Device
-from scaletest.processes import proc
+from scaletest_workers.device_access import check_open, permission_denied
+from scaletest_workers.device_identity import PROCFS, SYSFS, identify
 
 if TYPE_CHECKING:
     from scaletest.broker.devices import DeviceLeases, Slot
+
+# The environment variable that tells a program its device's path.
+DEVICE_VARIABLE = "SCALETEST_DEVICE"
 
 
 class NoneFree(NoDevice):
@@ -46,143 +43,16 @@ class NoneFree(NoDevice):
         )
 
 
-def check_open(path: str, kind: Preset | None = None) -> None:
-    """Raise NoDevice when a device cannot be opened, as in containers; skips ordinary files."""
-    try:
-        if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
-            return
-        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
-        if error.errno == errno.EPERM:
-            raise NoDevice(
-                f"this container may not open {path}: its device rules forbid it",
-                hint=(
-                    "let the runtime add it: request the device plugin's resource, or docker run"
-                    " --device"
-                ),
-            ) from error
-        if error.errno == errno.EACCES:
-            raise denied(path, kind) from error
-        if error.errno in (errno.ENXIO, errno.ENODEV):
-            raise NoDevice(
-                f"there is no device behind {path}", hint="check that its driver is loaded"
-            ) from error
-
-
-def denied(path: str, kind: Preset | None = None) -> NoDevice:
-    """The error when a file's mode denies access. kind: preset with usual names of the group."""
-    usual = f"usually {' or '.join(kind.groups)}" if kind else "that of its driver"
-    number = os.stat(path).st_gid  # noqa: PTH116
-    if number == 0:
-        # nobody should join root's group for this; on nodes without udev devices belong to it
-        hint = f"its group is root: let udev on the node give it to a group, {usual}"
-    else:
-        hint = (
-            f"add this user to the group that owns it, {number} ({usual}); in a pod:"
-            f" securityContext.supplementalGroups: [{number}]"
-        )
-    return NoDevice(
-        f"permission denied on {path}",
-        hint=f"{hint}; or let the container runtime set the owner"
-        " (device_ownership_from_security_context)",
-    )
-
-
-SYSFS = Path("/sys")
-PROCFS = Path("/proc")
-_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_VENDORS = {
-    "0x8086": "Intel",
-    "0x10de": "NVIDIA",
-    "0x1002": "AMD",
-    "0x144d": "Samsung",
-    "0x15b3": "Mellanox",
-}
-_ROW = re.compile(r"^\s*([^:\n]*?)\s*:[^\S\n]*(.*?)\s*$", re.MULTILINE)
-# Where drivers write a name for people, below the device's or the PCI function's folder.
-_MODEL_FILES = ("device/model", "product_name", "label")
-_ATTRIBUTE_CHARACTERS = 200
-
-
-def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
-    """The device behind a node. Raises OSError when there is no such file."""
-    state = os.stat(path)  # noqa: PTH116
-    if not stat.S_ISCHR(state.st_mode) and not stat.S_ISBLK(state.st_mode):
-        return Device(path, os.path.realpath(path))
-    return by_number(
-        path,
-        f"{os.major(state.st_rdev)}:{os.minor(state.st_rdev)}",
-        sysfs,
-        procfs,
-        "block" if stat.S_ISBLK(state.st_mode) else "char",
-    )
-
-
-def by_number(
-    path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char"
-) -> Device:
-    """The device with this number, as major:minor."""
-    folder = (sysfs / "dev" / kind / number).resolve()
-    function = next(
-        (parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None
-    )
-    if function is None:
-        # the minor number in NVIDIA's driver; an unlisted device keeps its number
-        major, minor = number.split(":")
-        if major == "195":
-            for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
-                row = dict(_ROW.findall(proc.text_of(file)))
-                if row.get("Device Minor") == minor:
-                    pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
-                    # a GPU that was never used shows question marks
-                    return Device(
-                        path,
-                        pci,
-                        pci,
-                        _read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
-                        "NVIDIA",
-                        row.get("Model", ""),
-                        "" if "?" in uuid else uuid,
-                    )
-        return Device(path, number)
-    vendor_id = _read(function / "vendor")
-    unique = _read(function / "unique_id")
-    files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
-    numbers = f"{vendor_id}:{_read(function / 'device')}".replace("0x", "")
-    model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
-    return Device(
-        path,
-        function.name,
-        function.name,
-        vendor_id,
-        _VENDORS.get(vendor_id, ""),
-        model,
-        f"GPU-{unique}" if unique else "",
-    )
-
-
-def _read(file: Path) -> str:
-    return proc.text_of(file)[:_ATTRIBUTE_CHARACTERS].strip()
-
-
-# The environment variable that tells a program its device's path.
-DEVICE_VARIABLE = "SCALETEST_DEVICE"
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
-    """Which devices, and how they are shared.
+    """Which devices, and how they are shared."""
 
-    device_glob: empty with a preset means the preset's, empty without one means no device at all.
-    device_index: use the N-th match, counting round, and lease nothing; None to lease one where
-    there is a broker.
-    per_device: workers that may share one device.
-    """
-
-    device_glob: str = ""
+    device_glob: str = ""  # "" for the preset's; without a preset there is no device at all
+    # the number of the match to use, counting round, without a lease; None to lease one where there
+    # is a broker
     device_index: int | None = None
     preset: str = ""
-    per_device: int = 1
+    per_device: int = 1  # workers that may share one device
 
     def __post_init__(self) -> None:
         if self.device_index is not None and self.device_index < 0:
@@ -207,14 +77,14 @@ class DeviceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A device for one run. index: among all matches; slot: the leased one, None without leases."""
+    """A device for one run."""
 
     device: Device
-    index: int = 0
-    slot: int | None = None
+    index: int = 0  # among all matches
+    slot: int | None = None  # the leased one; None without leases
 
     def info(self) -> dict[str, str]:
-        """Fields of a reply that describe the device, besides its path."""
+        """Return fields of a reply that describe the device, besides its path."""
         device, slot = self.device, "" if self.slot is None else str(self.slot)
         row = {"id": device.id, "pci": device.pci, "vendor": device.vendor, "model": device.model}
         return {name: value for name, value in (row | {"slot": slot}).items() if value}
@@ -247,10 +117,9 @@ class DeviceChooser:
         return self._latest.path
 
     def attach(self, leases: DeviceLeases, wait: Callable[[], bool] = bool) -> Chosen:
-        """Lease slots from now on, the first one at once. wait: called while none is free; whether
-        to go on waiting.
+        """Lease slots from now on, and return the device of the first one. Raises NoDevice.
 
-        Raises NoDevice.
+        wait: called while no slot is free; whether to go on waiting.
         """
         self._leases = leases
         chosen = self.wait_for_slot(wait)
@@ -258,7 +127,7 @@ class DeviceChooser:
         return chosen
 
     def wait_for_slot(self, wait: Callable[[], bool]) -> Chosen:
-        """The device of a slot, as soon as one is free. Raises NoDevice."""
+        """Return the device of a slot, as soon as one is free. Raises NoDevice."""
         while True:
             try:
                 return self.choose()
@@ -267,14 +136,19 @@ class DeviceChooser:
                     raise
 
     def devices(self) -> list[Device]:
-        """All devices that match now, each once, by path. Raises NoDevice when there is none."""
+        """Return all devices that match now, each once, by path. NoDevice when there is none."""
         devices: dict[str, Device] = {}
         kind = self._options.kind
         others: dict[str, str] = {}
         for path in sorted(glob.glob(self._options.glob), key=_by_number):  # noqa: PTH207 - patterns are absolute
-            device = self._identify(path)
-            if device is None:
+            try:
+                state = os.stat(path)  # noqa: PTH116
+                known = (path, state.st_rdev, state.st_ino)
+                if known not in self._known:
+                    self._known[known] = identify(path, *self._roots)
+            except OSError:  # it disappeared between glob and stat
                 continue
+            device = self._known[known]
             if kind and device.vendor_id and device.vendor_id != kind.vendor:
                 others[device.path] = device.vendor or device.vendor_id
             else:
@@ -293,13 +167,13 @@ class DeviceChooser:
         )
 
     def check(self, most: int | None = None) -> None:
-        """NoDevice when there is none, or this process may not use one of the first `most`."""
+        """Raise NoDevice when there is none, or one of the first `most` may not be used."""
         for device in self.devices()[:most]:
             check_open(device.path, self._options.kind)
             self._usable(Chosen(device))
 
     def paths(self) -> dict[str, str]:
-        """Paths of the devices that match now, by PCI address."""
+        """Return paths of the devices that match now, by PCI address."""
         if not self.wanted:
             return {}
         try:
@@ -308,7 +182,7 @@ class DeviceChooser:
             return {}
 
     def choose(self) -> Chosen:
-        """The device for one run, where one is wanted. Raises NoDevice."""
+        """Return the device for one run, where one is wanted. Raises NoDevice."""
         if self._leases is not None and self._leased is not None:
             chosen, slot = self._leased
             # the lease is the one that came with this device, and the device still exists
@@ -322,13 +196,13 @@ class DeviceChooser:
         claimed = self._leases.claim(identities, self._options.per_device)
         if claimed is None:
             raise NoneFree(len(devices), self._options.per_device)
-        index = next(at for at, device in enumerate(devices) if device.id == claimed.device)
+        index = identities.index(claimed.device)
         chosen = Chosen(devices[index], index, claimed.number)
         self._leased = (chosen, claimed)
         return self._usable(chosen)
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
-        """Environment of the workload: the device, and what restricts the libraries to it."""
+        """Return the workload's environment: the device, and what restricts the libraries to it."""
         device = chosen.device
         kind = self._options.kind
         variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
@@ -340,19 +214,9 @@ class DeviceChooser:
 
     def _usable(self, chosen: Chosen) -> Chosen:
         if not os.access(chosen.device.path, os.R_OK | os.W_OK):
-            raise denied(chosen.device.path, self._options.kind)
+            raise permission_denied(chosen.device.path, self._options.kind)
         self._latest = chosen.device
         return chosen
-
-    def _identify(self, path: str) -> Device | None:
-        try:
-            state = os.stat(path)  # noqa: PTH116
-            key = (path, state.st_rdev, state.st_ino)
-            if key not in self._known:
-                self._known[key] = identify(path, *self._roots)
-            return self._known[key]
-        except OSError:  # it disappeared between glob and stat
-            return None
 
 
 def _by_number(path: str) -> tuple[str, int, str]:

@@ -13,29 +13,42 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Retrying
+from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import NoneFree
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import Result
 
+# How long a stock worker waits for an absent Redis.
 STOCK_PATIENCE_S = 60.0
 
 
 @dataclass(slots=True)
 class Current:
-    """The job that RQ's own code runs now. ok: RQ counted it as a success. settled: its outcome is
-    counted. put_back: it waits again.
-    """
+    """The job that RQ's own code runs now."""
 
     runtime: Runtime
     accounting: Accounting
     taken_job: TakenJob
-    ok: bool = False
-    settled: bool = False
-    put_back: bool = False
+    ok: bool = False  # RQ counted it as a success
+    settled: bool = False  # its outcome is counted
+    put_back: bool = False  # it waits again
+
+    def reply_json(self, result: Result, run_s: float) -> tuple[str, float]:
+        """Return the reply as JSON, and the seconds that the job waited."""
+        job = self.taken_job
+        return self.runtime.reply_json(
+            request=job.id,
+            worker=job.worker,
+            result=result,
+            run_s=run_s,
+            enqueued_us=job.enqueued_us,
+            started_us=job.started_us,
+            attempt=job.attempt or 1,
+        )
 
 
 current: Current | None = None
@@ -44,7 +57,7 @@ _stock_runtime: Runtime | None = None
 
 def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
     """Run one request, account for it, and return its reply."""
-    job = current or _under_stock_worker()
+    job = current or _job_of_stock_worker()
     try:
         values, limit = checks.arguments(arguments), checks.seconds(time_limit, "time limit")
     except (InvalidValue, TypeError) as error:
@@ -54,22 +67,13 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
             result, run_s = job.runtime.run(values, limit)
         except NoneFree as error:
             result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
-    taken_job = job.taken_job
-    reply, wait_s = job.runtime.reply_json(
-        taken_job.id,
-        taken_job.worker,
-        result,
-        run_s,
-        taken_job.enqueued_us,
-        taken_job.started_us,
-        taken_job.attempt or 1,
-    )
-    ended_s = job.accounting.settle(taken_job, result.outcome.value, wait_s, run_s, reply)
+    reply, wait_s = job.reply_json(result, run_s)
+    ended_s = job.accounting.settle(job.taken_job, result.outcome.value, wait_s, run_s, reply)
     job.settled = True
     return {**wire.load(reply, "the reply"), "ended_s": ended_s}
 
 
-def _under_stock_worker() -> Current:
+def _job_of_stock_worker() -> Current:
     global _stock_runtime
     from rq import get_current_job
 

@@ -2,152 +2,40 @@
 
 An outcome is delivered with the next call. The loop ends for a job that RQ's own code must run, and
 is entered again after it.
-
-A worker whose requests fail at once attracts load, because it is always free. So a circuit breaker
-slows it down. After FAILURES quick failures in a row the worker waits before it takes the next
-request, twice as long each time, and is suspect until one succeeds. The breaker is pure: no clock,
-no Redis; the worker acts on what it reads there.
-
-A worker's slot of a device is leased before the worker is registered, and claimed again when lost.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Callable
 
 from rq import SimpleWorker
 from rq.job import Job
 
 from scaletest.broker import jobs
-from scaletest.broker.connection import Redis, Retrying, transient
-from scaletest.broker.devices import DeviceLeases
 from scaletest.broker.fast_lane import Answer, Done, FastLane, NothingTaken, Taken
 from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.redis_errors import transient
+from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket
 from scaletest_workers import rq_jobs
-from scaletest_workers.devices import DeviceChooser, NoneFree
+from scaletest_workers.breaker import Breaker
+from scaletest_workers.device_slot import Leasing
+from scaletest_workers.devices import NoneFree
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.stopping import StopState
 from scaletest_workers.tally import WorkTally
 from scaletest_workers.workloads.base import Interrupted, Result
 
-FAILURES = 5
-FIRST_DELAY_S = 0.1
-LONGEST_DELAY_S = 5.0
-# A longer failure keeps the worker as busy as work would, so it attracts no requests.
-QUICK_S = 1.0
-# Reasons that a broken worker or device causes; a broken request (its limit, its data) says nothing
-# about the worker.
-_WORKER_REASONS = {Reason.EXIT, Reason.SIGNAL, Reason.NO_BINARY, Reason.NO_DEVICE}
-
-
-class Breaker:
-    """Counts quick failures in a row."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-
-    @property
-    def suspect(self) -> bool:
-        """Whether an operator should check this worker."""
-        return self._failures >= FAILURES
-
-    @property
-    def delay_s(self) -> float:
-        """Seconds to wait before the next request; 0 for a worker that is not suspect."""
-        if not self.suspect:
-            return 0.0
-        return float(min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** min(16, self._failures - FAILURES)))
-
-    def note(self, result: Result, run_s: float) -> bool:
-        """Record how a run ended; whether `suspect` changed."""
-        before = self.suspect
-        if result.outcome is Outcome.SUCCEEDED:
-            self._failures = 0
-        elif result.reason in _WORKER_REASONS and run_s < QUICK_S:
-            self._failures += 1
-        return self.suspect != before
-
-
 logger = logging.getLogger("scaletest.worker")
-
-# How long a worker waits for a free slot: a dead worker's lease ends within two intervals, and the
-# rest is for an outage of Redis, during which it does not run. And how often it looks.
-WAIT_INTERVALS = 4.5
-LOOK_S = 0.5
-
-
-class Leasing:
-    """Keeps one slot for one worker."""
-
-    def __init__(
-        self,
-        redis: Redis,
-        worker: str,
-        node: str,
-        devices: DeviceChooser,
-        *,
-        interval_s: float,
-        retrying: Retrying,
-        pause: Callable[[float], bool],
-    ) -> None:
-        """pause: waits so many seconds; whether to stop waiting for good."""
-        self._worker = worker
-        self._devices = devices
-        self._wait_s = WAIT_INTERVALS * interval_s
-        self._look_s = min(LOOK_S, interval_s / 4)
-        self._pause = pause
-        self._leases = DeviceLeases(
-            redis,
-            node,
-            worker,
-            interval_s=interval_s,
-            nonce=uuid.uuid4().hex[:12],
-            retrying=retrying,
-        )
-
-    def begin(self) -> None:
-        """Lease the first slot. Raises NoDevice when none becomes free in time."""
-        chosen = self._devices.attach(self._leases, self._waiting())
-        logger.info("worker %s: device %s, slot %s", self._worker, chosen.device.path, chosen.slot)
-
-    def again(self) -> None:
-        """Get a slot, where the former one was lost. NoDevice when none becomes free in time."""
-        self._devices.wait_for_slot(self._waiting())
-
-    def renew(self) -> None:
-        """Extend the lease; called with every heartbeat."""
-        if not self._leases.renew():
-            logger.warning("worker %s lost its device's slot and waits for another", self._worker)
-
-    def close(self) -> None:
-        """Give the slot back."""
-        self._leases.close()
-
-    def _waiting(self) -> Callable[[], bool]:
-        began, logged = time.monotonic(), False
-
-        def wait() -> bool:
-            nonlocal logged
-            left = began + self._wait_s - time.monotonic()
-            if left > 0 and not logged:
-                logger.warning(
-                    "worker %s: no device is free, waiting %.0f s for one", self._worker, left
-                )
-                logged = True
-            return left > 0 and not self._pause(min(self._look_s, left))
-
-        return wait
-
 
 # While its queue is paused a worker looks again this often.
 PAUSE_LOOK_S = 0.5
+# The error of a request that RQ's command ended.
 STOPPED = "it was stopped by RQ's stop command"
 
 
@@ -205,7 +93,8 @@ class FastLoop:
         return self.count + self._rq_jobs.count
 
     def work(self, max_idle_time: int | None) -> Job | None:
-        """Run requests until a job comes that RQ's own code must run; None when the loop is over.
+        """Run requests until a job comes that RQ's own code must run, and return it; None when the
+        loop is over.
 
         max_idle_time: end after so many seconds without a request.
         """
@@ -231,10 +120,10 @@ class FastLoop:
                 taken, idle_since, max_idle_time
             ):
                 return None
-            if self._worker.should_run_maintenance_tasks:
+            needs_maintenance = self._worker.should_run_maintenance_tasks
+            if needs_maintenance:
                 self._worker.run_maintenance_tasks()  # type: ignore[no-untyped-call]
-                self._close_idle_connections()
-            elif not isinstance(taken, Taken):
+            if needs_maintenance or not isinstance(taken, Taken):
                 self._close_idle_connections()
 
     def _close_idle_connections(self) -> None:
@@ -274,8 +163,8 @@ class FastLoop:
     def _is_over(
         self, taken: NothingTaken | None, idle_since: float, max_idle_time: int | None
     ) -> bool:
-        """Whether the loop ends now that nothing was taken. Waits a little while the queue is
-        paused.
+        """Return whether the loop ends now that nothing was taken. Waits a little while the queue
+        is paused.
         """
         if self._stopping.requested or self._burst or self._has_enough():
             return True
@@ -284,13 +173,13 @@ class FastLoop:
         return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
 
     def _block_s(self, idle_since: float, max_idle_time: int | None) -> float:
-        longest = float(self._worker.dequeue_timeout)
+        longest_s = float(self._worker.dequeue_timeout)
         if max_idle_time is not None:
-            longest = min(longest, max(0.01, idle_since + max_idle_time - time.monotonic()))
-        return longest
+            longest_s = min(longest_s, max(0.01, idle_since + max_idle_time - time.monotonic()))
+        return longest_s
 
     def _run(self, taken: Taken) -> Done | None:
-        """Run one request; its outcome for the next call, None when it was put back."""
+        """Run one request; return its outcome for the next call, None when it was put back."""
         self.count += 1
         runtime, heartbeat, stopping = self._runtime, self._heartbeat, self._stopping
         try:
@@ -322,7 +211,7 @@ class FastLoop:
                 assert self._leasing is not None
                 self._delivers = False
                 try:
-                    self._leasing.again()
+                    self._leasing.claim_again()
                 except Exception as error:
                     if not (
                         self._stopping.requested
@@ -347,7 +236,7 @@ class FastLoop:
 
     def _note(self, result: Result, run_s: float, reply: str) -> None:
         """Count a request as RQ's worker does, and publish whether this worker became suspect."""
-        rq_jobs.count(self._worker, self._tally, result.outcome, run_s)
+        rq_jobs.count_outcome(self._worker, self._tally, result.outcome, run_s)
         if self._log_messages:
             logger.info("reply %s", cut(reply, 1000))
         if self._breaker.note(result, run_s):

@@ -96,14 +96,6 @@ class NodeSampler:
             self._read_at = None
             return
         before, self._read_at = self._read_at, self._clock()
-        resources = self._read()
-        if before is not None:
-            # the first resources: those of the node, then devices up to the limit
-            included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
-            lease, interval_s = self._lease, self._read_at - before
-            lease.offer(NodeSample(lease.node, lease.worker, 0.0, interval_s, included))
-
-    def _read(self) -> Resources:
         resources: Resources = {}
         for reader in list(self._readers):
             try:
@@ -115,9 +107,13 @@ class NodeSampler:
                     type(error).__name__,
                     cut(str(error), 200),
                 )
-        return resources
+        if before is not None:
+            # the first resources: those of the node, then devices up to the limit
+            included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
+            lease, interval_s = self._lease, self._read_at - before
+            lease.offer(NodeSample(lease.node, lease.worker, 0.0, interval_s, included))
 
     def _read_node(self) -> Resources:
-        if self._node is None:
+        if self._node is None:  # made by the thread that reads it
             self._node = NodeReader(self._clock)
         return self._node.read()

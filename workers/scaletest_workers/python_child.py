@@ -61,16 +61,16 @@ class PythonSession:
         except BaseException as error:  # CancelledError of asyncio, KeyboardInterrupt
             with suppress(Exception):  # of an error that cannot be written
                 traceback.print_exc()
-            return {"error": described(error), "unavailable": isinstance(error, ImportError)}
+            return {"error": describe_error(error), "unavailable": isinstance(error, ImportError)}
 
     def _make(self, device: Device | None) -> Callable[[tuple[str, ...], Device | None], object]:
-        """What runs requests: the method `run` of the class, or the function."""
+        """Return what runs requests: the method `run` of the class, or the function."""
         name = self._reference
         subject = load(name)
         if not inspect.isclass(subject):
-            own = self._options
+            options = self._options
             arguments = TypedArguments(subject, name)
-            return lambda texts, device: _call(subject, arguments, (*own, *texts), device)
+            return lambda texts, device: _call(subject, arguments, (*options, *texts), device)
         # a class without it is not made: that might take long
         run = getattr(subject, "run", None)
         if run is not None:
@@ -96,14 +96,18 @@ def _call(
 
 
 def load(reference: str) -> Callable[..., object]:
-    """The class or function of MODULE:NAME or FILE.py:NAME. InvalidValue when there is none."""
+    """Return the class or function of MODULE:NAME or FILE.py:NAME. InvalidValue when there is
+    none.
+    """
     place, _, name = reference.rpartition(":")
-    module = _of_file(Path(place)) if place.endswith(".py") else _of_name(place)
-    subject: Any = module
+    subject: Any = _load_module(place)
+    module = subject
     for part in name.split("."):
         if not hasattr(subject, part):
             public = [
-                each for each, value in vars(module).items() if callable(value) and each[0] != "_"
+                known
+                for known, value in vars(module).items()
+                if callable(value) and known[0] != "_"
             ]
             raise InvalidValue(f"{place} has no {name}", hint=suggestion(name, public))
         subject = getattr(subject, part)
@@ -117,27 +121,26 @@ def load(reference: str) -> Callable[..., object]:
 
 
 def _refuse_paused(subject: object, name: str) -> None:
-    """InvalidValue for what would not run when it is called."""
+    """Raise InvalidValue for what would not run when it is called."""
     if inspect.iscoroutinefunction(subject) or inspect.isasyncgenfunction(subject):
         raise InvalidValue(f"{name} is async", hint="call asyncio.run in a function that is not")
     if inspect.isgeneratorfunction(subject):
         raise InvalidValue(f"{name} is a generator", hint="return the figures, without yield")
 
 
-def _of_name(place: str) -> ModuleType:
-    try:
-        return importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if not f"{place}.".startswith(f"{error.name}."):
-            raise
-        raise InvalidValue(
-            f"there is no module {place}",
-            hint="install its package here, or start in the folder that has it",
-        ) from error
-
-
-def _of_file(path: Path) -> ModuleType:
-    """The module of a file, which may import its neighbours."""
+def _load_module(place: str) -> ModuleType:
+    """Import a module by its name, or from a file, which may import its neighbours."""
+    if not place.endswith(".py"):
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if not f"{place}.".startswith(f"{error.name}."):
+                raise  # the module is there, and one that it imports is not
+            raise InvalidValue(
+                f"there is no module {place}",
+                hint="install its package here, or start in the folder that has it",
+            ) from error
+    path = Path(place)
     if not path.is_file():
         raise InvalidValue(f"there is no file {path}", hint="write FILE.py:NAME")
     sys.path.insert(0, str(path.resolve().parent))
@@ -149,7 +152,7 @@ def _of_file(path: Path) -> ModuleType:
 
 
 def figures(returned: object, name: str) -> dict[str, float | int | str]:
-    """What a run returned, as figures by name. InvalidValue for anything else."""
+    """Return what a run returned as figures by name. InvalidValue for anything else."""
     if returned is None:
         return {}
     if not isinstance(returned, Mapping) or len(returned) > MOST_FIGURES:
@@ -186,8 +189,8 @@ def _type_of(value: object) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def described(error: BaseException) -> str:
-    """An exception in a line: type, text, and where it was raised."""
+def describe_error(error: BaseException) -> str:
+    """Describe an exception in a line: type, text, and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     try:

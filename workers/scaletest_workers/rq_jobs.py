@@ -22,10 +22,10 @@ from rq import SimpleWorker
 from rq.job import Job
 
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import transient
 from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.jobs import FUNCTION
+from scaletest.broker.redis_errors import transient
 from scaletest.model import Outcome
 from scaletest.model.checks import cut
 from scaletest_workers import entry
@@ -33,11 +33,17 @@ from scaletest_workers.runtime import Runtime
 from scaletest_workers.tally import WorkTally
 from scaletest_workers.workloads.base import SUCCEEDED, Result
 
+logger = logging.getLogger("scaletest.worker")
+
+# Prefixes of functions that a stock worker may execute beside ours.
+VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
+# Attributes of RQ's job that name functions, too.
+_CALLBACKS = ("_success_callback_name", "_failure_callback_name", "_stopped_callback_name")
 # The error of a job whose function failed, beside its traceback, which RQ keeps.
 RAISED = "its function failed; RQ's failed registry has the traceback"
 
 
-def count(worker: SimpleWorker, tally: WorkTally, outcome: Outcome, run_s: float) -> None:
+def count_outcome(worker: SimpleWorker, tally: WorkTally, outcome: Outcome, run_s: float) -> None:
     """Count an execution, also in the figures that heartbeats tell, which are the only ones
     written.
     """
@@ -49,8 +55,8 @@ def count(worker: SimpleWorker, tally: WorkTally, outcome: Outcome, run_s: float
         worker.failed_job_count += 1
 
 
-def details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | float]:
-    """Fields of the hash by name, as RQ writes them; node, pod and device are ours."""
+def worker_details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | float]:
+    """Return fields of the hash by name, as RQ writes them; node, pod and device are ours."""
     return {
         "successful_job_count": worker.successful_job_count,
         "failed_job_count": worker.failed_job_count,
@@ -68,24 +74,23 @@ def details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | flo
     }
 
 
-VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
-_CALLBACKS = ("_success_callback_name", "_failure_callback_name", "_stopped_callback_name")
-
-
-def prefixes(names: Sequence[str]) -> tuple[str, ...]:
-    """The allowed prefixes in the form in which they are compared."""
+def parse_prefixes(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the allowed prefixes in the form in which they are compared."""
     return tuple(name.strip().rstrip(".") for name in names if name.strip())
 
 
-def refusal(job: Job, allowed: Sequence[str]) -> str:
-    """Why this job must not be executed; "" when it may. RQ's errors for unreadable data."""
+def reason_to_refuse(job: Job, allowed: Sequence[str]) -> str:
+    """Return why this job must not be executed; "" when it may. RQ's errors for unreadable data."""
     if job.instance is not None:
         return "it calls a method of an object, which this worker never does"
     if job.func_name == FUNCTION and job.webhooks:
         job.webhooks = []  # requests of ours have none: somebody else wrote them
     callbacks = (getattr(job, name, None) for name in _CALLBACKS)
     for name in (job.func_name, *filter(None, callbacks)):
-        if name != FUNCTION and not _is_allowed(name, allowed):
+        is_allowed = isinstance(name, str) and any(
+            name == prefix or name.startswith(prefix + ".") for prefix in allowed
+        )
+        if name != FUNCTION and not is_allowed:
             return (
                 f"function {cut(str(name), 100)!r} is not allowed here (allow it with"
                 f" --allow-function or {VARIABLE})"
@@ -96,20 +101,8 @@ def refusal(job: Job, allowed: Sequence[str]) -> str:
     return ""
 
 
-def _is_allowed(name: Any, allowed: Sequence[str]) -> bool:
-    return isinstance(name, str) and any(
-        name == prefix or name.startswith(prefix + ".") for prefix in allowed
-    )
-
-
-logger = logging.getLogger("scaletest.worker")
-
-
 class RqJobRunner:
-    """Runs one worker's RQ jobs, one at a time, under our lease.
-
-    running: the job between `fetch` and the end of `run`. count: how many jobs were fetched.
-    """
+    """Runs one worker's RQ jobs, one at a time, under our lease."""
 
     def __init__(
         self,
@@ -136,7 +129,9 @@ class RqJobRunner:
         self._put_back = put_back
         self._forget_stop = forget_stop
         self._tally = tally
+        # the job between `fetch` and the end of `run`
         self.running: entry.Current | None = None
+        # how many jobs were fetched
         self.count = 0
 
     def fetch(self, taken: Taken) -> Job | None:
@@ -157,7 +152,7 @@ class RqJobRunner:
             job = worker.job_class.fetch(
                 taken.id, connection=worker.connection, serializer=worker.serializer
             )
-            reason = refusal(job, self._allowed)
+            reason = reason_to_refuse(job, self._allowed)
         except Exception as error:
             if transient(error):
                 logger.warning(
@@ -180,51 +175,43 @@ class RqJobRunner:
         """Execute the fetched job by RQ's own code, and count its outcome."""
         current, began = self.running, time.monotonic()
         assert current is not None
-        self._heartbeat.hold(current.taken_job.id, current.taken_job.attempt or 1, slow=True)
+        job = current.taken_job
+        self._heartbeat.hold(job.id, job.attempt or 1, slow=True)
         try:
-            if self._execute(current, execute) and not current.put_back:
-                run_s = time.monotonic() - began
-                outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
-                count(self._worker, self._tally, outcome, run_s)
-                if not current.settled:
-                    self._settle(current, run_s)
+            entry.current = current
+            try:
+                execute()
+            except Exception as error:
+                if not transient(error):
+                    raise
+                logger.warning(
+                    "worker %s: Redis went away at the end of job %s: it will be run again",
+                    self._worker.name,
+                    job.id,
+                )
+                return
+            finally:
+                entry.current = self.running = None
+                self._forget_stop()  # before the outcome is counted, since that waits for Redis
+            if current.put_back:
+                return
+            run_s = time.monotonic() - began
+            outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
+            count_outcome(self._worker, self._tally, outcome, run_s)
+            if not current.settled:
+                result = SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED)
+                reply, wait_s = current.reply_json(result, run_s)
+                # still under the lease: the call may be lost on its way, and take a while
+                self._heartbeat.note_settling()
+                self._accounting.settle(job, outcome.value, wait_s, run_s, reply)
         finally:
             self._heartbeat.let_go()
             self._forget_stop()
 
-    def _execute(self, current: entry.Current, execute: Callable[[], None]) -> bool:
-        """Whether RQ's code came to its end; False when Redis went away, so that the job will be
-        run again.
-        """
-        entry.current = current
-        try:
-            execute()
-        except Exception as error:
-            if not transient(error):
-                raise
-            logger.warning(
-                "worker %s: Redis went away at the end of job %s: it will be run again",
-                self._worker.name,
-                current.taken_job.id,
-            )
-            return False
-        finally:
-            entry.current = self.running = None
-            self._forget_stop()  # before the outcome is counted, since that waits for Redis
-        return True
-
-    def _settle(self, current: entry.Current, run_s: float) -> None:
-        job = current.taken_job
-        result = SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED)
-        reply, wait_s = self._runtime.reply_json(
-            job.id, job.worker, result, run_s, job.enqueued_us, job.started_us, job.attempt or 1
-        )
-        # still under the lease: the call may be lost on its way, and take a while
-        self._heartbeat.settling()
-        self._accounting.settle(job, result.outcome.value, wait_s, run_s, reply)
-
     def note_success(self) -> None:
-        """RQ counted the job as a success. Its status does not say so when no result is kept."""
+        """Note that RQ counted the job as a success. Its status does not say so when no result is
+        kept.
+        """
         if self.running is not None:
             self.running.ok = True
 

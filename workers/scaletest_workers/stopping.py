@@ -24,16 +24,15 @@ SAME_SIGNAL_S = 0.5
 class StopState:
     """How far one worker's stop has come.
 
-    begun: awake once no more requests are taken. interrupt: awake while the workload must end.
-    forced: whether that is for the stop of the worker, so that its request goes back. What RQ sets
-    itself, the wish to stop and the job of its stop command, stays in RQ's worker.
+    What RQ sets itself, the wish to stop and the job of its stop command, stays in RQ's worker.
     """
 
     def __init__(self, worker: SimpleWorker, grace_s: float) -> None:
         self._worker = worker
         self._grace_s = grace_s
-        self.begun = Wake()
-        self.interrupt = Wake()
+        self.begun = Wake()  # awake once no more requests are taken
+        self.interrupt = Wake()  # awake while the workload must end
+        # whether that is for the stop of the worker, so that its request goes back
         self.forced = False
         self._began_s = 0.0
         self._grace: threading.Timer | None = None
@@ -82,8 +81,8 @@ class StopState:
         self._worker._stopped_job_id = request
 
     def was_commanded(self, request: str) -> bool:
-        """Whether RQ's command, not the end of this worker, interrupted this request. Forgets the
-        command.
+        """Return whether RQ's command, not the end of this worker, interrupted this request.
+        Forgets the command.
         """
         commanded = self.job == request and not self.forced
         self.forget_job()

@@ -11,13 +11,11 @@ from scaletest.model.histogram import bucket
 
 @dataclass(slots=True)
 class WorkTally:
-    """ended: how many requests and jobs. outcomes: how many of them ended so. run_times: how many
-    are in each bucket.
-    """
+    """Counts of one worker."""
 
-    ended: int = 0
+    ended: int = 0  # requests and jobs
     outcomes: Counter[str] = field(default_factory=Counter)
-    run_times: Counter[int] = field(default_factory=Counter)
+    run_times: Counter[int] = field(default_factory=Counter)  # by bucket of the histogram
 
     def add(self, outcome: Outcome, run_s: float) -> None:
         """Count a request that ended."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from scaletest.model.workload import UNAVAILABLE
 from scaletest_workers.child_answers import Answer, serve
-from scaletest_workers.options.torch import TorchWork, from_words
+from scaletest_workers.workloads.torch_options import TorchWork, from_words
 
 try:
     import torch
@@ -28,7 +27,9 @@ except (ImportError, OSError) as error:  # OSError: one of its shared libraries 
     sys.stderr.write(f"{error}\n")
     sys.exit(UNAVAILABLE)
 
+# Batches that are not measured.
 WARM_UP_BATCHES = 2
+# The optimiser's rate of learning.
 _STEP = 0.01
 
 
@@ -45,26 +46,24 @@ class Session:
         torch.manual_seed(1)
         self.model = torch_models.build(work.model).to(self.device).train(work.train)
         self._input = torch_models.sample(work.model, work.batch).to(self.device)
-        self._turn = self._training(work) if work.train else self._inference
-        for _ in range(WARM_UP_BATCHES):
-            self._turn()
-        self.wait()
-        self.setup_s = time.monotonic() - began
+        if work.train:
+            optimiser = torch.optim.SGD(self.model.parameters(), _STEP)
+            labels = torch.randint(0, torch_models.CLASSES, (work.batch,), device=self.device)
 
-    def _inference(self) -> None:
-        with torch.inference_mode():
-            self.model(self._input)
-
-    def _training(self, work: TorchWork) -> Callable[[], None]:
-        optimiser = torch.optim.SGD(self.model.parameters(), _STEP)
-        wanted = torch.randint(0, torch_models.CLASSES, (work.batch,), device=self.device)
-
-        def turn() -> None:
+        def run_batch() -> None:
+            if not work.train:
+                with torch.inference_mode():
+                    self.model(self._input)
+                return
             optimiser.zero_grad()
-            torch.nn.functional.cross_entropy(self.model(self._input), wanted).backward()
+            torch.nn.functional.cross_entropy(self.model(self._input), labels).backward()
             optimiser.step()
 
-        return turn
+        self._run_batch = run_batch
+        for _ in range(WARM_UP_BATCHES):
+            self._run_batch()
+        self.wait()
+        self.setup_s = time.monotonic() - began
 
     def wait(self) -> None:
         """Wait until the device has finished its work."""
@@ -72,7 +71,9 @@ class Session:
             torch.cuda.synchronize()
 
     def run(self, work: TorchWork) -> dict[str, Any]:
-        """All batches of one request: its figures. Times in ms of one batch, memory in MiB."""
+        """Run all batches of one request; return its figures, with times in ms of one batch and
+        memory in MiB.
+        """
         marks = []
         if self.device == "cuda":
             marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
@@ -80,7 +81,7 @@ class Session:
             marks[0].record()
         began = time.monotonic()
         for _ in range(work.batches):
-            self._turn()
+            self._run_batch()
         if marks:
             marks[1].record()
         self.wait()
@@ -97,11 +98,10 @@ class Session:
         if marks:
             figures["batch_gpu_ms"] = marks[0].elapsed_time(marks[1]) / work.batches
             figures["gpu_peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
-        return {name: _rounded(figure) for name, figure in figures.items()}
-
-
-def _rounded(figure: float | int) -> float | int:
-    return float(f"{figure:.6g}") if isinstance(figure, float) else figure
+        return {
+            name: float(f"{figure:.6g}") if isinstance(figure, float) else figure
+            for name, figure in figures.items()
+        }
 
 
 class Child:
@@ -112,10 +112,15 @@ class Child:
         self._session: Session | None = None
 
     def answer(self, options: list[str]) -> Answer:
-        """Run one request; its figures, or an error with its reason."""
+        """Run one request; return its figures, or an error with its reason."""
         try:
             work = from_words(options)
-            session = self._ready(work)
+            like = replace(work, batches=1)
+            session = self._session
+            if session is None or like != self._like:
+                self._forget()
+                session = Session(work)
+                self._session, self._like = session, like
             return {"figures": {**session.run(work), "torch_device": session.device}}
         except LookupError as error:
             return {"error": str(error), "no_device": True}
@@ -133,13 +138,6 @@ class Child:
             # the allocator of the CPU has no class of its own
             memory = {"memory_limit_hits": 1} if "allocate memory" in str(error) else {}
             return {"error": str(error).strip().splitlines()[0], "figures": memory}
-
-    def _ready(self, work: TorchWork) -> Session:
-        like = replace(work, batches=1)
-        if self._session is None or like != self._like:
-            self._forget()
-            self._session, self._like = Session(work), like
-        return self._session
 
     def _forget(self) -> None:
         self._session = self._like = None

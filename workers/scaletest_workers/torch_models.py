@@ -21,7 +21,7 @@ IMAGE_SIDE, TOKENS = 224, 32
 
 
 def alexnet() -> nn.Module:
-    """Five convolutions and three full layers."""
+    """Build five convolutions and three full layers."""
     shapes = [
         (3, 64, 11, 4, 2),
         (64, 192, 5, 1, 2),
@@ -66,7 +66,7 @@ def _convolution(before: int, after: int, side: int, stride: int) -> list[nn.Mod
 
 
 def resnet50() -> nn.Module:
-    """3, 4, 6 and 3 bottlenecks."""
+    """Build 3, 4, 6 and 3 bottlenecks."""
     blocks: list[nn.Module] = []
     before = 64
     for number, count in enumerate((3, 4, 6, 3)):
@@ -140,7 +140,7 @@ class Llama(nn.Module):
 
 
 def build(name: str) -> nn.Module:
-    """The model of that name, on the CPU."""
+    """Build the model of that name, on the CPU."""
     if name == "llama" and not hasattr(nn, "RMSNorm"):
         raise NotImplementedError(
             f"llama needs PyTorch 2.4 or newer, and this is {torch.__version__}"
@@ -150,7 +150,7 @@ def build(name: str) -> nn.Module:
 
 
 def sample(name: str, batch: int) -> Tensor:
-    """Random input of that model."""
+    """Make random input of that model."""
     if name == "llama":
         return torch.randint(0, VOCABULARY, (batch, TOKENS))
     return torch.randn(batch, 3, IMAGE_SIDE, IMAGE_SIDE)

@@ -7,11 +7,6 @@ Requests that want a reply run in the fast lane, one round trip each. Every othe
 and then run by RQ's own code, so that it leaves in Redis what RQ would leave. With several queues
 RQ's loop runs unchanged, without fast lane and lease. A job's function is executed only when it is
 ours or starts with an allowed prefix. Nothing is ever unpickled.
-
-In a Redis outage what RQ does beside its jobs is put off instead of ending the worker. This is
-right only for what RQ repeats anyway. What a job itself tells Redis is never put off: the fast lane
-and the runner of RQ's jobs retry it. A worker that is started from the command line also waits for
-a Redis that loads its data or breaks the first connections, but not for one that refuses them.
 """
 
 from __future__ import annotations
@@ -21,24 +16,18 @@ import os
 import re
 import signal
 import socket
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import FrameType
 from typing import Any
 
-from redis.client import PubSub, PubSubWorkerThread
-from rq import SimpleWorker
 from rq.job import Job
 from rq.queue import Queue
-from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import Queues, connect
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Redis, Retrying, outage_excused, transient, twin
+from scaletest.broker.connection import twin
 from scaletest.broker.fast_lane import FastLane, Taken
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
@@ -47,55 +36,30 @@ from scaletest.broker.heartbeat import (
     RunningRequest,
     patience_s,
 )
+from scaletest.broker.redis_errors import transient
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import SamplerLease
 from scaletest.model.errors import InvalidValue
 from scaletest.observe.devices.reader import DeviceReader
 from scaletest.processes.children import adopt_orphans
 from scaletest_workers import rq_jobs
-from scaletest_workers.fast_loop import FastLoop, Leasing
+from scaletest_workers.device_slot import Leasing
+from scaletest_workers.fast_loop import FastLoop
 from scaletest_workers.node_sampler import NodeSampler
-from scaletest_workers.runtime import Runtime, Serving, Settings
+from scaletest_workers.outage_proof_worker import OutageProofWorker
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Serving, Settings
 from scaletest_workers.stopping import StopState
 from scaletest_workers.tally import WorkTally
 
-PUBSUB_RETRY_S = 2.0
+logger = logging.getLogger("scaletest.worker")
+
 # How long a starting worker waits for a Redis that breaks its connections.
 FIRST_CONNECTION_S = 60.0
-# How long a stopping worker waits for the thread that reads RQ's commands.
-CHANNEL_S = 1.0
-# How long RQ's last commands may wait for an answer. What they would remove expires with the
-# worker's deadline too.
-LAST_COMMANDS_S = 5.0
-LAST_COMMANDS_SILENT_S = 2.0
-
-
-@contextmanager
-def last_commands(worker: SimpleWorker, lane: FastLane | None) -> Iterator[None]:
-    """Let a stopping worker's last RQ commands wait only briefly, if it had a lane; end its thread
-    for commands.
-    """
-    usual = worker.connection
-    if lane is not None:
-        # more briefly when Redis has not answered the lane's last call
-        worker.connection = twin(
-            usual, LAST_COMMANDS_SILENT_S if lane.in_doubt else LAST_COMMANDS_S
-        )
-    try:
-        yield
-    finally:
-        thread: Any = worker.pubsub_thread
-        if thread is not None:
-            thread.stop()
-        if lane is not None:
-            worker.connection.connection_pool.disconnect()
-            worker.connection = usual
-
-
-logger = logging.getLogger("scaletest.worker")
 
 
 def rq_serving(environment: Mapping[str, str]) -> Serving:
-    """How a worker serves that RQ's command line starts, which knows queue and server itself."""
+    """Return how a worker serves that RQ's command line starts, which knows queue and server."""
     return Serving(
         queue="",
         redis_url="",
@@ -109,7 +73,7 @@ def rq_serving(environment: Mapping[str, str]) -> Serving:
     )
 
 
-class Worker(SimpleWorker):
+class Worker(OutageProofWorker):
     """Serves one queue. `settings` default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
 
     # Made by `bootstrap`, for a worker of one queue.
@@ -117,8 +81,6 @@ class Worker(SimpleWorker):
     _runtime: Runtime
     _accounting: Accounting
     _heartbeat: Heartbeat
-    # Only with a lane the worker knows that Redis is away, and survives errors of RQ's own code.
-    _lane: FastLane | None = None
     _loop: FastLoop | None = None
     _rq_jobs: rq_jobs.RqJobRunner | None = None
 
@@ -132,18 +94,8 @@ class Worker(SimpleWorker):
         **options: Any,
     ) -> None:
         """tally: counts what is done. begun: called when the worker is about to take requests."""
-        # RQ's command line passes its default, pickle, when the user chose nothing; it cannot be
-        # chosen here.
-        if resolve_serializer(options.get("serializer")) not in (JSONSerializer, DefaultSerializer):
-            raise InvalidValue(
-                "this worker reads JSON only", hint="start it with: rq worker -S json"
-            )
-        super().__init__(*args, **{**options, "serializer": JSONSerializer})
-        for queue in self.queues:
-            queue.serializer = JSONSerializer
+        super().__init__(*args, **options)
         self._serving = serving or rq_serving(os.environ)
-        # set when the worker ends
-        self._leaving = threading.Event()
         self._settings = settings
         self._tally = tally or WorkTally()
         self._begun_serving = begun
@@ -159,7 +111,7 @@ class Worker(SimpleWorker):
     # ----------------------------------------------------------------------------------------------
 
     def work(self, burst: bool = False, *args: Any, **options: Any) -> bool:
-        """Run RQ's loop; whether any job was processed."""
+        """Run RQ's loop; return whether any job was processed."""
         self._burst, self._max_jobs = burst, options.get("max_jobs")
         worked = super().work(burst, *args, **options)
         if self._crash is not None:
@@ -183,18 +135,51 @@ class Worker(SimpleWorker):
         self._accounting = Accounting(self.connection, self._retrying)
         # one thread extends the worker's leases and that of its device
         beating = twin(self.connection, patience_s(self._serving.heartbeat_s))
-        if self._runtime.devices.leasing:
-            self._begin_leasing(beating)
-        self._prepare_workload()
+        # Before anybody counts on this worker: lease a slot of its device, and start the process of
+        # its workload, which raise NoDevice and UsageError.
+        try:
+            if self._runtime.devices.leasing:
+                self._leasing = Leasing(
+                    beating,
+                    self.name,
+                    self._runtime.node,
+                    self._runtime.devices,
+                    interval_s=self._serving.heartbeat_s,
+                    retrying=self._retrying,
+                    pause=lambda s: self._stopping.begun.wait(s) or self._stopping.requested,
+                )
+                self._leasing.claim_first()
+            self._runtime.prepare()
+        except BaseException:
+            self._runtime.close()
+            if self._leasing is not None:
+                self._leasing.close()
+            if self._stopping.requested:  # nothing is registered yet, and nothing runs
+                raise SystemExit(0) from None
+            raise
+        # the lease by which this worker may sample its node, unless causes are turned off
+        sampling = None
+        if not self._runtime.settings.no_causes:
+            sampling = SamplerLease(queue, self._runtime.node, self.name)
+            # under the names that replies use
+            devices = DeviceReader(
+                lambda _, text: logger.warning("worker %s: %s", self.name, text),
+                self._runtime.devices.paths,
+            )
+            self._sampler = NodeSampler(
+                sampling,
+                begun=lambda: self._loop.begun if self._loop is not None else 0,
+                devices=devices.read,
+            )
         self._heartbeat = Heartbeat(
             beating,
             self.name,
             queue,
             interval_s=self._serving.heartbeat_s,
             max_attempts=self._serving.max_attempts,
-            details=partial(rq_jobs.details, self, self._runtime),
+            details=partial(rq_jobs.worker_details, self, self._runtime),
             renew=self._leasing.renew if self._leasing else bool,
-            sampling=self._prepare_sampling(queue),
+            sampling=sampling,
         )
 
         def start() -> None:
@@ -211,7 +196,7 @@ class Worker(SimpleWorker):
             self._runtime,
             self._accounting,
             self._heartbeat,
-            rq_jobs.prefixes(self._serving.allow_function),
+            rq_jobs.parse_prefixes(self._serving.allow_function),
             put_back=self._put_back,
             forget_stop=self._stopping.forget_job,
             tally=self._tally,
@@ -255,7 +240,7 @@ class Worker(SimpleWorker):
             self._runtime.close()
             self._lane = None
         try:
-            with last_commands(self, lane):
+            with self._last_commands(lane):
                 super().teardown()  # type: ignore[no-untyped-call]
             if self._leasing is not None:
                 self._leasing.close()
@@ -268,55 +253,6 @@ class Worker(SimpleWorker):
                 "worker %s stops while Redis is away; other workers will clean up after it",
                 self.name,
             )
-
-    def _begin_leasing(self, beating: Redis) -> None:
-        """Lease a slot before anybody counts on this worker. Raises NoDevice."""
-        leasing = Leasing(
-            beating,
-            self.name,
-            self._runtime.node,
-            self._runtime.devices,
-            interval_s=self._serving.heartbeat_s,
-            retrying=self._retrying,
-            pause=lambda seconds: self._stopping.begun.wait(seconds) or self._stopping.requested,
-        )
-        try:
-            leasing.begin()
-        except BaseException:
-            self._runtime.close()
-            leasing.close()
-            if self._stopping.requested:  # nothing is registered yet, and nothing runs
-                raise SystemExit(0) from None
-            raise
-        self._leasing = leasing
-
-    def _prepare_workload(self) -> None:
-        """Start the workload's process before anybody counts on this worker. Raises UsageError."""
-        try:
-            self._runtime.prepare()
-        except BaseException:
-            self._runtime.close()
-            if self._leasing is not None:
-                self._leasing.close()
-            if self._stopping.requested:
-                raise SystemExit(0) from None
-            raise
-
-    def _prepare_sampling(self, queue: str) -> SamplerLease | None:
-        """The lease by which this worker may sample its node; None when causes are turned off."""
-        if self._runtime.settings.no_causes:
-            return None
-        sampling = SamplerLease(queue, self._runtime.node, self.name)
-        # under the names that replies use
-        devices = DeviceReader(
-            lambda _, text: logger.warning("worker %s: %s", self.name, text),
-            self._runtime.devices.paths,
-        )
-        self._sampler = NodeSampler(sampling, begun=self._begun, devices=devices.read)
-        return sampling
-
-    def _begun(self) -> int:
-        return self._loop.begun if self._loop is not None else 0
 
     # -- stopping
     # ----------------------------------------------------------------------------------------------
@@ -353,8 +289,8 @@ class Worker(SimpleWorker):
             raise SystemExit
 
     def _pause(self, seconds: float) -> bool:
-        """Wait between tries while Redis is away; whether to give up, which loses nothing since
-        leases expire.
+        """Wait between tries while Redis is away; return whether to give up, which loses nothing
+        since leases expire.
         """
         return self._stopping.interrupt.wait(seconds) or (
             self._stopping.requested and (self._loop is None or self._loop.idle)
@@ -371,7 +307,7 @@ class Worker(SimpleWorker):
         return self._runtime.devices.current
 
     def get_current_job_id(self) -> str | None:
-        """The running job's id, for RQ's stop command; also of a request in the fast lane."""
+        """Return the running job's id, for RQ's stop command; also for one in the fast lane."""
         running = self.running
         return running.id if running is not None else super().get_current_job_id()
 
@@ -409,55 +345,6 @@ class Worker(SimpleWorker):
     # -- RQ's own loop and jobs
     # ----------------------------------------------------------------------------------------------
 
-    def check_for_suspension(self, burst: bool) -> None:
-        """RQ's check, which the fast lane makes with every request instead."""
-        if self._lane is None:
-            super().check_for_suspension(burst)
-
-    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        """RQ's heartbeat; our own goes on beside it."""
-        # with a pipeline it is a part of what RQ does not do again by itself
-        with outage_excused(self._lane is not None and pipeline is None):
-            super().heartbeat(timeout, pipeline=pipeline)
-
-    def run_maintenance_tasks(self) -> None:
-        """RQ's maintenance, put off to the next time when Redis is away."""
-        with outage_excused(self._lane is not None):
-            super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
-
-    def subscribe(self) -> None:
-        """Open RQ's channel for commands to workers."""
-        self._leaving.clear()
-        super().subscribe()  # type: ignore[no-untyped-call]
-
-    def unsubscribe(self) -> None:
-        """End the thread that reads RQ's commands; it closes its channel.
-
-        RQ closes the channel as well. When the thread is late, both close it at once and one of
-        them fails.
-        """
-        thread: Any = self.pubsub_thread
-        if thread is None or self.pubsub is None:
-            return
-        # first the flag: otherwise the answer wakes the thread and it waits for the next command
-        thread.stop()
-        self.pubsub.unsubscribe()  # type: ignore[no-untyped-call]
-        thread.join(timeout=CHANNEL_S)
-
-    def _pubsub_exception_handler(
-        self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread
-    ) -> None:
-        """Handle an error of the channel for RQ's commands.
-
-        The channel reconnects by itself, and the fast lane has logged the outage. This wait is all
-        that separates two tries, also while a stopping worker finishes a request.
-        """
-        is_outage = self._lane is not None and transient(exc)
-        if not (is_outage or self._leaving.is_set()):
-            super()._pubsub_exception_handler(exc, pubsub, pubsub_thread)
-        elif self._leaving.wait(PUBSUB_RETRY_S):
-            pubsub_thread.stop()
-
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run a job by RQ's own code; one that the fast lane took is run under its lease and
         counted.
@@ -466,21 +353,6 @@ class Worker(SimpleWorker):
             super().execute_job(job, queue)
         else:
             self._rq_jobs.run(partial(super().execute_job, job, queue))
-
-    def increment_failed_job_count(self, pipeline: Any = None) -> None:
-        """RQ's count in Redis, which our heartbeats write instead."""
-        if self._lane is None:
-            super().increment_failed_job_count(pipeline)
-
-    def increment_successful_job_count(self, pipeline: Any = None) -> None:
-        """RQ's count in Redis, which our heartbeats write instead."""
-        if self._lane is None:
-            super().increment_successful_job_count(pipeline)
-
-    def increment_total_working_time(self, job_execution_time: timedelta, pipeline: Any) -> None:
-        """RQ's sum in Redis, which our heartbeats write instead."""
-        if self._lane is None:
-            super().increment_total_working_time(job_execution_time, pipeline)
 
     def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
         """Note the success, then do as RQ does."""

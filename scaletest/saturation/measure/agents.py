@@ -21,7 +21,7 @@ import msgspec
 from msgspec import structs
 
 from scaletest.broker import Client, EmbeddedServer, connect
-from scaletest.broker.connection import REDIS_ERRORS
+from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.broker.rendezvous import Rendezvous
 from scaletest.cluster import connection
 from scaletest.cluster.jobs import AgentJob

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.broker.connection import Retrying
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import SampleReader
 from scaletest.load import ClosedLoop
 from scaletest.model.checks import cut

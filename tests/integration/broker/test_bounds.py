@@ -12,10 +12,11 @@ import pytest
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import FastLane, NothingTaken
-from scaletest.broker.heartbeat import REAP_BATCH, Heartbeat, Watcher, reap
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.queues import PURGE_BATCH, REMOVE_BATCH
+from scaletest.broker.reaping import REAP_BATCH, Watcher, reap
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, connect, keys
-from scaletest.broker.accounting import CANCEL_BATCH, Cancellation
+from scaletest.broker.cancellation import CANCEL_BATCH, Cancellation
 from scaletest.broker.fast_lane import Taken
 from scaletest.broker.scripts import Script, script
 from scaletest.model import Request
@@ -58,7 +58,7 @@ def cancellation(
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Three entries a call, so that a list of a few dozen has many stretches."""
-    monkeypatch.setattr("scaletest.broker.accounting.CANCEL_BATCH", 3)
+    monkeypatch.setattr("scaletest.broker.cancellation.CANCEL_BATCH", 3)
     yield
 
 
@@ -130,7 +130,7 @@ def test_no_request_is_lost_or_answered_twice_whatever_happens_between_two_calls
     unwanted = chance.sample(ids, chance.randrange(1, len(ids) + 1))
     text = script("cancel").text.replace("REACH = 100000", f"REACH = {4 if deep else 100000}")
     monkeypatch.setattr(
-        "scaletest.broker.accounting.script",
+        "scaletest.broker.cancellation.script",
         lambda _: (
             lambda connection, names, arguments: connection.eval(
                 text, len(names), *names, *arguments

@@ -21,7 +21,8 @@ from redis.exceptions import ResponseError
 
 from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
-from scaletest.broker.connection import Retrying, transient
+from scaletest.broker.redis_errors import transient
+from scaletest.broker.retrying import Retrying
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
 from scaletest.model.errors import Unreachable

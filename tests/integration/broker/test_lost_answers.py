@@ -18,9 +18,9 @@ import redis.connection
 from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import FastLane
 from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request

@@ -10,9 +10,9 @@ import pytest
 import redis.exceptions
 
 from scaletest.broker import Client, Queues, connect, keys
-from scaletest.broker.client import BLOCK_S, SLACK_S, Reader
 from scaletest.broker.devices import DeviceLeases
 from scaletest.broker.fast_lane import FastLane
+from scaletest.broker.reply_reader import BLOCK_S, SLACK_S, Reader
 from scaletest.model import Request
 from tests.conftest import wait_for
 from tests.integration.lanes import done

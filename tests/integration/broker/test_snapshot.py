@@ -13,7 +13,8 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.fast_lane import Done, FastLane
-from scaletest.broker.heartbeat import Heartbeat, Watcher
+from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.reaping import Watcher
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
 from scaletest.model.histogram import bucket

@@ -19,7 +19,7 @@ import rq
 from prometheus_client.parser import text_string_to_metric_families
 
 from scaletest.broker import Client, Queues, connect, embedded, keys
-from scaletest.broker.heartbeat import MOST_PIECES, PIECE, Watcher
+from scaletest.broker.reaping import MOST_PIECES, PIECE, Watcher
 from scaletest.model import Request
 from tests.conftest import call_here, eventually, wait_for
 from tests.integration.conftest import Export

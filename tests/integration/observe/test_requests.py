@@ -15,7 +15,8 @@ from scaletest.model import Activity, Outcome, State
 from scaletest.observe.sampler import SHORT_S, RequestSampler
 from scaletest.processes import proc
 from scaletest.processes.wake import Wake
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from tests.integration.sampling import (
     LONG_S,
     activity_of,

@@ -20,8 +20,8 @@ from scaletest.observe.blocking import Blocking, Doing
 from scaletest.observe.devices.clients import Clients
 from scaletest.observe.sampler import RequestSampler
 from scaletest.processes.wake import Wake
-from scaletest_workers.workloads.command import Program
 from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.program import Program
 from tests.integration.sampling import (
     LONG_S,
     activity_of,

@@ -15,10 +15,11 @@ from scaletest.broker import Client
 from scaletest.model import Outcome, Reason, Record, Reply, Request
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
-from scaletest_workers.options.media import CODECS
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import Result
 from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.transcode.media import CODECS
 from tests.conftest import need, wait_for
 
 SAMPLES = Path(__file__).parents[2] / "unit/samples"

@@ -26,9 +26,10 @@ from hypothesis.stateful import (
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import Answer, Done, FastLane, Taken
-from scaletest.broker.heartbeat import Heartbeat, Watcher, reap
+from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.reaping import Watcher, reap
+from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Request
 from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis

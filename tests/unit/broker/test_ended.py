@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Retrying
 from scaletest.broker.failures import FailedRequest, failures
 from scaletest.broker.fast_lane import Done, FastLane, Taken
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import LONGEST_FAILURE, MOST_FAILURES, script
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Outcome, Request

@@ -14,10 +14,10 @@ import pytest
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import Done
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
 from scaletest.broker.lookup import RqState, rq_state
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import (
     AFTERWARDS_S,
     AT_FIRST_S,
@@ -553,7 +553,7 @@ def test_the_thread_ends_whatever_it_waits_for(
     busy, broken = SamplerLease("q", "n", "w"), SamplerLease("q", "n", "w")
     busy.interval_s = 600.0
     for lease in (busy, broken):
-        lease.answered([1, 1, 1])
+        lease.take_answer([1, 1, 1])
     busy.interval_s = 600.0
     samplers = [waiting, NodeSampler(busy), NodeSampler(broken, begun=lambda: 1 // 0)]
     for sampler in samplers:
@@ -573,8 +573,8 @@ def test_a_heartbeat_that_ends_with_the_lease_keeps_no_thread_waiting(row: list[
     # given a sampler that was ended in the middle of a look, whose worker beat before that look was
     # over
     lease = SamplerLease("q", "n", "w")
-    lease.answered([1, 1, 1])
+    lease.take_answer([1, 1, 1])
     lease.end()
-    lease.answered(row)
+    lease.take_answer(row)
     # expect its next look to find the end at once
     assert lease._owned.is_set() and not lease.wait()

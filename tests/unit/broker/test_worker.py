@@ -16,7 +16,6 @@ from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, jobs, keys
-from scaletest.broker.connection import Retrying
 from scaletest.broker.devices import DeviceLeases, Slot
 from scaletest.broker.fast_lane import FastLane, NothingTaken, PendingCall, Taken
 from scaletest.broker.heartbeat import (
@@ -25,10 +24,9 @@ from scaletest.broker.heartbeat import (
     LONGEST_TICK_S,
     MAX_ATTEMPTS,
     Heartbeat,
-    Reaped,
-    Watcher,
-    reap,
 )
+from scaletest.broker.reaping import Reaped, Watcher, reap
+from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import eventually, wait_for
 from tests.integration.lanes import done, lane_of
@@ -163,7 +161,7 @@ def test_a_lease_that_ends_with_its_request_is_no_loss(
     # the program lets nobody else have its log; another test may have run it
     monkeypatch.setattr(logging.getLogger("scaletest"), "propagate", True)
     line.hold("r", 1, slow=True)
-    line.settling()
+    line.note_settling()
     line._beat()
     assert "lost its lease" not in caplog.text
     line.hold("r", 1, slow=True)

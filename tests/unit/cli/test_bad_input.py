@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import redis
 
-from scaletest.broker.connection import explained
+from scaletest.broker.redis_errors import explained
 from scaletest.cli.main import run
 from scaletest.model.errors import Unreachable
 from tests.conftest import program

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
-from scaletest.broker.queues import QueueEntry, shown, sorted_out
+from scaletest.broker.queue_state import QueueEntry, shown, sorted_out
 from scaletest.cli.main import run
 from scaletest.cli.output import Output, as_text, echo, set_up, write
 from scaletest.cli.stored import deliver, deliver_ended

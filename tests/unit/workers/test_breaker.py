@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model import Outcome, Reason
-from scaletest_workers.fast_loop import FAILURES, LONGEST_DELAY_S, Breaker
+from scaletest_workers.breaker import FAILURES, LONGEST_DELAY_S, Breaker
 from scaletest_workers.workloads.base import SUCCEEDED, Result
 
 BAD = Result(Outcome.FAILED, Reason.EXIT)

@@ -20,8 +20,10 @@ from scaletest.processes.wake import Wake
 from scaletest.validation.before_run import check_plan
 from scaletest.validation.plan import Background, Plan
 from scaletest_workers import before_run, devices
-from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions, by_number, identify
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.device_identity import by_number, identify
+from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.making import ProgramOptions
 
 # a device node that every Linux has, and that every user may open
@@ -174,7 +176,7 @@ def test_permission_denied_names_the_group(
     monkeypatch: pytest.MonkeyPatch, group: int, kind: Preset | None, expected: str
 ) -> None:
     monkeypatch.setattr(os, "stat", lambda path: SimpleNamespace(st_gid=group))
-    error = devices.denied("/dev/dri/renderD128", kind)
+    error = devices.permission_denied("/dev/dri/renderD128", kind)
     monkeypatch.undo()
     assert error.message == "permission denied on /dev/dri/renderD128"
     assert expected in error.hint

@@ -18,10 +18,11 @@ from scaletest.broker.embedded import free_port
 from scaletest.model import Outcome
 from scaletest.model.errors import InvalidValue
 from scaletest.processes.wake import Wake
-from scaletest_workers.options.fakedev import FakeWork, from_words
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import Interrupted, Result
-from scaletest_workers.workloads.fakedev import FOLDER_VARIABLE, folder, uses
+from scaletest_workers.workloads.fakedev_options import FakeWork, from_words
+from scaletest_workers.workloads.fakedev_runs import FOLDER_VARIABLE, folder, uses
 from tests.conftest import eventually
 
 

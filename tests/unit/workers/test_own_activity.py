@@ -9,7 +9,8 @@ import pytest
 from scaletest.model import Outcome, State
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 
 
 def test_sleep_is_asleep_unless_it_waits_for_a_cpu(wake: Wake) -> None:

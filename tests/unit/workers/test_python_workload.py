@@ -19,7 +19,8 @@ from scaletest.model.errors import UsageError
 from scaletest.model.workload import reference
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
-from scaletest_workers.runtime import Runtime, Settings
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import persistent, registry
 from scaletest_workers.workloads.base import Interrupted, Result
 from scaletest_workers.workloads.making import ProgramOptions

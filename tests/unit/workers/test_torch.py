@@ -25,11 +25,13 @@ from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
-from scaletest_workers.options.torch import Model, TorchWork, from_words
-from scaletest_workers.runtime import Runtime, Settings, run_once
+from scaletest_workers.runtime import Runtime
+from scaletest_workers.settings import Settings
+from scaletest_workers.single_run import run_once
 from scaletest_workers.workloads import torch
 from scaletest_workers.workloads.base import Interrupted
 from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.torch_options import Model, TorchWork, from_words
 
 # Answers as torch_child does, without torch; what it is asked for last says how it behaves.
 STAND_IN = """

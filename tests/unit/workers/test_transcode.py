@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model.errors import InvalidValue
-from scaletest_workers.options.media import container, refusal
-from scaletest_workers.options.transcode import (
+from scaletest_workers.workloads.command import READERS
+from scaletest_workers.workloads.transcode import ffmpeg, onevpl
+from scaletest_workers.workloads.transcode.media import container, refusal
+from scaletest_workers.workloads.transcode.options import (
     Acceleration,
     EncodedOutput,
     Quality,
@@ -18,14 +20,7 @@ from scaletest_workers.options.transcode import (
     TranscodeEngine,
     from_words,
 )
-from scaletest_workers.options.transcode_tools import (
-    READERS,
-    TranscodeReading,
-    arguments,
-    ffmpeg,
-    onevpl,
-    par,
-)
+from scaletest_workers.workloads.transcode.reading import TranscodeReading
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 DEVICE = "/dev/dri/renderD128"
@@ -111,7 +106,9 @@ def test_any_arguments_are_read_or_refused(given_words: list[str]) -> None:
 
 
 def line(text: str, device: str = DEVICE) -> str:
-    return " ".join(arguments(transcode_of(text), device))
+    transcode = transcode_of(text)
+    engine = ffmpeg if transcode.engine is TranscodeEngine.FFMPEG else onevpl
+    return " ".join(engine.arguments(transcode, device))
 
 
 def test_onevpl_as_the_media_deployment_does_it() -> None:
@@ -123,7 +120,7 @@ def test_onevpl_as_the_media_deployment_does_it() -> None:
         " /dev/null -u medium -w 3840 -h 2160 -n 600"
     )
     assert line(text) == expected
-    assert par(transcode_of(text), DEVICE) == ""
+    assert onevpl.par(transcode_of(text), DEVICE) == ""
 
 
 def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
@@ -131,17 +128,21 @@ def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
         "--engine onevpl --input v.h264 --size 640x360 --also h265:1920x1080,h264:1280x720"
         " --frames 9"
     )
-    assert par(transcode, DEVICE).splitlines() == [
+    assert onevpl.par(transcode, DEVICE).splitlines() == [
         "-hw -device /dev/dri/renderD128 -i::h264 v.h264 -o::sink -join -n 9",
         "-i::source -join -o::h265 /dev/null -u medium -w 1920 -h 1080",
         "-i::source -join -cs -o::h264 /dev/null -u medium -w 1280 -h 720",
         "-i::source -join -cs -o::h264 /dev/null -u medium -w 640 -h 360",
     ]
-    assert arguments(transcode, DEVICE, "x.par") == ["sample_multi_transcode", "-par", "x.par"]
+    assert onevpl.arguments(transcode, DEVICE, "x.par") == [
+        "sample_multi_transcode",
+        "-par",
+        "x.par",
+    ]
 
 
 def test_parallel_encoders_share_one_stream() -> None:
-    lines = par(
+    lines = onevpl.par(
         transcode_of("--engine onevpl --input v.h265 --parallel 2 --output o.h264 --depth 30"),
         DEVICE,
     ).splitlines()
@@ -156,7 +157,7 @@ def test_parallel_encoders_share_one_stream() -> None:
 def test_a_path_with_spaces_cannot_stand_in_a_par_file() -> None:
     transcode = from_words(["--engine", "onevpl", "--input", "a b.h264", "--parallel", "2"])
     with pytest.raises(InvalidValue, match="par file"):
-        par(transcode, DEVICE)
+        onevpl.par(transcode, DEVICE)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_an_unknown_codec_must_be_named() -> None:
 
 
 def test_ffmpegs_last_block_counts() -> None:
-    reading = ffmpeg(sample("ffmpeg-progress.txt"), "")
+    reading = ffmpeg.read_output(sample("ffmpeg-progress.txt"), "")
     assert (reading.figures["frames"], reading.figures["fps"], reading.figures["sessions"]) == (
         120,
         69.18,
@@ -241,7 +242,9 @@ def test_ffmpegs_last_block_counts() -> None:
 
 
 def test_ffmpegs_outputs_are_counted_together_and_a_short_run_has_a_rate() -> None:
-    reading = ffmpeg(sample("ffmpeg-two-outputs.progress"), sample("ffmpeg-two-outputs.log"))
+    reading = ffmpeg.read_output(
+        sample("ffmpeg-two-outputs.progress"), sample("ffmpeg-two-outputs.log")
+    )
     # 5 frames in each of two outputs, in the 6 ms of its benchmark line
     assert reading.figures["frames"] == 10
     assert reading.figures["fps"] == pytest.approx(10 / 0.006, rel=1e-3)
@@ -253,7 +256,7 @@ def test_ffmpegs_status_line_is_read_where_there_is_no_progress() -> None:
         "frame=   10 fps=0.0 q=-0.0 size=N/A\rframe=  120 fps= 69 q=-1.0 Lsize=N/A time=00:00:03.93"
         " speed=2.27x\n"
     )
-    assert ffmpeg("", errors).figures == {
+    assert ffmpeg.read_output("", errors).figures == {
         "frames": 120,
         "sessions": 1,
         "fps": 69.0,
@@ -263,13 +266,13 @@ def test_ffmpegs_status_line_is_read_where_there_is_no_progress() -> None:
 
 @pytest.mark.parametrize("kind", ["vaapi", "nvenc", "qsv"])
 def test_ffmpeg_without_a_device_is_known(kind: str) -> None:
-    reading = ffmpeg("", sample(f"ffmpeg-{kind}-no-device.log"))
+    reading = ffmpeg.read_output("", sample(f"ffmpeg-{kind}-no-device.log"))
     assert reading.no_device
     assert reading.figures == {}
 
 
 def test_onevpl_without_a_device_is_known() -> None:
-    reading = onevpl(sample("onevpl-no-device.out"), sample("onevpl-no-device.err"))
+    reading = onevpl.read_output(sample("onevpl-no-device.out"), sample("onevpl-no-device.err"))
     assert reading.no_device
     assert "No implementation was found" in reading.complaint
 
@@ -283,13 +286,13 @@ def test_onevpl_without_a_device_is_known() -> None:
     ],
 )
 def test_onevpls_sessions_are_read(name: str, figures: dict[str, float]) -> None:
-    assert onevpl(sample(f"onevpl-synthetic-{name}.out"), "").figures == figures
-    assert onevpl(sample("onevpl-published-sessions.out"), "").figures == {}
+    assert onevpl.read_output(sample(f"onevpl-synthetic-{name}.out"), "").figures == figures
+    assert onevpl.read_output(sample("onevpl-published-sessions.out"), "").figures == {}
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_any_output_is_read(output: str, errors: str) -> None:
-    for reader in (onevpl, ffmpeg):
+    for reader in (onevpl.read_output, ffmpeg.read_output):
         assert isinstance(reader(output, errors), TranscodeReading)
 
 
@@ -299,7 +302,7 @@ def test_a_line_of_a_session_is_read_back(frames: int, fps: float, seconds: floa
         f"*** session 0 [0x1f] PASSED (MFX_ERR_NONE) {seconds:g} sec, {frames} frames, {fps:.3f}"
         " fps\n"
     )
-    figures = onevpl(text, "").figures
+    figures = onevpl.read_output(text, "").figures
     assert figures["frames"] == frames
     if round(fps, 3) > 0:
         assert figures["fps"] == round(fps, 3)

@@ -20,23 +20,21 @@ from scaletest_workers.devices import Chosen
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one run ended. error: one line, empty when it succeeded. timeout_s: the limit that was
-    exceeded.
-
-    activity: how its processes spent the time; None when nothing was sampled.
-    """
+    """How one run ended."""
 
     outcome: Outcome
     reason: Reason = Reason.NONE
     exit_code: int | None = None
-    error: str = ""
-    timeout_s: float = 0.0
-    device: str = ""
+    error: str = ""  # one line, empty when it succeeded
+    timeout_s: float = 0.0  # the limit that was exceeded
+    device: str = ""  # path
     device_info: dict[str, str] = field(default_factory=dict)
     figures: Figures = field(default_factory=dict)
+    # how its processes spent the time; None when nothing was sampled
     activity: Activity | None = None
 
 
+# What most runs end with: shared, so that they make no object of their own.
 SUCCEEDED = Result(Outcome.SUCCEEDED, exit_code=0)
 
 
@@ -44,14 +42,14 @@ class Interrupted(Exception):
     """The run was ended from outside before it was done; the request must go back to its queue."""
 
 
-def failed(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result:
-    """The result of a run that could not begin, with what to do."""
+def failed_result(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result:
+    """Return the result of a run that could not begin, with what to do."""
     hint = f" ({error.hint})" if error.hint else ""
     return Result(Outcome.FAILED, reason, error=as_options(f"{error.message}{hint}"))
 
 
-def timed_out(limit_s: float, program: str = "") -> Result:
-    """The result of a run that exceeded its limit."""
+def timed_out_result(limit_s: float, program: str = "") -> Result:
+    """Return the result of a run that exceeded its limit."""
     error = f"{program} timed out after {limit_s:g} s".lstrip()
     return Result(Outcome.TIMED_OUT, error=error, timeout_s=limit_s)
 

@@ -11,17 +11,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame, unframe
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.benchmark import (
+    BenchmarkPhase,
+    BenchmarkResult,
+    frame,
+    read,
+    unframe,
+)
+from scaletest.benchmarks.kinds.kind import Failure
 from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result, failed
-from scaletest_workers.workloads.command import Program, program
+from scaletest_workers.workloads.base import Result, failed_result
 from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.program import Program
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
 _TRUST = (
@@ -31,9 +36,11 @@ _TRUST = (
 
 
 def make(making: Making) -> BenchWorkload:
-    """The workload of a worker."""
+    """Make the workload of a worker."""
     return BenchWorkload(
-        program(making), allow_commands=making.allow_commands, no_causes=making.sampler is None
+        Program.make(making),
+        allow_commands=making.allow_commands,
+        no_causes=making.sampler is None,
     )
 
 
@@ -62,9 +69,17 @@ class BenchWorkload:
         try:
             benchmark = read(wire.load(arguments[0], "the document"))
         except InvalidValue as error:
-            return failed(error)
+            return failed_result(error)
         if benchmark.trusted and not self._allow_commands:
-            refused = _framed(_refused(benchmark), None)
+            refusal = BenchmarkResult(
+                benchmark.name,
+                BenchmarkPhase.FAILED,
+                failure=Failure.REFUSED,
+                message=f"{benchmark.name}: this worker takes no {', '.join(benchmark.trusted)} of"
+                " a benchmark, which decides what runs on its node",
+                remedy=_TRUST,
+            )
+            refused = _framed(refusal, None)
             return replace(refused, error=as_options(f"{refused.error} ({_TRUST})"))
         # serialized again: the child must not read fields that were not checked here
         line = python_module("scaletest", "bench", "execute", *self._options)
@@ -76,17 +91,6 @@ class BenchWorkload:
     def close(self) -> None:
         """End the guard of its programs."""
         self._program.close()
-
-
-def _refused(benchmark: Benchmark) -> BenchmarkResult:
-    return BenchmarkResult(
-        benchmark.name,
-        BenchmarkPhase.FAILED,
-        failure=Failure.REFUSED,
-        message=f"{benchmark.name}: this worker takes no {', '.join(benchmark.trusted)} of a"
-        " benchmark, which decides what runs on its node",
-        remedy=_TRUST,
-    )
 
 
 def _framed(ended: BenchmarkResult, exit_code: int | None) -> Result:

@@ -17,15 +17,12 @@ DEFAULT_KILL_GRACE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ProgramOptions:
-    """How programs are run.
+    """How programs are run."""
 
-    kill_grace_s: seconds between TERM and KILL when the time limit is exceeded.
-    """
-
-    directory: str = ""
+    directory: str = ""  # to work in; "" for the worker's
     null_input: bool = False
     null_output: bool = False
-    kill_grace_s: float = DEFAULT_KILL_GRACE_S
+    kill_grace_s: float = DEFAULT_KILL_GRACE_S  # between TERM and KILL, after the time limit
 
     def __post_init__(self) -> None:
         checks.seconds(self.kill_grace_s, "kill grace")
@@ -33,20 +30,15 @@ class ProgramOptions:
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """What a worker's workload is made from.
+    """What a worker's workload is made from."""
 
-    command: the worker's words, the workload's name first. interrupt: ends a run from outside.
-    sampler: None to leave out where the time went. allow_commands: let a benchmark's document
-    decide what runs on this node. node, pod: names of where the worker runs.
-    """
-
-    command: tuple[str, ...]
-    interrupt: Wake
+    command: tuple[str, ...]  # the worker's words, the workload's name first
+    interrupt: Wake  # ends a run from outside
     devices: DeviceChooser
     program: ProgramOptions
-    sampler: RequestSampler | None
-    allow_commands: bool
-    node: str
+    sampler: RequestSampler | None  # None to leave out where the time went
+    allow_commands: bool  # let a benchmark's document decide what runs on this node
+    node: str  # names of where the worker runs
     pod: str
 
     @property

@@ -39,7 +39,7 @@ class OutputTail:
         self._end, self._left = b"", self._most_bytes
 
     def close(self) -> str:
-        """The end of the output. The process group is dead, so the pipe is at its end.
+        """Return the end of the output. The process group is dead, so the pipe is at its end.
 
         A process that left the group may still hold it open; it is not waited for.
         """
@@ -58,14 +58,10 @@ class OutputTail:
                 if self._left < 0 and self._full is not None:
                     self._full.set()
                     continue
-                self._pass_on(chunk)
+                if self._echo is not None:
+                    try:
+                        self._echo.buffer.write(chunk)  # type: ignore[attr-defined]
+                        self._echo.buffer.flush()  # type: ignore[attr-defined]
+                    except Exception:  # a full disk, or no reader: not the program's concern
+                        self._echo = None
                 self._end = (self._end + chunk)[-OUTPUT_BYTES:]
-
-    def _pass_on(self, chunk: bytes) -> None:
-        """Echo while possible. Errors (disk full, reader gone) must not reach the program."""
-        if self._echo is not None:
-            try:
-                self._echo.buffer.write(chunk)  # type: ignore[attr-defined]
-                self._echo.buffer.flush()  # type: ignore[attr-defined]
-            except Exception:
-                self._echo = None

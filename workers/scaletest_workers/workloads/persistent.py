@@ -35,10 +35,10 @@ from scaletest.processes.children import (
 from scaletest.processes.wake import Wake
 from scaletest_workers.child_answers import ANSWERS_CLOSED
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Interrupted, Result, timed_out
-from scaletest_workers.workloads.command import last_words, signal_name, why_not_started
+from scaletest_workers.workloads.base import Interrupted, Result, timed_out_result
 from scaletest_workers.workloads.making import Making
 from scaletest_workers.workloads.output import OutputTail
+from scaletest_workers.workloads.program import last_words, signal_name, why_not_started
 
 # What a process may write while it runs one request, and how long its answer may be.
 MOST_OUTPUT_BYTES = 16 * 1024 * 1024
@@ -59,10 +59,7 @@ class PersistentChild:
     def __init__(self, name: str, argv: Sequence[str], making: Making) -> None:
         self._name = name
         self._argv = list(argv)
-        self._interrupt = making.interrupt
-        self._devices = making.devices
-        self._options = making.program
-        self._sampler = making.sampler
+        self._making = making
         self._guard = Guard("KILL")
         self._full = Wake()
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,25 +75,36 @@ class PersistentChild:
     def run(
         self, request: object, limit_s: float, device: Chosen | None, *, first: object = None
     ) -> Result:
-        """The result of a request, with where its time went. Raises Interrupted.
+        """Return the result of a request, with where its time went. Raises Interrupted.
 
         first: the request by which a new process gets ready. That takes its own time: else a limit
         that is shorter would end every process before it is ready.
         """
         path = device.device.path if device else ""
-        watch = self._sampler.draw(path) if self._sampler else None
+        watch = self._making.sampler.draw(path) if self._making.sampler else None
         before = self._process
         try:
-            process = self._ready(device)
+            process = self._start(device)
         except OSError as error:
-            text = why_not_started(self._argv[0], error, self._options)
+            text = why_not_started(self._argv[0], error, self._making.program)
             return Result(Outcome.FAILED, Reason.NO_BINARY, error=text)
         if watch is not None and self._tree is not None:
             watch.resume(self._tree)
         requests = [(request, limit_s)]
         if first is not None and process is not before:
             requests.insert(0, (first, READY_LIMIT_S if limit_s else 0.0))
-        answers, limit_s = self._asked(process, requests, watch)
+        answers: list[dict[str, Any] | str | None] = []
+        for question, limit_s in requests:
+            answer: dict[str, Any] | str | None = None
+            try:
+                answer = self._ask(process, question, limit_s, watch)
+            finally:
+                # it can take another request only after a complete answer
+                if not isinstance(answer, dict) or answer.get("last"):
+                    self._end()
+            answers.append(answer)
+            if not isinstance(answer, dict) or "error" in answer:
+                break
         activity = watch.close(_usage(answers)) if watch else None
         result = self._result(answers[-1], limit_s, process.returncode or 0)
         return replace(result, activity=activity)
@@ -106,8 +114,9 @@ class PersistentChild:
         self._end()
         self._guard.close()
 
-    def _ready(self, device: Chosen | None) -> subprocess.Popen[bytes]:
-        environment = self._devices.environment(device) if device else {}
+    def _start(self, device: Chosen | None) -> subprocess.Popen[bytes]:
+        """Return the process, a new one unless the last one lives and is for this device."""
+        environment = self._making.devices.environment(device) if device else {}
         if self._process is not None and (
             self._environment != environment or self._process.poll() is not None
         ):
@@ -117,7 +126,7 @@ class PersistentChild:
             self._known = own_children()
             self._process = subprocess.Popen(
                 self._argv,
-                cwd=self._options.directory or None,
+                cwd=self._making.program.directory or None,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -128,35 +137,16 @@ class PersistentChild:
             self._environment = environment
             self._output = OutputTail(
                 self._process.stderr,
-                None if self._options.null_output else sys.stderr,
+                None if self._making.program.null_output else sys.stderr,
                 most_bytes=MOST_OUTPUT_BYTES,
                 full=self._full,
             )
-            self._tree = Tree(self._process.pid, self._sampler.blocking) if self._sampler else None
+            self._tree = (
+                Tree(self._process.pid, self._making.sampler.blocking)
+                if self._making.sampler
+                else None
+            )
         return self._process
-
-    def _asked(
-        self,
-        process: subprocess.Popen[bytes],
-        requests: Sequence[tuple[object, float]],
-        watch: ProgramWatch | None,
-    ) -> tuple[list[Any], float]:
-        """The answers to requests with their limits, up to the first that failed, and the last of
-        these limits. The process is ended unless it can take another. Raises Interrupted.
-        """
-        answers: list[Any] = []
-        limit_s = 0.0
-        for request, limit_s in requests:
-            answer: dict[str, Any] | str | None = None
-            try:
-                answer = self._ask(process, request, limit_s, watch)
-            finally:
-                if not isinstance(answer, dict) or answer.get("last"):
-                    self._end()
-            answers.append(answer)
-            if not isinstance(answer, dict) or "error" in answer:
-                break
-        return answers, limit_s
 
     def _ask(
         self,
@@ -165,8 +155,8 @@ class PersistentChild:
         limit_s: float,
         watch: ProgramWatch | None,
     ) -> dict[str, Any] | str | None:
-        """Send a request; its answer, or why there is none, "" when the process ended; None when
-        that took too long. Raises Interrupted.
+        """Send a request; return its answer, or why there is none, "" when the process ended; None
+        when that took too long. Raises Interrupted.
         """
         assert process.stdin is not None and process.stdout is not None
         deadline = time.monotonic() + (limit_s or float("inf"))
@@ -178,7 +168,7 @@ class PersistentChild:
         except OSError:
             return ""
         stream, answer = process.stdout.fileno(), b""
-        handles = [stream, self._interrupt.fileno(), self._full.fileno()]
+        handles = [stream, self._making.interrupt.fileno(), self._full.fileno()]
         while not answer.endswith(b"\n"):
             # its end, too: what it forked may keep its output open
             with end_handle(process) as end:
@@ -188,7 +178,7 @@ class PersistentChild:
             if stream not in ready:
                 if self._full.is_set():
                     return f"wrote more than {MOST_OUTPUT_BYTES} bytes in one request"
-                if self._interrupt.fileno() in ready:
+                if self._making.interrupt.fileno() in ready:
                     raise Interrupted
                 return ""
             part = os.read(stream, 65536)
@@ -214,7 +204,7 @@ class PersistentChild:
             self._tree.close()
         if process is None:
             return
-        end_group(process, self._options.kill_grace_s)
+        end_group(process, self._making.program.kill_grace_s)
         end_orphans(self._known)
         self._guard.watch(None)
         for stream in (process.stdin, process.stdout):
@@ -224,14 +214,15 @@ class PersistentChild:
         self._errors = self._output.close()
 
     def _result(self, answer: dict[str, Any] | str | None, limit_s: float, code: int) -> Result:
-        """The result of a request that was answered, or that was not. code: of the process, when it
-        ended.
+        """Return the result of a request that was answered, or that was not. code: of the process,
+        when it ended.
         """
         if answer is None:
-            return timed_out(limit_s, self._name)
+            return timed_out_result(limit_s, self._name)
+        if answer == "":
+            return self._died(code)
         if isinstance(answer, str):
-            error = f"{self._name} {answer}"
-            return Result(Outcome.FAILED, Reason.EXIT, error=error) if answer else self._died(code)
+            return Result(Outcome.FAILED, Reason.EXIT, error=f"{self._name} {answer}")
         figures = answer.get("figures", {})
         if "error" not in answer:
             return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
@@ -240,7 +231,7 @@ class PersistentChild:
         return Result(Outcome.FAILED, reason, error=cut(answer["error"]), figures=figures)
 
     def _died(self, code: int) -> Result:
-        """The result when the process died, by a crash or for lack of memory."""
+        """Return the result when the process died, by a crash or for lack of memory."""
         text = last_words(self._errors)
         if code == UNAVAILABLE:
             text = f"{self._name} cannot be used here{text}"
@@ -256,7 +247,7 @@ class PersistentChild:
 
 
 def _usage(answers: Sequence[Any]) -> resource.struct_rusage | None:
-    """Resources that the process used for these answers; None when one of them lacks these."""
+    """Return what the process used for these answers; None when one of them does not say."""
     try:
         usages = [answer["usage"] for answer in answers]
         used = [sum(column) for column in zip(*usages, strict=True)]

@@ -46,5 +46,5 @@ class PythonWorkload:
 
 
 def _fields(device: Chosen | None) -> dict[str, str] | None:
-    """The device, as its process reads it behind the arguments of a request."""
+    """Return the device, as its process reads it behind the arguments of a request."""
     return asdict(device.device) if device else None

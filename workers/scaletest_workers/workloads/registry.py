@@ -22,17 +22,17 @@ SLEEP = "sleep"
 BUILT_IN: Mapping[str, str] = {
     "bench": "scaletest_workers.workloads.bench:make",
     "fakedev": "scaletest_workers.workloads.fakedev:FakeDevice",
-    SLEEP: "scaletest_workers.workloads.sleep:make",
+    SLEEP: "scaletest_workers.workloads.sleep:Sleep",
     "torch": "scaletest_workers.workloads.torch:TorchWorkload",
-    "transcode": "scaletest_workers.workloads.transcode:make",
+    "transcode": "scaletest_workers.workloads.transcode.workload:TranscodeWorkload",
 }
 _PYTHON = "scaletest_workers.workloads.python:PythonWorkload"
-_COMMAND = "scaletest_workers.workloads.command:make"
+_COMMAND = "scaletest_workers.workloads.command:Command"
 
 
 def make(making: Making) -> ServedWorkload:
-    """The workload that a worker's command names: built in, MODULE:NAME of Python, or a program.
-    UsageError when it cannot be made.
+    """Make the workload that a worker's command names: built in, MODULE:NAME of Python, or a
+    program. UsageError when it cannot be made.
     """
     name = making.command[0]
     target = BUILT_IN.get(name) or (_PYTHON if is_python(making.command) else _COMMAND)
@@ -42,12 +42,14 @@ def make(making: Making) -> ServedWorkload:
 
 
 def is_python(command: tuple[str, ...]) -> bool:
-    """Whether the first word names a class or function of Python."""
+    """Return whether the first word names a class or function of Python."""
     return REFERENCE.fullmatch("".join(command[:1])) is not None
 
 
 def resolved(name: str) -> str:
-    """The first word of a worker's command for a workload's name. UsageError for an unknown one."""
+    """Return the first word of a worker's command for a workload's name. UsageError for an unknown
+    one.
+    """
     if name in BUILT_IN or REFERENCE.fullmatch(name):
         return name
     plugins = Plugins(GROUP, BUILT_IN).by_name
@@ -64,8 +66,8 @@ def resolved(name: str) -> str:
 
 
 def listed() -> tuple[list[dict[str, str]], list[str]]:
-    """Name, package and target of every workload; and why others cannot be used, a sentence
-    each.
+    """Return name, package and target of every workload, and why others cannot be used, a
+    sentence each.
     """
     plugins = Plugins(GROUP, BUILT_IN)
     rows = [{"workload": name, "package": SCALETEST, "target": ""} for name in BUILT_IN]

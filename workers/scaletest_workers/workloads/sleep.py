@@ -7,38 +7,25 @@ from dataclasses import replace
 
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
-from scaletest.observe.sampler import RequestSampler
-from scaletest.processes.wake import Wake
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out
+from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out_result
 from scaletest_workers.workloads.making import Making
 
 # The time of shorter requests is not split into states: splitting would be a part of it.
 SHORTEST_S = 0.01
 
 
-def make(making: Making) -> Sleep:
-    """The workload of a worker."""
-    return Sleep(making.options, making.interrupt, making.sampler)
-
-
 class Sleep:
     """Sleeps for the seconds in its first argument, the worker's if given, else the request's."""
 
-    def __init__(
-        self,
-        own_arguments: tuple[str, ...],
-        interrupt: Wake,
-        sampler: RequestSampler | None = None,
-    ) -> None:
-        """sampler: None to leave out where the time went."""
-        self._sampler = sampler
-        self._own = own_arguments
-        self._interrupt = interrupt
+    def __init__(self, making: Making) -> None:
+        self._sampler = making.sampler
+        self._own_arguments = making.options
+        self._interrupt = making.interrupt
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Sleep; timed out after `limit_s` when that is shorter."""
-        arguments = self._own or arguments
+        arguments = self._own_arguments or arguments
         try:
             seconds = float(arguments[0]) if arguments else math.nan
         except ValueError:
@@ -52,7 +39,7 @@ class Sleep:
             )
         if 0 < limit_s < seconds:
             self._wait(limit_s)
-            return timed_out(limit_s)
+            return timed_out_result(limit_s)
         if self._sampler is None or seconds < SHORTEST_S:
             self._wait(seconds)
             return SUCCEEDED

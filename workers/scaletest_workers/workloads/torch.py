@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
-from scaletest_workers.options.torch import from_words
-from scaletest_workers.workloads.base import Result, failed
+from scaletest_workers.workloads.base import Result, failed_result
 from scaletest_workers.workloads.making import Making
 from scaletest_workers.workloads.persistent import PersistentChild
+from scaletest_workers.workloads.torch_options import from_words
 
 
 class TorchWorkload:
@@ -32,7 +32,7 @@ class TorchWorkload:
         try:
             from_words(options)
         except InvalidValue as error:
-            return failed(error)
+            return failed_result(error)
         return self._child.run(options, limit_s, device)
 
     def close(self) -> None:

@@ -18,8 +18,9 @@ from scaletest.documents.typed_arguments import TypedArguments
 from scaletest.model.checks import one_of, refuse, shown
 from scaletest.model.declared import check, choice, key, parsed
 from scaletest.model.errors import InvalidValue
-from scaletest_workers.options.media import CODECS, codec_of_name
+from scaletest_workers.workloads.transcode.media import CODECS, codec_of_name
 
+# The codec of an output that is decoded only.
 NULL = "null"
 _SIZE = re.compile(r"(\d{2,5})x(\d{2,5})")
 # Options that a request may not change.
@@ -35,9 +36,7 @@ class TranscodeEngine(StrEnum):
     @property
     def program(self) -> str:
         """Name of the program on the search path."""
-        return {TranscodeEngine.FFMPEG: "ffmpeg", TranscodeEngine.ONEVPL: "sample_multi_transcode"}[
-            self
-        ]
+        return "ffmpeg" if self is TranscodeEngine.FFMPEG else "sample_multi_transcode"
 
 
 class Acceleration(StrEnum):
@@ -59,59 +58,56 @@ class Quality(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EncodedOutput:
-    """One encoded output.
+    """One encoded output."""
 
-    codec: "null" to decode only. width, height: in pixels, 0: as the input.
-    """
-
-    codec: str
-    width: int = 0
+    codec: str  # NULL to decode only
+    width: int = 0  # in pixels; 0 as the input
     height: int = 0
 
+    @property
+    def area(self) -> int:
+        """Its pixels; 0 as the input."""
+        return self.width * self.height
 
-def _size(text: str) -> tuple[int, int]:
+
+def _parse_size(text: str) -> tuple[int, int]:
     match = _SIZE.fullmatch(text)
     if not match:
         raise InvalidValue(f"{shown(text)} is not a size", hint="write it as in 1920x1080")
     return int(match[1]), int(match[2])
 
 
-def _outputs(text: str) -> tuple[EncodedOutput, ...]:
+def _parse_outputs(text: str) -> tuple[EncodedOutput, ...]:
     """Read outputs, separated by commas."""
     outputs = []
     for part in text.split(","):
         codec, _, size = part.partition(":")
         one_of(codec, CODECS, "codec")
-        outputs.append(EncodedOutput(codec, *(_size(size) if size else (0, 0))))
+        outputs.append(EncodedOutput(codec, *(_parse_size(size) if size else (0, 0))))
     return tuple(outputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcode:
-    """One transcode.
-
-    codec: of the input; "" if unknown. output_codec, size: of the first output. also: more outputs
-    of the same decoding (cascade). output: a file, "" to write nothing. frames: of each output, 0
-    for all. bitrate_kbps: 0 for the engine's default. depth: asynchronous pipeline depth, 0 for the
-    engine's default. threads: of each software codec, 0 for its default. parallel: encoders that
-    share the frames of one output. program: path of the engine, "" to search it.
-    """
+    """One transcode. A number that is 0 leaves it to the engine."""
 
     input: str
-    codec: Annotated[str, choice(("", *CODECS))] = ""
+    codec: Annotated[str, choice(("", *CODECS))] = ""  # of the input; "" if unknown
+    # of the first output
     output_codec: Annotated[str, choice((*CODECS, NULL))] = "h264"
-    size: Annotated[tuple[int, int], parsed(_size)] = (0, 0)
-    also: Annotated[tuple[EncodedOutput, ...], parsed(_outputs)] = ()
-    output: str = ""
-    frames: Annotated[int, Meta(ge=0, le=10**9)] = 0
+    size: Annotated[tuple[int, int], parsed(_parse_size)] = (0, 0)
+    # more outputs of the same decoding (cascade)
+    also: Annotated[tuple[EncodedOutput, ...], parsed(_parse_outputs)] = ()
+    output: str = ""  # a file, "" to write nothing
+    frames: Annotated[int, Meta(ge=0, le=10**9)] = 0  # of each output, 0 for all
     quality: Quality = Quality.BALANCED
     bitrate_kbps: Annotated[int, Meta(ge=0, le=10**6), key("bitrate")] = 0
-    depth: Annotated[int, Meta(ge=0, le=64)] = 0
-    threads: Annotated[int, Meta(ge=0, le=1024)] = 0
-    parallel: Annotated[int, Meta(ge=1, le=16)] = 1
+    depth: Annotated[int, Meta(ge=0, le=64)] = 0  # of the asynchronous pipeline
+    threads: Annotated[int, Meta(ge=0, le=1024)] = 0  # of each software codec
+    parallel: Annotated[int, Meta(ge=1, le=16)] = 1  # encoders that share one output's frames
     engine: TranscodeEngine = TranscodeEngine.FFMPEG
     acceleration: Acceleration = Acceleration.SOFTWARE
-    program: str = ""
+    program: str = ""  # path of the engine, "" to search it
 
     def __post_init__(self) -> None:
         check(self)
@@ -145,6 +141,17 @@ class Transcode:
     def command(self) -> str:
         """Path or name of the program to start."""
         return self.program or self.engine.program
+
+    @property
+    def known_codec(self) -> str:
+        """The codec of the input. InvalidValue when it is unknown."""
+        refuse((not self.codec, f"the codec of {self.input} is unknown", "set it with --codec"))
+        return self.codec
+
+
+def option_words(name: str, setting: object) -> list[str]:
+    """Return an option with its setting; nothing where it is not set."""
+    return [name, str(setting)] if setting else []
 
 
 def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:

@@ -10,56 +10,46 @@ from pathlib import Path
 
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
-from scaletest_workers.devices import Chosen, DeviceChooser
-from scaletest_workers.options import transcode_tools
-from scaletest_workers.options.media import HEAD_BYTES, codec_of_head, refusal
-from scaletest_workers.options.transcode import Acceleration, Transcode, TranscodeEngine, from_words
-from scaletest_workers.workloads.base import Result, failed
-from scaletest_workers.workloads.command import Program, program, read
+from scaletest_workers.devices import Chosen
+from scaletest_workers.workloads.base import Result, failed_result
+from scaletest_workers.workloads.command import result_with_figures
 from scaletest_workers.workloads.making import Making
-
-_READERS = {
-    TranscodeEngine.FFMPEG: transcode_tools.ffmpeg,
-    TranscodeEngine.ONEVPL: transcode_tools.onevpl,
-}
-
-
-def make(making: Making) -> TranscodeWorkload:
-    """The workload of a worker."""
-    directory = making.program.directory
-    return TranscodeWorkload(making.options, program(making), making.devices, directory)
+from scaletest_workers.workloads.program import Program
+from scaletest_workers.workloads.transcode import ffmpeg, onevpl
+from scaletest_workers.workloads.transcode.media import HEAD_BYTES, codec_of_head, refusal
+from scaletest_workers.workloads.transcode.options import (
+    Acceleration,
+    Transcode,
+    TranscodeEngine,
+    from_words,
+)
 
 
 class TranscodeWorkload:
     """Runs the worker's description with the request's changes."""
 
-    def __init__(
-        self,
-        options: tuple[str, ...],
-        programs: Program,
-        devices: DeviceChooser,
-        directory: str = "",
-    ) -> None:
-        """InvalidValue for unreadable words. directory: base of relative paths, "" for ours."""
-        from_words(("--input", "any", *options))
-        self._options = options
-        self._program = programs
-        self._devices = devices
-        self._directory = Path(directory)
+    def __init__(self, making: Making) -> None:
+        """InvalidValue for words that cannot be read."""
+        from_words(("--input", "any", *making.options))
+        self._options = making.options
+        self._program = Program.make(making)
+        self._devices = making.devices
+        # base of relative paths
+        self._directory = Path(making.program.directory)
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Transcode once. Raises Interrupted."""
         try:
-            work = self._checked(from_words(self._options, arguments))
+            work = self._read_head(from_words(self._options, arguments))
             in_software = work.acceleration is Acceleration.SOFTWARE
             path = device.device.path if device and not in_software else ""
-            with _par_file(work, path) as par_file:
-                argv = transcode_tools.arguments(work, path, par_file)
+            with _command_line(work, path) as argv:
                 environment = self._devices.environment(device) if device else {}
                 ended = self._program.run(argv, limit_s, environment, capture=True, quiet=True)
         except InvalidValue as error:
-            return failed(error)
-        result = read(ended, _READERS[work.engine])
+            return failed_result(error)
+        engine = ffmpeg if work.engine is TranscodeEngine.FFMPEG else onevpl
+        result = result_with_figures(ended, engine.read_output)
         if result.outcome is Outcome.SUCCEEDED and not result.figures.get("frames"):
             return replace(
                 result,
@@ -73,8 +63,10 @@ class TranscodeWorkload:
         """End the guard of its programs."""
         self._program.close()
 
-    def _checked(self, work: Transcode) -> Transcode:
-        """The description with the codec read from the file. InvalidValue for an unusable file."""
+    def _read_head(self, work: Transcode) -> Transcode:
+        """Return the description with the codec that the file's first bytes name. InvalidValue for
+        an unusable file.
+        """
         file = self._directory / work.input
         try:
             if file.exists() and not file.is_file():
@@ -95,15 +87,18 @@ class TranscodeWorkload:
 
 
 @contextmanager
-def _par_file(work: Transcode, device: str) -> Iterator[str]:
-    """A par file for one run, when the engine wants one."""
-    text = transcode_tools.par(work, device)
+def _command_line(work: Transcode, device: str) -> Iterator[list[str]]:
+    """Yield the command line, while its par file exists, where the engine wants one."""
+    if work.engine is TranscodeEngine.FFMPEG:
+        yield ffmpeg.arguments(work, device)
+        return
+    text = onevpl.par(work, device)
     if not text:
-        yield ""
+        yield onevpl.arguments(work, device)
         return
     with tempfile.NamedTemporaryFile(
         "w", prefix="scaletest-", suffix=".par", encoding="utf-8"
     ) as file:
         file.write(text)
         file.flush()
-        yield file.name
+        yield onevpl.arguments(work, device, file.name)

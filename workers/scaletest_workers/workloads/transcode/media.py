@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 CODECS = ("h264", "h265", "av1", "mpeg2", "vp9")
+# Suffixes of files that hold nothing but one stream.
 _SUFFIXES = {
     "h264": (".h264", ".264", ".avc"),
     "h265": (".h265", ".265", ".hevc"),
@@ -33,13 +34,13 @@ HEAD_BYTES = 400
 
 
 def codec_of_name(name: str) -> str:
-    """The codec of a file's suffix; "" if unknown."""
+    """Return the codec of a file's suffix; "" if unknown."""
     suffix = PurePath(name).suffix.lower()
     return next((codec for codec, suffixes in _SUFFIXES.items() if suffix in suffixes), "")
 
 
 def container(head: bytes) -> str:
-    """The container by a file's first bytes, "" for an elementary stream or if unknown.
+    """Return the container by a file's first bytes, "" for an elementary stream or if unknown.
 
     Signatures: ISO/IEC 14496-12 (ftyp), RFC 8794 (EBML), RIFF, ISO/IEC 13818-1 (both MPEG
     streams), FLV, Ogg. IVF counts as elementary, since the tools accept it for VP9 and AV1.
@@ -54,12 +55,12 @@ def container(head: bytes) -> str:
 
 
 def codec_of_head(head: bytes) -> str:
-    """The codec of an IVF header; "" for anything else."""
+    """Return the codec of an IVF header; "" for anything else."""
     return {b"DKIFVP90": "vp9", b"DKIFAV01": "av1"}.get(head[:4] + head[8:12], "")
 
 
 def refusal(name: str, head: bytes, codec: str) -> str:
-    """Why oneVPL's tool cannot read a file, with a command that converts it; "" if it can."""
+    """Say why oneVPL's tool cannot read a file, with a command that converts it; "" if it can."""
     kind = container(head)
     if not kind:
         return ""

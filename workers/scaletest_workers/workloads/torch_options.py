@@ -19,6 +19,9 @@ from scaletest.documents.typed_arguments import TypedArguments
 from scaletest.model.checks import refuse
 from scaletest.model.declared import check, choice
 
+# auto uses CUDA if there is a device.
+DEVICES = ("auto", "cpu", "cuda")
+
 
 class Model(StrEnum):
     """The model that computes."""
@@ -28,20 +31,14 @@ class Model(StrEnum):
     LLAMA = "llama"
 
 
-DEVICES = ("auto", "cpu", "cuda")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchWork:
-    """The work of one request.
-
-    device: auto uses CUDA if there is a device. batch: samples in a batch; a sample is an
-    image or a text. batches: in one request.
-    """
+    """The work of one request."""
 
     model: Model = Model.RESNET50
     mode: Annotated[str, choice(("train", "eval"))] = "eval"
     device: Annotated[str, choice(DEVICES)] = "auto"
+    # samples in a batch, each an image or a text, and batches in a request
     batch: Annotated[int, Meta(ge=1, le=1_000_000)] = 64
     batches: Annotated[int, Meta(ge=1, le=1_000_000)] = 10
 

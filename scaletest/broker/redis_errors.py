@@ -1,0 +1,104 @@
+"""Tell errors of Redis that pass from those that stay, and word them for people.
+
+Error codes stand in the middle of a text when a pipeline or a script passes the error on, so texts
+are searched as well as types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redis import exceptions
+
+from scaletest.model.errors import Unreachable
+from scaletest.model.texts import masked
+
+# What is said of a full server, and what to do about it.
+FULL = "Redis takes no more: its memory is full"
+REMEDY = (
+    "start more workers, drop what waits (scaletest queue purge NAME), or raise maxmemory (the"
+    " chart: redis.resources)"
+)
+_FULL = re.compile(r"\bOOM\b")
+# Errors of a broken, restarting, full or read-only server: they pass, so the call may be repeated.
+TRANSIENT = (
+    exceptions.ConnectionError,
+    exceptions.TimeoutError,
+    exceptions.BusyLoadingError,
+    exceptions.ReadOnlyError,
+    exceptions.OutOfMemoryError,
+    exceptions.TryAgainError,
+    exceptions.MasterDownError,
+    OSError,
+)
+REDIS_ERRORS = (exceptions.RedisError,)
+# Refusals that waiting does not end. They are ConnectionErrors in redis-py, hence checked first.
+LOGIN_REFUSED = (exceptions.AuthenticationError, exceptions.AuthorizationError)
+REFUSED = (*LOGIN_REFUSED, exceptions.NoPermissionError)
+_PASSING = re.compile(
+    r"\b(BUSY|LOADING|OOM|READONLY|MASTERDOWN|TRYAGAIN|UNKILLABLE|MISCONF|NOREPLICAS|UNBLOCKED)\b"
+)
+
+
+def is_full(error: BaseException) -> bool:
+    """Return whether the server rejected a command, without any effect, as its memory is full."""
+    return isinstance(error, exceptions.OutOfMemoryError) or (
+        isinstance(error, exceptions.ResponseError) and bool(_FULL.search(str(error)))
+    )
+
+
+def transient(error: BaseException) -> bool:
+    """Return whether it is right to wait and try the same again."""
+    passes = isinstance(error, TRANSIENT) or (
+        isinstance(error, exceptions.ResponseError) and bool(_PASSING.search(str(error)))
+    )
+    return passes and not isinstance(error, REFUSED)
+
+
+@contextmanager
+def excuse_outage(excused: bool = True) -> Iterator[None]:
+    """Drop transient errors, where they are excused."""
+    try:
+        yield
+    except Exception as error:
+        if not (excused and transient(error)):
+            raise
+
+
+@contextmanager
+def explained(url: str) -> Iterator[None]:
+    """Turn redis-py's connection errors into one line that names the server and what to do."""
+    try:
+        yield
+    except LOGIN_REFUSED as error:
+        raise Unreachable(
+            f"Redis at {masked(url)} rejects the login: {error}",
+            hint="check user and password in the Redis URL",
+        ) from error
+    except (exceptions.RedisError, OSError) as error:
+        if is_full(error):
+            raise Unreachable(f"{FULL}: {masked(url)}", hint=REMEDY) from error
+        if isinstance(error, exceptions.ResponseError) and not transient(error):
+            message = str(error)
+            hint = "look at what its keys hold"
+            if "DB index" in message:
+                hint = "correct the database, the number at the end of the Redis URL"
+            elif "permission" in message or "ACL failure" in message:
+                hint = (
+                    "give this user of Redis the rights that the users of the chart have"
+                    " (redis.users)"
+                )
+            elif "unknown command" in message.lower():
+                hint = (
+                    "correct the Redis URL: it names a server of another type, such as Redis"
+                    " instead of Sentinel"
+                )
+            raise Unreachable(
+                f"Redis at {masked(url)} answers with an error: {message}", hint=hint
+            ) from error
+        raise Unreachable(
+            f"Redis at {masked(url)} cannot be reached: {error}",
+            hint="start it, or correct <redis_url> (SCALETEST_REDIS_URL)",
+        ) from error

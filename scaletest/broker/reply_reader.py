@@ -1,0 +1,154 @@
+"""Read the replies of one client from its stream in Redis.
+
+One reader serves however many requests are under way, on one connection on which a blocking read is
+always under way. It waits on the socket, and may come back later to the same read. Redis's own
+time-outs are too coarse: an idle server ends a blocked call up to 100 ms late, which is too late
+for a load that follows a schedule.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import redis.exceptions
+
+from scaletest.broker.connection import Redis, own_connection
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue
+from scaletest.model.record import Reply, unreadable
+
+logger = logging.getLogger("scaletest.broker")
+
+# A read is repeated after BLOCK_S; a server silent for longer than both together is away.
+BLOCK_S = 5.0
+SLACK_S = 10.0
+# Replies that one read parses, about 3 ms of work, so that the calling loop is not delayed.
+BATCH = 128
+# The position before the first entry of a stream.
+BEGIN = "0-0"
+# The request's id in a reply that cannot be parsed. Quotes inside a text are escaped.
+_REQUEST_ID = re.compile(rb'"id": ?"([A-Za-z0-9_-]{1,128})"')
+
+# An entry of a stream: its id, and its fields.
+Entry = tuple[bytes, dict[bytes, bytes]]
+
+
+class Reader:
+    """Reads a stream from its start; each read deletes what the last one returned. One thread."""
+
+    def __init__(
+        self, client: Redis, stream: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._connection = own_connection(client, BLOCK_S + SLACK_S)
+        self._stream = stream
+        self._clock = clock
+        # answers that are still to come, and when they were asked for
+        self._answers = 0
+        self._asked_at = 0.0
+        self._position = BEGIN
+        self._anew = False
+
+    @property
+    def position(self) -> str:
+        """Id of the last entry that was read; BEGIN before the first."""
+        return BEGIN if self._anew else self._position
+
+    def begin_anew(self) -> None:
+        """Start over with the next read, since the stream was recreated. For any thread."""
+        self._anew = True
+
+    def read(self, timeout_s: float) -> list[Entry]:
+        """Return entries; waits up to `timeout_s` for the first.
+
+        After an error the next call begins again where the last one ended.
+        """
+        deadline = self._clock() + timeout_s
+        if self._anew:
+            self.close()
+            self._position, self._anew = BEGIN, False
+        try:
+            if not self._answers:
+                self._ask()
+            while self._connection.can_read(max(0.0, deadline - self._clock())):
+                rows = self._connection.read_response()
+                self._answers -= 1
+                if not self._answers:  # the answer to XTRIM comes first
+                    return self._entries(rows)
+            if self._clock() - self._asked_at > BLOCK_S + SLACK_S:
+                raise redis.exceptions.TimeoutError("no answer to a blocking read")
+            return []
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._answers = 0
+        self._connection.disconnect()
+
+    def _ask(self) -> None:
+        """Send a blocking read, after the command that deletes what was read before."""
+        options = ("COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000))
+        commands: list[tuple[Any, ...]] = [
+            ("XREAD", *options, "STREAMS", self._stream, self._position)
+        ]
+        if self._position != BEGIN:
+            milliseconds, number = entry_order(self._position)
+            commands.insert(0, ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}"))
+        if not self._connection.is_connected:
+            self._connection.connect()
+        packets = itertools.starmap(self._connection.pack_command, commands)
+        self._connection.send_packed_command(
+            list(itertools.chain.from_iterable(packets)), check_health=False
+        )
+        self._answers = len(commands)
+        self._asked_at = self._clock()
+
+    def _entries(self, rows: Any) -> list[Entry]:
+        if not rows or not rows[0][1]:  # a stream that was recreated ends a read with nothing
+            return []
+        entries = [
+            (name, dict(zip(fields[::2], fields[1::2], strict=True))) for name, fields in rows[0][1]
+        ]
+        self._position = entries[-1][0].decode()
+        return entries
+
+
+def entry_order(entry: str) -> tuple[int, int]:
+    """Return a stream entry's id as numbers that can be compared."""
+    milliseconds, number = entry.split("-")
+    return int(milliseconds), int(number)
+
+
+class Finished(NamedTuple):
+    """A reply with the stream entry that carried it."""
+
+    entry: str
+    reply: Reply
+
+
+def parse_replies(entries: Iterable[Entry]) -> Iterable[Finished]:
+    """Yield the replies in entries; one that cannot be read becomes a failed one, if it names its
+    request.
+    """
+    for entry, fields in entries:
+        if b"r" not in fields:
+            continue  # a wake-up
+        try:
+            row = wire.load(fields[b"r"], "the reply")
+            row["ended_s"] = int(fields[b"e"]) / 1e6
+            reply = Reply.from_dict(row)
+        except (InvalidValue, KeyError, ValueError) as error:
+            request_id = _REQUEST_ID.search(fields[b"r"])
+            if request_id is None:
+                logger.error(
+                    "a reply was dropped, it cannot be read and names no request: %s", error
+                )
+                continue
+            reply = unreadable(request_id[1].decode(), str(error))
+        yield Finished(entry.decode(), reply)

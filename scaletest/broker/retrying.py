@@ -1,0 +1,89 @@
+"""Retry calls while Redis is away.
+
+Nothing in this package retries by itself: the caller decides (a command line gives up at once, a
+worker never does). Pauses grow exponentially, and the begin and the end of an outage are logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from scaletest.broker.redis_errors import FULL, REMEDY, is_full, transient
+from scaletest.model.checks import cut
+from scaletest.model.errors import Unreachable
+
+T = TypeVar("T")
+
+logger = logging.getLogger("scaletest.broker")
+
+# Seconds between two tries.
+FIRST_DELAY_S = 0.05
+LONGEST_DELAY_S = 2.0
+
+
+def longer(delay_s: float) -> float:
+    """Return the pause before the next try, after a pause of `delay_s`; the first after 0."""
+    return min(LONGEST_DELAY_S, max(FIRST_DELAY_S, 2 * delay_s))
+
+
+class Retrying:
+    """Runs calls until Redis answers; ends with the last error when `sleep` returns true."""
+
+    def __init__(
+        self,
+        who: str,
+        *,
+        patience_s: float | None = None,
+        sleep: Callable[[float], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._who = who
+        self._patience_s = patience_s
+        self._sleep = sleep or threading.Event().wait
+        self._clock = clock
+        self._chance = chance
+
+    def run(self, call: Callable[[], T]) -> T:
+        """Return the call's result. Raises at once unless the error passes, and
+        Unreachable when patience ends.
+        """
+        try:
+            return call()
+        except Exception as error:
+            if not transient(error):
+                raise
+            return self.after(error, call)
+
+    def after(self, error: Exception, call: Callable[[], T]) -> T:
+        """Return the call's result, where a first try has failed with an `error` that passes."""
+        began = self._clock()
+        delay = longer(0.0)
+        trouble = FULL if is_full(error) else f"Redis is away ({cut(str(error), 200)})"
+        logger.warning("%s: %s, trying again", self._who, trouble)
+        while True:
+            waited_s = self._clock() - began
+            if self._patience_s is not None and waited_s >= self._patience_s:
+                if is_full(error):
+                    raise Unreachable(f"{FULL}; we waited {waited_s:.0f} s", hint=REMEDY) from error
+                raise Unreachable(
+                    f"Redis was away for {waited_s:.0f} s: {error}",
+                    hint="start it again, then run again",
+                ) from error
+            # full jitter, as many clients come back at once
+            if self._sleep(delay * (0.5 + 0.5 * self._chance())):
+                raise error
+            delay = longer(delay)
+            try:
+                result = call()
+                logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)
+                return result
+            except Exception as problem:
+                if not transient(problem):
+                    raise
+                error = problem

@@ -1,1 +1,0 @@
-"""What workloads are told in words, and what their tools print. Pure."""

@@ -1,0 +1,149 @@
+"""Run programs one after the other: without a shell, each in a process group that ends with it, its
+limit or the worker.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scaletest.model import Outcome, Reason, checks
+from scaletest.model.texts import without_secrets
+from scaletest.observe.sampler import RequestSampler
+from scaletest.processes.children import Guard, end_group, end_orphans, own_children, wait_child
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import DEVICE_VARIABLE
+from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out_result
+from scaletest_workers.workloads.making import Making, ProgramOptions
+from scaletest_workers.workloads.output import OutputTail
+
+# How much of a program's standard error goes into an error reply.
+TAIL_BYTES = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended, with the ends of what it wrote."""
+
+    result: Result  # derived from the exit code alone
+    output: str = ""  # empty unless it was captured
+    errors: str = ""
+
+
+class Program:
+    """Runs the programs of one worker."""
+
+    def __init__(
+        self, options: ProgramOptions, interrupt: Wake, sampler: RequestSampler | None = None
+    ) -> None:
+        """sampler: None to leave out where programs spend their time."""
+        self._options = options
+        self._sampler = sampler
+        self._interrupt = interrupt
+        self._guard = Guard("KILL")
+        self._environment = self._guard.environment(without_secrets(os.environ))
+
+    @classmethod
+    def make(cls, making: Making) -> Program:
+        """Return what runs the programs of a workload."""
+        return cls(making.program, making.interrupt, making.sampler)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        limit_s: float,
+        environment: Mapping[str, str],
+        *,
+        capture: bool = False,
+        quiet: bool = False,
+    ) -> Ended:
+        """Run it to its end, or to the limit; all of its processes are gone afterwards. Raises
+        Interrupted.
+
+        capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
+        """
+        watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
+        options, name = self._options, argv[0]
+        uncaptured = subprocess.DEVNULL if options.null_output else None
+        children_before = own_children()
+        try:
+            process = subprocess.Popen(
+                list(argv),
+                cwd=options.directory or None,
+                env={**self._environment, **environment},
+                stdin=subprocess.DEVNULL if options.null_input else None,
+                stdout=subprocess.PIPE if capture else uncaptured,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            text = why_not_started(name, error, options)
+            return Ended(Result(Outcome.FAILED, Reason.NO_BINARY, error=text))
+        # run it to its end
+        self._guard.watch(process.pid)
+        if watch is not None:
+            watch.start(process.pid)
+        is_silent = quiet or options.null_output
+        errors = OutputTail(process.stderr, None if is_silent else sys.stderr)
+        output = OutputTail(process.stdout, None if is_silent else sys.stdout)
+        try:
+            deadline = time.monotonic() + (limit_s or float("inf"))
+            has_ended = wait_child(process, deadline, self._interrupt.fileno(), watch=watch)
+            is_late = time.monotonic() >= deadline
+        finally:
+            usage = end_group(process, options.kill_grace_s, watch)
+            end_orphans(children_before)
+            self._guard.watch(None)
+            texts = output.close(), errors.close()
+            activity = watch.close(usage) if watch is not None else None
+        # say how it ended
+        code, detail = process.returncode, last_words(texts[1])
+        if has_ended and code == 0:
+            result = SUCCEEDED
+        elif has_ended and code < 0:
+            error_text = f"{name} was ended by {signal_name(-code)}{detail}"
+            result = Result(Outcome.FAILED, Reason.SIGNAL, code, error_text)
+        elif has_ended:
+            error_text = f"{name} returned error code {code}{detail}"
+            result = Result(Outcome.FAILED, Reason.EXIT, code, error_text)
+        elif is_late:
+            result = replace(timed_out_result(limit_s, name), exit_code=code)
+        else:
+            raise Interrupted
+        return Ended(result if activity is None else replace(result, activity=activity), *texts)
+
+    def close(self) -> None:
+        """End the guard."""
+        self._guard.close()
+
+
+def last_words(errors: str) -> str:
+    """Return the end of what a program wrote, behind a colon and safe for a reply; "" for
+    nothing.
+    """
+    detail = checks.cut(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
+    return f": {detail}" if detail else ""
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGKILL."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def why_not_started(program: str, error: OSError, options: ProgramOptions) -> str:
+    """Say why a program did not start, or will not."""
+    if options.directory and not Path(options.directory).is_dir():
+        return f"the work directory {options.directory} is not there"
+    path = Path(program)
+    if path.is_char_device() or path.is_block_device():
+        return f"{program} is a device, not a program: put the pattern of --device-glob into quotes"
+    return f"{program} cannot be started: {error.strerror}"

@@ -1,0 +1,1 @@
+"""The workload that transcodes media files, with FFmpeg or with oneVPL's tool."""
