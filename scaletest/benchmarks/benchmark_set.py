@@ -26,7 +26,7 @@ from scaletest.model import checks
 from scaletest.model.declared import VERSIONED, Written, choice, read
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import as_yaml
-from scaletest.model.verdict import ANY, Measurable, MeasureTable, Threshold, parse
+from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse
 from scaletest.render.numbers import plural
 
 MOST = 100_000

@@ -24,7 +24,7 @@ from redis import backoff, connection, exceptions, retry, sentinel
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, Unreachable
-from scaletest.model.texts import masked
+from scaletest.model.masking import masked
 
 logger = logging.getLogger("scaletest.broker")
 

@@ -18,7 +18,7 @@ from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
 from scaletest.broker.queues import DeclaredQueue, QueueEntry, living, pairs, shown, text_of
 from scaletest.broker.scripts import script
-from scaletest.model import checks, queue_counts
+from scaletest.model import checks, queue_counts, time_slots
 from scaletest.model.errors import InvalidValue
 
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
@@ -72,7 +72,7 @@ class QueueSnapshot(DeclaredQueue):
 
     at_s: float
     ended: queue_counts.EndedCounts
-    slots: tuple[queue_counts.TimeSlot, ...]
+    slots: tuple[time_slots.TimeSlot, ...]
     workers: tuple[WorkerState, ...]
 
     def counter(self, name: str) -> int:
@@ -194,7 +194,7 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
             {key.decode(): _count(value) for key, value in pairs(counters)}, past.outcomes
         ),
         ended=past,
-        slots=queue_counts.unpack(dict(pairs(ring)), past.slots),
+        slots=time_slots.unpack(dict(pairs(ring)), past.slots),
         workers=_workers(workers, set(suspects)),
     )
 

@@ -18,7 +18,7 @@ from scaletest.lifecycle.judging.result import (
 )
 from scaletest.lifecycle.stamps import LifecyclePlan, Stamp
 from scaletest.model.errors import UsageError
-from scaletest.model.verdict import parse
+from scaletest.model.threshold import parse
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import NOWHERE, Contrast, Measure, differences, percentiles

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from scaletest.lifecycle.stamps import LifecycleObject, Stamp, Submission
 from scaletest.model.errors import InvalidValue
-from scaletest.model.texts import epoch, iso
+from scaletest.model.times import epoch, iso
 
 PREFIX = "runai-"
 # field of sampled.json -> our milestone

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scaletest.model.activity import Activity, State, Wait
     from scaletest.model.errors import ScaletestError
-    from scaletest.model.measurement import Measurement, NodeSample
+    from scaletest.model.measurement import Measurement
+    from scaletest.model.node_sample import NodeSample
     from scaletest.model.record import Outcome, Reason, Record, Reply, Request
     from scaletest.model.verdict import Verdict, VerdictKind
 
@@ -38,7 +39,8 @@ __all__ = [
 _MODULES = {
     "activity": ("Activity", "State", "Wait"),
     "errors": ("ScaletestError",),
-    "measurement": ("Measurement", "NodeSample"),
+    "measurement": ("Measurement",),
+    "node_sample": ("NodeSample",),
     "record": ("Outcome", "Reason", "Record", "Reply", "Request"),
     "verdict": ("Verdict", "VerdictKind"),
 }

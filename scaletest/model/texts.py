@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 # A smaller number is floating-point noise.
 SMALLEST = 1e-9
@@ -50,58 +49,3 @@ def as_yaml(value: object) -> str:
     except TypeError:
         # in YAML a key may have any type
         return str(value)
-
-
-def epoch(text: object) -> float | None:
-    """Epoch seconds of a time as Kubernetes writes it; None for anything else."""
-    if not isinstance(text, str) or not text:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
-
-
-def iso(time_s: float | None) -> str | None:
-    """A time in UTC with microseconds and offset; None for none."""
-    if time_s is None:
-        return None
-    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")
-
-
-HIDDEN = "***"
-# Up to the last @: a password may contain any character if it was not encoded.
-_LOGIN = re.compile(r"//([^:@/]*):.*@")
-_USER = re.compile(r"//[^@/]*@")
-_QUERY = re.compile(r"([?&]([^=&#\s]+)=)[^&]*")
-_SECRET_PARAMETER = re.compile(r"(?i)(password|passwd|pwd|username|secret|token)$")
-# scaletest's own variables (SCALETEST_REDIS_URL, SCALETEST_WORKER_REDIS_URL, SCALETEST_CLIENT_TOKEN
-# ...), and the one with the password of the chart. docs/how-to/workers.md lists them.
-_SECRET_VARIABLE = re.compile(
-    r"SCALETEST_REDIS.*|SCALETEST_(.*_)?(REDIS_URL|TOKEN|HEADERS?)|REDIS_PASSWORD"
-)
-
-
-def masked(address: str, *, service: bool = False) -> str:
-    """An address, or an option with an address, without its passwords; any other text unchanged.
-
-    service: also hide the user name and all values of the query, which may be keys of a service.
-    """
-    if "//" not in address:
-        return address
-
-    def hidden(match: re.Match[str]) -> str:
-        secret = service or _SECRET_PARAMETER.search(match[2])
-        return f"{match[1]}{HIDDEN}" if secret else match[0]
-
-    public = _LOGIN.sub(rf"//\1:{HIDDEN}@", address)
-    public = _USER.sub(f"//{HIDDEN}@", public) if service else public
-    return _QUERY.sub(hidden, public)
-
-
-def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a program that does not belong to scaletest."""
-    return {
-        name: value for name, value in environment.items() if not _SECRET_VARIABLE.fullmatch(name)
-    }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import resource
-import time
 from pathlib import Path, PurePosixPath
 
 from scaletest.processes import proc
@@ -128,19 +127,6 @@ def _periods(path: Path) -> tuple[int, int]:
 def _part(before: tuple[int, int], after: tuple[int, int]) -> float:
     throttled, periods = after[0] - before[0], after[1] - before[1]
     return min(1.0, throttled / periods) if throttled > 0 and periods > 0 else 0.0
-
-
-class Effort:
-    """Counts from when it is made. throttling: by the CPU limit of this container."""
-
-    def __init__(self) -> None:
-        self._began, self._cpu_s = time.monotonic(), time.process_time()
-        self.throttling = Throttling()
-
-    def cores(self) -> float:
-        """CPU time of this process over time passed."""
-        passed = time.monotonic() - self._began
-        return (time.process_time() - self._cpu_s) / passed if passed > 0 else 0.0
 
 
 def raise_open_files(wanted: int) -> int:

@@ -11,7 +11,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from scaletest.model.activity import State
-from scaletest.observe.blocking import RUNNABLE, Blocking, Doing, ThreadLook
+from scaletest.observe.blocking import Blocking, ThreadLook
+from scaletest.observe.doing import RUNNABLE, Doing
 from scaletest.processes import proc
 
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each

@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.declared import read
-from scaletest.model.verdict import Measurable, MeasureTable, parse, while_running
+from scaletest.model.threshold import Measurable, MeasureTable, parse
+from scaletest.model.verdict import while_running
 from scaletest.render.contents import (
     Block,
     Case,

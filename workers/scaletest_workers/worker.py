@@ -50,7 +50,7 @@ from scaletest.broker.heartbeat import (
 from scaletest.broker.samples import SamplerLease
 from scaletest.model.errors import InvalidValue
 from scaletest.observe.devices.reader import DeviceReader
-from scaletest.processes.children import adopt_orphans
+from scaletest.processes.orphans import adopt_orphans
 from scaletest_workers import rq_jobs
 from scaletest_workers.fast_loop import FastLoop, Leasing
 from scaletest_workers.node_sampler import NodeSampler

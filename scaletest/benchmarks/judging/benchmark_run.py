@@ -21,7 +21,8 @@ from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import Verdict, wire
 from scaletest.model.declared import INNER, Written, called
 from scaletest.model.texts import as_yaml
-from scaletest.model.verdict import Threshold, while_running
+from scaletest.model.threshold import Threshold
+from scaletest.model.verdict import while_running
 from scaletest.render.numbers import plural
 from scaletest.render.text import clean
 from scaletest.stats.comparison import Contrast, Difference, differences

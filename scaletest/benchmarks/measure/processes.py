@@ -15,9 +15,11 @@ from pathlib import Path
 from scaletest.benchmarks.kinds import parsing
 from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, Task, ToolOutput
 from scaletest.model import Activity
-from scaletest.model.texts import without_secrets
-from scaletest.observe.sampler import ProgramWatch, RequestSampler
-from scaletest.processes.children import Guard, end_group, exited, wait_child
+from scaletest.model.masking import without_secrets
+from scaletest.observe.program_watch import ProgramWatch
+from scaletest.observe.sampler import RequestSampler
+from scaletest.processes.children import end_group, exited, wait_child
+from scaletest.processes.guard import Guard
 from scaletest.runs.environment import open_private
 
 GRACE_S = 3.0

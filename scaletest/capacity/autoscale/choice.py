@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from scaletest.capacity.autoscale.hpa import TargetType
 from scaletest.capacity.autoscale.rule import Rule, SimulationResult
 from scaletest.capacity.autoscale.simulation import Arrivals
-from scaletest.model.queue_counts import LONGEST_WINDOW_S
+from scaletest.model.time_slots import LONGEST_WINDOW_S
 
 EQUAL_WAIT = 0.1
 # The exporter counts over a window; over fewer requests' run times than this, chance decides.

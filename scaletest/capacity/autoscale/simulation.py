@@ -30,9 +30,10 @@ from scaletest.capacity.autoscale.rule import (
     turns,
 )
 from scaletest.model.declared import Document, PositiveSeconds, Seconds
-from scaletest.model.desired_workers import History, QueueDemand, desired, over, wanted
+from scaletest.model.desired_workers import History, QueueDemand, desired, wanted
 from scaletest.model.errors import InvalidValue
-from scaletest.model.queue_counts import RING, SLOT_S, TimeSlot
+from scaletest.model.recent_window import over
+from scaletest.model.time_slots import RING, SLOT_S, TimeSlot
 from scaletest.stats.estimate import Chance
 
 MOST_REQUESTS = 5_000_000

@@ -35,7 +35,7 @@ from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.texts import masked
+from scaletest.model.masking import masked
 from scaletest.render.contents import Pairs
 from scaletest.render.numbers import plural, seconds
 from scaletest.runs import registry

@@ -38,14 +38,8 @@ from scaletest.lifecycle.judging.phases import (
 from scaletest.lifecycle.stamps import UNTIL, LifecycleObject, Submission, TimeSource
 from scaletest.model.checks import cut
 from scaletest.model.declared import INNER, VERSIONED, Count, Written, called, choice, flat
-from scaletest.model.verdict import (
-    PERCENTILES,
-    Measurable,
-    MeasureTable,
-    Threshold,
-    Verdict,
-    parse,
-)
+from scaletest.model.threshold import PERCENTILES, Measurable, MeasureTable, Threshold, parse
+from scaletest.model.verdict import Verdict
 from scaletest.render.numbers import plural
 from scaletest.stats.estimate import Distribution, exactly, interval_of, samples_needed, summary
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge

@@ -18,7 +18,7 @@ from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import milestones
 from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
-from scaletest.model.texts import epoch
+from scaletest.model.times import epoch
 
 # Reasons of events and whose milestone they are.
 POD_EVENTS = {"Scheduled": "scheduled", "Started": "started"}

@@ -71,7 +71,7 @@ from typing import Any
 
 from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.model.declared import Written
-from scaletest.model.measurement import MachineUse
+from scaletest.model.machine_use import MachineUse
 from scaletest.render.numbers import plural
 from scaletest.saturation.plan import (
     QUANTILES,

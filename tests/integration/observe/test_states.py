@@ -16,8 +16,9 @@ from hack.benchmarks import causes_injectors as injectors
 from hack.benchmarks.causes_injectors import Unsuitable
 from hack.benchmarks.causes_programs import python
 from scaletest.model import State
-from scaletest.observe.blocking import Blocking, Doing
+from scaletest.observe.blocking import Blocking
 from scaletest.observe.devices.clients import Clients
+from scaletest.observe.doing import Doing
 from scaletest.observe.sampler import RequestSampler
 from scaletest.processes.wake import Wake
 from scaletest_workers.workloads.command import Program
@@ -184,7 +185,7 @@ def test_devices_that_a_program_keeps_busy_are_named(
     wake: Wake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its child opens a device whose files lie in a tree of the test's own."""
-    monkeypatch.setattr("scaletest.observe.sampler.present", lambda _device: True)
+    monkeypatch.setattr("scaletest.observe.program_watch.present", lambda _device: True)
     rows = [
         "drm-driver: i915",
         "drm-client-id: 7",

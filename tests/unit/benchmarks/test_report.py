@@ -34,7 +34,7 @@ from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
 from scaletest.model import Activity, Outcome, Reason, Reply, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.verdict import UNITS, parse
+from scaletest.model.threshold import UNITS, parse
 from scaletest.report import formats
 from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder

@@ -9,7 +9,7 @@ import pytest
 from scaletest.lifecycle.judging.phases import between, books, timeline
 from scaletest.lifecycle.measure.tracker import Tracker
 from scaletest.lifecycle.stamps import Stamp, TimeSource
-from scaletest.model.texts import epoch
+from scaletest.model.times import epoch
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import BEGAN, iso, job, of, pod, sighting, submission
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model import State
-from scaletest.observe.blocking import RUNNABLE, UNKNOWN, WaitKind, calls, of_function, of_letter
-from scaletest.processes import proc
+from scaletest.observe.doing import RUNNABLE, UNKNOWN, of_function, of_letter
+from scaletest.observe.system_calls import WaitKind, calls
+from scaletest.processes import addresses, proc
 
 
 @given(st.binary(max_size=80))
@@ -20,8 +21,8 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
         proc.parse_status,
         proc.parse_call,
         proc.parse_numbers,
-        proc.parse_address,
-        proc.unix_name,
+        addresses.parse_address,
+        addresses.unix_name,
     ):
         parse(data)
     assert all(number >= 0 for number in proc.polled(data))
@@ -35,7 +36,7 @@ def test_parsers_take_any_text(text: str) -> None:
     proc.awaited_inode(text, 1)
     proc.parse_epoll(text)
     proc.inode_of(text)
-    list(proc.parse_peers(text))
+    list(addresses.parse_peers(text))
 
 
 @given(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(0, 2**62))
@@ -157,7 +158,7 @@ def test_peers_of_both_versions_of_ip() -> None:
         "       0 4711 1 0\n   1: 00000000:18EB 00000000:0000 0A 00000000:00000000 00:00000000"
         " 00000000     0        0 4712 1 0\n"
     )
-    assert list(proc.parse_peers(tcp)) == [
+    assert list(addresses.parse_peers(tcp)) == [
         (4711, "127.0.0.1:6379", 0xA06B, False),
         (4712, "", 6379, True),
     ]
@@ -167,7 +168,7 @@ def test_peers_of_both_versions_of_ip() -> None:
         " 0 0 0 4713 1\n   1: 0000000000000000FFFF00000100007F:A06B"
         " 0000000000000000FFFF00000100007F:18EB 01 0:0 0:0 0 0 0 4714 1\n"
     )
-    assert list(proc.parse_peers(six)) == [
+    assert list(addresses.parse_peers(six)) == [
         (4713, "[::1]:6379", 0xA06B, False),
         (4714, "127.0.0.1:6379", 0xA06B, False),
     ]
@@ -175,16 +176,16 @@ def test_peers_of_both_versions_of_ip() -> None:
 
 def test_a_socket_address_in_memory_is_parsed() -> None:
     assert (
-        proc.parse_address(struct.pack("=H", 2) + b"\x18\xeb\x0a\x00\x00\x01" + bytes(8))
+        addresses.parse_address(struct.pack("=H", 2) + b"\x18\xeb\x0a\x00\x00\x01" + bytes(8))
         == "10.0.0.1:6379"
     )
     assert (
-        proc.parse_address(struct.pack("=H", 10) + b"\x18\xeb" + bytes(19) + b"\x01")
+        addresses.parse_address(struct.pack("=H", 10) + b"\x18\xeb" + bytes(19) + b"\x01")
         == "[::1]:6379"
     )
-    assert proc.parse_address(struct.pack("=H", 1) + b"/run/x.sock\0rest") == "/run/x.sock"
-    assert proc.parse_address(struct.pack("=H", 1) + b"\0name\0\0") == "@name"
-    assert proc.parse_address(struct.pack("=H", 2) + b"\x18") == ""
+    assert addresses.parse_address(struct.pack("=H", 1) + b"/run/x.sock\0rest") == "/run/x.sock"
+    assert addresses.parse_address(struct.pack("=H", 1) + b"\0name\0\0") == "@name"
+    assert addresses.parse_address(struct.pack("=H", 2) + b"\x18") == ""
 
 
 def test_descriptors_of_epoll_poll_and_select_are_parsed() -> None:

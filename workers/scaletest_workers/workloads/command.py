@@ -16,9 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from scaletest.model import Outcome, Reason, checks
-from scaletest.model.texts import without_secrets
-from scaletest.observe.sampler import ProgramWatch, RequestSampler
-from scaletest.processes.children import Guard, end_group, end_orphans, own_children, wait_child
+from scaletest.model.masking import without_secrets
+from scaletest.observe.program_watch import ProgramWatch
+from scaletest.observe.sampler import RequestSampler
+from scaletest.processes.children import end_group, wait_child
+from scaletest.processes.guard import Guard
+from scaletest.processes.orphans import end_orphans, own_children
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DEVICE_VARIABLE, Chosen, DeviceChooser
 from scaletest_workers.options.transcode_tools import READERS, Reader

@@ -1,0 +1,76 @@
+"""Seconds that looks stand for beyond what they met, kept for the worker's next requests."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+
+from scaletest.model.activity import State
+from scaletest.observe.doing import Doing
+from scaletest.observe.time_by_state import TimeByState
+
+# Seconds of one state that are kept for later requests, or given to them in advance, at most.
+MOST_KEPT_S = 1.0
+# States with an object for which seconds are kept: requests may each wait for a file or an address
+# of its own.
+MOST_KEPT = 64
+
+
+class Balance:
+    """What the looks at a worker's requests stand for beyond the blocked time of the requests that
+    they met.
+
+    As much again may be given in advance, as the last look has it, so that what is kept need not
+    come first.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Doing, float] = defaultdict(float)
+        self._last: dict[Doing, float] = {}
+
+    def settle(self, spent: TimeByState, stands_for_s: float) -> None:
+        """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0
+        when none did.
+        """
+        blocked = spent.blocked()
+        whole_s = sum(blocked.values())
+        if whole_s <= 0:
+            return
+        if stands_for_s <= 0:
+            spent.observe(self._taken(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
+            return
+        self._last = {doing: seconds / whole_s for doing, seconds in blocked.items()}
+        for doing, part in self._last.items():
+            self._keep(doing, part * (stands_for_s - whole_s))
+        self._merge()
+
+    def _keep(self, doing: Doing, seconds: float) -> None:
+        self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))
+
+    def _merge(self) -> None:
+        """Where too many objects have something kept, those with the least of it become one without
+        a name.
+        """
+        objects = [doing for doing in self._kept if doing.object]
+        if len(objects) <= MOST_KEPT:
+            return
+        for doing in heapq.nsmallest(
+            len(objects) - MOST_KEPT // 2, objects, key=lambda doing: abs(self._kept[doing])
+        ):
+            self._keep(Doing(doing.state), self._kept.pop(doing))
+
+    def _taken(self, seconds: float) -> dict[Doing, float]:
+        """So much of what is kept; what is missing in advance, if not too much is given already."""
+        positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
+        whole_s = sum(positive.values())
+        part = min(1.0, seconds / whole_s) if whole_s > 0 else 0.0
+        taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in positive.items()})
+        advance_s = min(
+            seconds - sum(taken.values()),
+            MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()),
+        )
+        for doing, share in self._last.items():
+            taken[doing] += share * max(0.0, advance_s)
+        for doing, taken_s in taken.items():
+            self._kept[doing] -= taken_s
+        return taken

@@ -1,0 +1,88 @@
+"""What drivers of graphics devices say of an open device file, in /proc/PID/fdinfo/N."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_ROW = re.compile(r"^(drm-[^:\n]*):(.*)$", re.MULTILINE)
+_UNITS = {"": 1, "B": 1, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
+# Memory of the device itself, as against memory of the machine that it uses.
+_OWN_MEMORY = re.compile(r"(?:stolen-)?(?:vram|local)\d*")
+# The older name for resident memory.
+_RESIDENT = ("drm-resident-", "drm-memory-")
+
+
+class Engine(NamedTuple):
+    """Counters of one kind of engine since the client was opened.
+
+    busy_ns: None where the driver counts cycles. cycles: busy ones, clock: those that passed; None
+    where it does not count them. capacity: how many engines of the kind the device has.
+    """
+
+    busy_ns: int | None
+    cycles: int | None
+    clock: int | None
+    capacity: int
+
+
+class DrmClient(NamedTuple):
+    """One opening of one device, which several descriptors and processes may share.
+
+    device: PCI address, or the driver's name for a device that is not on PCI. id: unique for the
+    device.
+    memory_bytes: of the device's own memory, of the machine's where the device has none.
+    """
+
+    device: str
+    id: str
+    engines: Mapping[str, Engine]
+    memory_bytes: int
+
+
+def parse_fdinfo(text: str) -> DrmClient | None:
+    """None when the file is no graphics driver's, or does not tell clients apart."""
+    rows = {match[1].strip(): match[2].strip() for match in _ROW.finditer(text)}
+    device, client = (
+        rows.get("drm-pdev") or rows.get("drm-driver", ""),
+        rows.get("drm-client-id", ""),
+    )
+    if not device or not client:
+        return None
+    names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
+    engines = {
+        name: Engine(
+            _number(rows.get(f"drm-engine-{name}", ""), "ns"),
+            _number(rows.get(f"drm-cycles-{name}", "")),
+            _number(rows.get(f"drm-total-cycles-{name}", "")),
+            _number(rows.get(f"drm-engine-capacity-{name}", "1")) or 1,
+        )
+        for name in sorted(names)
+        if not name.startswith("capacity-")
+    }
+    return DrmClient(device, client, engines, _memory_bytes(rows))
+
+
+def _named(rows: Mapping[str, str], prefix: str) -> set[str]:
+    return {key.removeprefix(prefix) for key in rows if key.startswith(prefix)}
+
+
+def _number(text: str, unit: str = "") -> int | None:
+    number, *units = text.split() or [""]
+    is_number = number.isascii() and number.isdigit() and units in ([], [unit])
+    return int(number) if is_number else None
+
+
+def _memory_bytes(rows: Mapping[str, str]) -> int:
+    resident: dict[str, int] = {}
+    for prefix in _RESIDENT:
+        for region in _named(rows, prefix):
+            resident.setdefault(region, _bytes(rows[f"{prefix}{region}"]))
+    own = {region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)}
+    return sum((own or resident).values())
+
+
+def _bytes(text: str) -> int:
+    number, _, unit = text.partition(" ")
+    return (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)

@@ -1,0 +1,43 @@
+"""CPUs, memory, disks and networks of a node: parsers, and figures of two readings.
+
+CPUs have work, clocks, and throttling by heat. With the memory are the waits of threads for CPU,
+memory and storage. Disks are whole disks, without partitions, RAM disks, files and combined ones.
+Networks are those of the node, or of the pod whose network this process sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceReading:
+    """What a resource's files said at one time, by figure.
+
+    levels: figures as they are. counters: what only grows, in the figure's unit times seconds; its
+    growth in a second is the figure. quotients: two counters, of which the first one's growth in
+    units of the second one's is the figure.
+    """
+
+    levels: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=dict)
+    quotients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def figures(
+    before: ResourceReading | None, now: ResourceReading, interval_s: float
+) -> dict[str, float]:
+    """The figures of an interval; a new counter, or one that was reset, gives none."""
+    resource_figures = dict(now.levels)
+    if before is None or interval_s <= 0:
+        return resource_figures
+    for name, counter in now.counters.items():
+        grown = counter - before.counters.get(name, float("inf"))
+        if grown >= 0:
+            resource_figures[name] = grown / interval_s
+    for name, (counter, unit) in now.quotients.items():
+        counter_before, unit_before = before.quotients.get(name, (0.0, float("inf")))
+        if counter >= counter_before and unit > unit_before:
+            resource_figures[name] = (counter - counter_before) / (unit - unit_before)
+    return resource_figures

@@ -1,0 +1,217 @@
+"""One program, watched from before its start to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from resource import struct_rusage
+from typing import TYPE_CHECKING
+
+from scaletest.model.activity import Activity, State
+from scaletest.observe.devices.clients import present
+from scaletest.observe.time_by_state import TimeByState
+from scaletest.observe.tree import NOTHING_RAN, Tree
+
+if TYPE_CHECKING:
+    from scaletest.observe.sampler import RequestSampler
+
+# In requests of more looks it does not matter where in an interval the first one falls.
+FEW_LOOKS = 2
+NEVER = float("inf")
+
+
+class ProgramWatch:
+    """One program from before its start to its end. `due`: when to look next, on the monotonic
+    clock.
+    """
+
+    def __init__(self, sampler: RequestSampler, device: str = "") -> None:
+        self._sampler = sampler
+        self._device = device
+        self._clients = sampler.clients if present(device) else None
+        if self._clients is not None:
+            self._clients.begin(device)
+        self._began = self._looked = self._started = time.monotonic()
+        self._looks_s = 0.0
+        # since the last look that counted
+        self._unchanged_s = 0.0
+        # how long we waited for a CPU to look, while the program went on
+        self._late_s = 0.0
+        self._own = sampler.own_schedule()
+        self._throttled_s = sampler.throttling.seconds()
+        self._interval_s = sampler.interval_s()
+        self._is_short = sampler.typical_s < self._interval_s
+        self._first_s = sampler.moments.next_s(self._interval_s, anew=not self._is_short)
+        # in requests of few looks the first one stands for a whole interval, wherever in it it
+        # falls
+        has_few = not self._is_short and sampler.typical_s < FEW_LOOKS * self._interval_s
+        self._spent = TimeByState(1.0 - self._first_s / self._interval_s if has_few else 0.5)
+        # the interval that the next look stands for, and the sum of those of looks that met
+        # something blocked
+        self._look_s = self._interval_s
+        self._stands_for_s = 0.0
+        # how long the first process ran and waited for a CPU since the last look that counted
+        self._first = NOTHING_RAN
+        self._tree: Tree | None = None
+        self._keeps_tree = True
+        self.due = NEVER
+
+    def start(self, pid: int) -> None:
+        """The program has started."""
+        self._count_own(0.0)
+        if self._sampler.works:
+            self._tree = Tree(pid, self._sampler.blocking)
+            self._begin_looks()
+            self._sampler.cpu_s = time.thread_time()
+
+    def resume(self, tree: Tree) -> None:
+        """The program was there before, and begins to work. The tree is the caller's; what it did
+        does not count.
+        """
+        self._count_own(0.0)
+        if not self._sampler.works:
+            return
+        began_s = time.thread_time()
+        try:
+            look = tree.look()
+            if self._clients is not None:  # what their counters show now is of before
+                self._clients.look(tree.processes)
+                self._clients.begin(self._device)
+        except Exception as error:
+            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
+            return
+        if look is not None:
+            self._spent.interval(0.0, look._replace(shares=[]))
+        self._tree, self._keeps_tree = tree, False
+        self._spend(began_s)
+        self._begin_looks()
+
+    def _begin_looks(self) -> None:
+        self._started = time.monotonic()
+        self.due = self._started + self._first_s
+
+    def look(self) -> None:
+        """Look at the processes. As long as nobody ran the interval goes on, to be counted when
+        somebody did.
+        """
+        now = time.monotonic()
+        self._late_s += max(0.0, now - self.due)
+        try:
+            assert self._tree is not None
+            if self._tree.is_unchanged():
+                self._unchanged_s = max(0.0, now - self._looked)
+            else:
+                self._spent.interval(
+                    max(0.0, now - self._looked), self._tree.look(), self._unchanged_s
+                )
+                self._looked, self._unchanged_s = now, 0.0
+            # a device may be busy while nobody runs
+            if self._clients is not None:
+                self._clients.look(self._tree.processes)
+        except Exception as error:
+            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
+            self.due = NEVER
+            return
+        self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
+        self._spend(self._sampler.cpu_s)
+        if self._is_short:
+            self.due = max(now, self._started + self._sampler.moments.looked(self._interval_s))
+        else:
+            self._look_s = self._sampler.next_after_s(self._interval_s, now - self._began)
+            self.due = now + self._look_s
+
+    def ended(self) -> None:
+        """The program has ended, and is not yet reaped."""
+        if self._tree is not None:
+            self._first = self._tree.ended()
+
+    def _spend(self, since_s: float) -> None:
+        """A look cost the CPU time of this thread since then, with the waking up for it."""
+        self._sampler.cpu_s = time.thread_time()
+        self._looks_s += self._sampler.cpu_s - since_s
+        self._sampler.allowance.spend(self._sampler.cpu_s - since_s)
+
+    def close(self, usage: struct_rusage | None) -> Activity | None:
+        """The program has ended, with what it used, None when that is not known. None when nothing
+        can be said.
+        """
+        return self._quietly(lambda: self._close(usage))
+
+    def close_own(self, state: State, name: str = "") -> Activity | None:
+        """There was no program, but this thread: as long as it neither ran nor waited for a CPU it
+        was in this state.
+
+        name: of what it waited for.
+        """
+        return self._quietly(lambda: self._close_own(state, name))
+
+    def _quietly(self, close: Callable[[], Activity]) -> Activity | None:
+        try:
+            return close()
+        except Exception as error:
+            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
+            return None
+
+    def _close_own(self, state: State, name: str) -> Activity:
+        self._count_own(0.0)
+        ended = time.monotonic()
+        self._spent.add(state, ended - self._looked, name)
+        return self._activity(ended, None)
+
+    def _close(self, usage: struct_rusage | None) -> Activity:
+        if self._tree is not None and self._keeps_tree:
+            self._tree.close()
+        elif self._tree is not None and self._clients is not None:
+            # its processes live on, and can be read at the end
+            self._clients.look(self._tree.processes)
+        self._count_own(self._looks_s)
+        self._sampler.ended(time.monotonic() - self._started)
+        ended = time.monotonic()
+        self._spent.close(
+            max(0.0, ended - self._looked),
+            usage.ru_utime + usage.ru_stime if usage else 0.0,
+            self._unchanged_s,
+            self._first,
+        )
+        self._sampler.balance.settle(self._spent, self._stands_for_s)
+        activity = self._activity(ended, usage)
+        if self._clients is None:
+            return activity
+        return replace(
+            activity, engines=self._clients.busy_s(), device_memory_bytes=self._clients.memory_bytes
+        )
+
+    def _count_own(self, looks_s: float) -> None:
+        """Our own time: to start the program, or to see that it ended, we need a CPU ourselves.
+        looks_s: of looks.
+        """
+        own = self._sampler.own_schedule()
+        if own is None or self._own is None:
+            return
+        passed_s = max(0.0, time.monotonic() - self._looked)
+        run_s = min(passed_s, max(0.0, own.run_s - self._own.run_s - looks_s))
+        wait_s = min(passed_s - run_s, max(0.0, own.wait_s - self._own.wait_s - self._late_s))
+        self._spent.add(State.ON_CPU, run_s)
+        self._spent.add(State.CPU_WAIT, wait_s)
+        self._looked += run_s + wait_s
+        self._own = own
+
+    def _activity(self, ended: float, usage: struct_rusage | None) -> Activity:
+        throttled_s = self._sampler.throttling.seconds() - self._throttled_s
+        self._spent.throttle(throttled_s)
+        activity = Activity(
+            self._spent.seconds(ended - self._began), self._spent.waits(), throttled_s=throttled_s
+        )
+        if usage is None:
+            return activity
+        return replace(
+            activity,
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            memory_bytes=usage.ru_maxrss * 1024,
+            read_blocks=usage.ru_inblock,
+            written_blocks=usage.ru_oublock,
+            major_faults=usage.ru_majflt,
+            switches=usage.ru_nvcsw,
+            involuntary_switches=usage.ru_nivcsw,
+        )
