@@ -16,8 +16,10 @@ from scaletest.benchmarks import kube_perftest
 from scaletest.benchmarks.kinds.kind import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.benchmarks.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.model import Activity, checks, wire
-from scaletest.model.declared import Document, Written, members, read_written
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue, ScaletestError
+from scaletest.model.file_documents import read_written
+from scaletest.model.writing import Written, members
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 

@@ -23,10 +23,12 @@ from scaletest.benchmarks import benchmark
 from scaletest.benchmarks.benchmark import Benchmark
 from scaletest.benchmarks.kinds.kind import Headline, Spec
 from scaletest.model import checks
-from scaletest.model.declared import VERSIONED, Written, choice, read
+from scaletest.model.declared import VERSIONED, choice
+from scaletest.model.document import read
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import as_yaml
 from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 
 MOST = 100_000

@@ -27,8 +27,8 @@ from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.runner import Node
 from scaletest.documents.templates import fill
 from scaletest.model import checks
-from scaletest.model.declared import read_written
 from scaletest.model.errors import InvalidValue
+from scaletest.model.file_documents import read_written
 from scaletest.model.texts import as_yaml
 
 Nodes = Callable[[], Sequence[Node]]

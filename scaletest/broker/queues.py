@@ -18,7 +18,8 @@ from scaletest.broker import keys
 from scaletest.broker.connection import REFUSED, Redis, transient
 from scaletest.broker.scripts import script
 from scaletest.model import checks, histogram, queue_counts
-from scaletest.model.declared import Count, Document
+from scaletest.model.declared import Count
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue, UndeclaredQueue
 from scaletest.model.record import Outcome
 

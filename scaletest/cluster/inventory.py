@@ -15,8 +15,9 @@ from scaletest.cluster.connection import Cluster, Raw
 from scaletest.cluster.deployment import Deployment, templates
 from scaletest.cluster.node_size import NodeSize
 from scaletest.cluster.objects import PODS, Documents, read_log
-from scaletest.model.declared import Written, called
+from scaletest.model.declared import called
 from scaletest.model.visibility import Visibility, visibility_gaps
+from scaletest.model.writing import Written
 
 GIB = 2.0**30
 MOST_NODES = 50

@@ -15,7 +15,8 @@ from typing import Any, Literal, get_origin
 import msgspec
 
 from scaletest.model.checks import cut
-from scaletest.model.declared import Declared, declared, explained, is_enum
+from scaletest.model.conversion_errors import explained
+from scaletest.model.declared import Declared, declared, is_enum
 from scaletest.model.errors import InvalidValue, NoDevice, suggestion
 from scaletest.model.workload import Device
 

@@ -18,18 +18,10 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from scaletest.model import checks, wire
-from scaletest.model.declared import (
-    INNER,
-    VERSIONED,
-    Count,
-    Document,
-    Seconds,
-    check,
-    choice,
-    plain,
-    read,
-)
+from scaletest.model.declared import INNER, VERSIONED, Count, Seconds, choice
+from scaletest.model.document import Document, check, read
 from scaletest.model.errors import InvalidValue
+from scaletest.model.writing import plain
 
 # The end of the year 9999, in seconds since the epoch: no date is later.
 _EpochSeconds = Annotated[float, Meta(ge=0, le=253402300799, extra={"unit": "s"})]

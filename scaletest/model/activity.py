@@ -17,7 +17,11 @@ import msgspec
 from msgspec import Meta
 
 from scaletest.model import checks
-from scaletest.model.declared import Document, check, members
+from scaletest.model.document import Document, check
+from scaletest.model.writing import members
+
+# Lengths of an object's name, tried until the activity fits; without objects it always fits.
+_CUTS = (120, 90, 60, 40, 20)
 
 MAX_OBJECT_CHARACTERS = 160
 MAX_WAITS = 4
@@ -172,5 +176,3 @@ def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
 
 
 _NUMBERS = [member.attribute for member in members(Activity) if member.default == 0]
-# Lengths of an object's name, tried until the activity fits; without objects it always fits.
-_CUTS = (120, 90, 60, 40, 20)

@@ -14,7 +14,19 @@ import msgspec
 from msgspec import Meta, structs
 
 from scaletest.model import checks, wire
-from scaletest.model.declared import Document, read
+from scaletest.model.document import Document, read
+
+OK = "ok"
+REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
+    "refused",
+    "reset",
+    "timed out",
+    "name unknown",
+    "TLS",
+    "no HTTP",
+)
+UNSENT = "not sent"
+_TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")
 
 # Times that dates can tell, and numbers of 64 bits.
 _MOST_S, _MOST = 1e11, 2**63 - 1
@@ -37,18 +49,6 @@ class PodTroubles(Document):
     events: Annotated[
         tuple[str, ...], "warnings about them, each with its reason, message and number."
     ] = ()
-
-
-OK = "ok"
-REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
-    "refused",
-    "reset",
-    "timed out",
-    "name unknown",
-    "TLS",
-    "no HTTP",
-)
-UNSENT = "not sent"
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -109,6 +109,3 @@ def from_json(text: str | bytes) -> tuple[int, Attempt]:
     fields = wire.load(text, "the record")
     step = checks.count(fields.get("step", ""), "the step of the record", maximum=_MOST)
     return step, read(Attempt, fields, "the record")
-
-
-_TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")

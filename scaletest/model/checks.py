@@ -6,7 +6,6 @@ import math
 import re
 import sys
 from collections.abc import Iterable
-from functools import partial
 from urllib.parse import urlsplit
 
 from scaletest.model.errors import InvalidValue, suggestion
@@ -177,13 +176,12 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(map(partial(_escaped, keep=keep), text))
-
-
-def _escaped(character: str, keep: str) -> str:
-    if character.isprintable() or character in keep:
-        return character
-    return character.encode("unicode_escape").decode()
+    return "".join(
+        character
+        if character.isprintable() or character in keep
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:

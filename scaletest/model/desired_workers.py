@@ -24,7 +24,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.model.declared import Document, PositiveSeconds
+from scaletest.model.declared import PositiveSeconds
+from scaletest.model.document import Document
 from scaletest.model.time_slots import LONGEST_WINDOW_S
 
 # More are a mistake: a run time of days and a thousand requests a second.

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import VERSIONED, Count, Document
+from scaletest.model.declared import VERSIONED, Count
+from scaletest.model.document import Document
 
 
 @dataclass(frozen=True, slots=True)

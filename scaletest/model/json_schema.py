@@ -10,13 +10,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Union, get_args, get_origin
 
-from scaletest.model.declared import (
-    DocumentMember,
-    declared,
-    is_enum,
-    members,
-    plain,
-)
+from scaletest.model.declared import declared, is_enum
+from scaletest.model.writing import DocumentMember, members, plain
 
 Schema = dict[str, Any]
 
@@ -39,6 +34,7 @@ _KEYWORDS = {
 }
 # of what has a length, by its type in schemas
 _LENGTHS = {"string": "maxLength", "array": "maxItems", "object": "maxProperties"}
+VERSION: Schema = {"type": "integer", "minimum": 1, "description": "version of the format"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,9 +121,6 @@ class Form:
         # a field may be called so
         note = {"description": description} if isinstance(description, str) and description else {}
         return {**closed(self.properties(kind), optional), **note}
-
-
-VERSION: Schema = {"type": "integer", "minimum": 1, "description": "version of the format"}
 
 
 def closed(properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Schema:

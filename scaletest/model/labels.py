@@ -9,7 +9,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.model.checks import printable
-from scaletest.model.declared import VERSIONED, Document
+from scaletest.model.declared import VERSIONED
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 
 LATEST = "LAST"

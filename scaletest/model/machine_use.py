@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.model.activity import Activity
-from scaletest.model.declared import Document
+from scaletest.model.document import Document
 
 Cores = Annotated[float, Meta(ge=0, le=1e6, extra={"digits": 4})]
 MOST_ACTIVITIES = 8

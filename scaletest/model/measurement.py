@@ -14,7 +14,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.model.declared import VERSIONED, Count, Document, Positive, Seconds
+from scaletest.model.declared import VERSIONED, Count, Positive, Seconds
+from scaletest.model.document import Document
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Self
 from msgspec import Meta
 
 from scaletest.model import checks
-from scaletest.model.declared import VERSIONED, Document, read
+from scaletest.model.declared import VERSIONED
+from scaletest.model.document import Document, read
 
 CPU, MEMORY, PRESSURE, CONTAINER = "cpu", "memory", "pressure", "container"
 DISK, NETWORK, DEVICE = "disk", "network", "device"
@@ -127,7 +128,17 @@ class NodeSample(NodeFigures, Document):
     def from_dict(cls, data: Any) -> Self:
         """Read what `to_dict` wrote; else InvalidValue. Figures of newer workers are kept."""
         sample = read(cls, data, cls.document_name)
-        resources = {_name(name): _figures(figures) for name, figures in sample.resources.items()}
+        resources = {}
+        for resource, figures in sample.resources.items():
+            known = resources[_name(resource)] = dict[str, float]()
+            for name, number in figures.items():
+                if not abs(number) <= _LARGEST:
+                    checks.number(
+                        number, "a figure of the sample", minimum=-_LARGEST, maximum=_LARGEST
+                    )
+                # a negative one that cannot be negative is unknown
+                if number >= 0 or name == "temperature":
+                    known[_name(name)] = number
         node, worker = _name(sample.node), _name(sample.worker)
         checks.number(sample.at_s, "at_s", minimum=-_LARGEST, maximum=_LARGEST)
         if (node, worker, resources) == (sample.node, sample.worker, sample.resources):
@@ -137,14 +148,3 @@ class NodeSample(NodeFigures, Document):
 
 def _name(text: str) -> str:
     return checks.cut(text, MAX_NAME_CHARACTERS)
-
-
-def _figures(figures: Mapping[str, float]) -> dict[str, float]:
-    """The figures by names that are safe; a negative one that cannot be negative is unknown."""
-    known = {}
-    for name, number in figures.items():
-        if not abs(number) <= _LARGEST:
-            checks.number(number, "a figure of the sample", minimum=-_LARGEST, maximum=_LARGEST)
-        if number >= 0 or name == "temperature":
-            known[_name(name)] = number
-    return known

@@ -1,10 +1,6 @@
-"""Counts of a queue as the broker's scripts pack them: time slots, and requests that ended.
+"""Requests of a queue that ended, as the broker's scripts count them.
 
-Time slots of ten seconds have the recent submissions and ends. A queue has a ring of RING slots, so
-that everybody can read the last minutes without a reset. A slot that was not written again for a
-turn of the ring stays: it has the last run time of an idle queue.
-
-Requests that ended are one row of big-endian 64-bit numbers: one command of Redis updates all
+They are one row of big-endian 64-bit numbers: one command of Redis updates all
 numbers of a row, and reading it needs no search. The numbers are as follows, where ii is the place
 of a time slot in its ring, 00 to 63, and b a bucket of model/histogram.py:
     0 to 4          requests by outcome, in the order of model/record.py
@@ -27,6 +23,8 @@ from scaletest.model.record import Outcome
 from scaletest.model.time_slots import RING, TimeSlot
 
 _OUTCOMES = {outcome.value: number for number, outcome in enumerate(Outcome)}
+# The number that counts each outcome, as BITFIELD takes it.
+OUTCOME_NUMBERS = {outcome: f"#{number}" for outcome, number in _OUTCOMES.items()}
 _BYTES = 8
 _BUCKETS = 1000
 # The bytes of a row in which every number is counted.
@@ -58,10 +56,6 @@ class EndedCounts:
     def _counted(self, place: int) -> dict[int, int]:
         counts = _numbers(self.buckets)[place::2]
         return {bucket: counted for bucket, counted in enumerate(counts) if counted}
-
-
-# The number that counts each outcome, as BITFIELD takes it.
-OUTCOME_NUMBERS = {outcome: f"#{number}" for outcome, number in _OUTCOMES.items()}
 
 
 def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, str, int, int]:
@@ -100,9 +94,16 @@ def read(packed: bytes | None) -> EndedCounts:
     # the first byte of a negative number is above 127
     if min(outcomes) < 0 or not buckets[::_BYTES].isascii():
         raise ValueError("a number of requests that ended is negative")
+    # the slots of the ring in which requests ended, unsorted, without impossible numbers
+    columns = [numbers[start : start + RING] for start in range(100, 700, 100)]
+    slots = [
+        TimeSlot(number, 0, ended, run_us / 1e6, wait_us / 1e6, longest_us / 1e6, total_us / 1e6)
+        for number, ended, run_us, wait_us, longest_us, total_us in zip(*columns, strict=False)
+        if ended and min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
+    ]
     return EndedCounts(
         {name: count for name, count in zip(_OUTCOMES, outcomes, strict=False) if count},
-        tuple(_slots(numbers)),
+        tuple(slots),
         buckets,
     )
 
@@ -111,13 +112,3 @@ def _numbers(packed: bytes) -> tuple[int, ...]:
     """The numbers of a row, or of a part of one."""
     count = len(packed) // _BYTES
     return struct.unpack(f">{count}q", packed[: _BYTES * count])
-
-
-def _slots(numbers: tuple[int, ...]) -> list[TimeSlot]:
-    """The slots of the ring in which requests ended, unsorted, without impossible numbers."""
-    columns = [numbers[start : start + RING] for start in range(100, 700, 100)]
-    return [
-        TimeSlot(number, 0, ended, run_us / 1e6, wait_us / 1e6, longest_us / 1e6, total_us / 1e6)
-        for number, ended, run_us, wait_us, longest_us, total_us in zip(*columns, strict=False)
-        if ended and min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
-    ]

@@ -61,25 +61,20 @@ def _from(slots: Sequence[TimeSlot], first: int, now_s: float) -> RecentWindow:
     last = math.floor(now_s / SLOT_S)
     recent = [slot for slot in slots if first <= slot.number <= last]
     span_s = now_s - first * SLOT_S
-    submitted_per_s = 0.0
-    if span_s > 0:
-        submitted_per_s = sum(slot.submitted for slot in recent) / span_s
+    # of the recent slots, else of the last slot in which requests ended
+    used = [slot for slot in recent if slot.ended]
+    used = used or [slot for slot in slots if slot.number <= last and slot.ended][-1:]
+    mean_run_s = None
+    if used:
+        mean_run_s = sum(slot.run_sum_s for slot in used) / sum(slot.ended for slot in used)
     longest = max(recent, key=lambda slot: slot.max_run_s, default=TimeSlot(0))
     return RecentWindow(
-        submitted_per_s=submitted_per_s,
+        submitted_per_s=sum(slot.submitted for slot in recent) / span_s if span_s > 0 else 0.0,
         ended=sum(slot.ended for slot in recent),
-        mean_run_s=_mean_run_s([slot for slot in slots if slot.number <= last], recent),
+        mean_run_s=mean_run_s,
         max_wait_s=max((slot.max_wait_s for slot in recent), default=0.0),
         max_run_s=longest.max_run_s,
         max_total_s=max((slot.max_total_s for slot in recent), default=0.0),
         node=longest.node,
         pod=longest.pod,
     )
-
-
-def _mean_run_s(past: Sequence[TimeSlot], recent: Sequence[TimeSlot]) -> float | None:
-    """The mean run time of the recent slots, else of the last slot in which requests ended."""
-    used = [slot for slot in recent if slot.ended] or [slot for slot in past if slot.ended][-1:]
-    if not used:
-        return None
-    return sum(slot.run_sum_s for slot in used) / sum(slot.ended for slot in used)

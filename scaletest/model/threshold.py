@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +11,14 @@ from typing import Any
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, suggestion
-from scaletest.model.texts import BYTES, DECIMAL_BYTES, PER_SECOND, SECONDS
+from scaletest.model.quantities import BYTES, DECIMAL_BYTES, PER_SECOND, SECONDS
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
-    ">=": lambda value, bound: value >= bound,
-    ">": lambda value, bound: value > bound,
-    "<=": lambda value, bound: value <= bound,
-    "<": lambda value, bound: value < bound,
+    ">=": operator.ge,
+    ">": operator.gt,
+    "<=": operator.le,
+    "<": operator.lt,
 }
 # Units of bounds with their factors, by the unit of the measure, which a bound without one has. A
 # time must have one: 50 may be meant in milliseconds.

@@ -1,9 +1,16 @@
-"""The recent submissions and ends of a queue, in slots of ten seconds."""
+"""The recent submissions and ends of a queue, in slots of ten seconds.
+
+A queue has a ring of RING slots, so that everybody can read the last minutes without a reset. A
+slot that was not written again for a turn of the ring stays: it has the last run time of an idle
+queue.
+"""
 
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 SLOT_S = 10
@@ -49,7 +56,19 @@ def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tup
     fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest
     run was. ended: ends as `read` gives them.
     """
-    arrived, places = _arrived(fields), _places(fields)
+    places: dict[int, str] = {}
+    rows = []
+    for name, packed in fields.items():
+        if name.startswith(b"at"):
+            with suppress(ValueError):
+                number, _, place = packed.decode("utf-8", "replace").partition("\n")
+                places[int(number)] = place
+        if name.startswith(b"a") and len(packed) == _ARRIVED.size:
+            rows.append(packed)
+    arrived: Counter[int] = Counter()
+    for slot_number, submitted in _ARRIVED.iter_unpack(b"".join(rows)):
+        if 0.0 <= slot_number <= _MOST and 0.0 <= submitted <= _MOST:
+            arrived[int(slot_number)] += int(submitted)
     # cheaper than naming the fields: there are thousands of slots
     known = {
         slot.number: TimeSlot(
@@ -59,30 +78,3 @@ def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tup
     }
     known |= {number: TimeSlot(number, submitted) for number, submitted in arrived.items()}
     return tuple(known[number] for number in sorted(known))
-
-
-def _arrived(fields: Mapping[bytes, bytes]) -> dict[int, int]:
-    """Submissions by slot."""
-    rows = [
-        packed
-        for name, packed in fields.items()
-        if name.startswith(b"a") and len(packed) == _ARRIVED.size
-    ]
-    arrived: dict[int, int] = {}
-    for number, submitted in _ARRIVED.iter_unpack(b"".join(rows)):
-        if 0.0 <= number <= _MOST and 0.0 <= submitted <= _MOST:
-            arrived[int(number)] = arrived.get(int(number), 0) + int(submitted)
-    return arrived
-
-
-def _places(fields: Mapping[bytes, bytes]) -> dict[int, str]:
-    """Where the longest run was by slot."""
-    places = {}
-    for name, packed in fields.items():
-        if name.startswith(b"at"):
-            try:
-                slot, _, place = packed.decode("utf-8", "replace").partition("\n")
-                places[int(slot)] = place
-            except ValueError:
-                continue
-    return places

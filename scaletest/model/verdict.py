@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from scaletest.model.declared import Written
+from scaletest.model.writing import Written
 
 
 class VerdictKind(StrEnum):

@@ -15,6 +15,8 @@ SCHEMA_VERSION = 1
 
 # json.dumps would make a new encoder for each call.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+# zlib tells gzip's header from its own.
+_EITHER_HEADER = 32 + zlib.MAX_WBITS
 
 
 def dump(document: Mapping[str, Any]) -> str:
@@ -27,19 +29,16 @@ def load(text: str | bytes, name: str) -> dict[str, Any]:
     try:
         document = msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        document = _tolerant(text, name)
+        # the strict and fast reader refuses some JSON, as lone surrogates
+        try:
+            tolerant = json.loads(text, parse_constant=_refuse_constant)
+            written = json.dumps(tolerant, ensure_ascii=False).encode("utf-8", "replace")
+            document = json.loads(written)
+        except (ValueError, RecursionError) as error:
+            raise InvalidValue(f"{name} is not valid JSON: {error}") from error
     if not isinstance(document, dict):
         raise InvalidValue(f"{name} is not a JSON object")
     return document
-
-
-def _tolerant(text: str | bytes, name: str) -> Any:
-    """What JSON says that the strict and fast reader refuses, as lone surrogates."""
-    try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-        return json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"{name} is not valid JSON: {error}") from error
 
 
 def _refuse_constant(name: str) -> None:
@@ -51,10 +50,6 @@ def texts(candidate: object) -> list[str]:
     if not isinstance(candidate, list):
         return []
     return [text for text in candidate if isinstance(text, str)]
-
-
-# zlib tells gzip's header from its own.
-_EITHER_HEADER = 32 + zlib.MAX_WBITS
 
 
 def unpack(packed: bytes, most_bytes: int, name: str) -> bytes:

@@ -27,6 +27,15 @@ _DEVICES = re.compile(
     r"/dev/(?:dri/|nvidia|accel/|kfd\b|dxg\b|habanalabs|neuron|davinci|infiniband/|apex_|video\d|media\d)"
 )
 _POLLING = re.compile(r"ep_poll|epoll|do_poll|do_sys_poll|do_select|core_sys_select|poll_schedule")
+# The flag of a futex that no other process can share; nearly all have it.
+_FUTEX_PRIVATE = 128
+_HIGHEST_OF_32_BITS = 0xFFFFFFFF
+_INODES = (
+    (re.compile(r"sync_file|dmabuf|i915|kvm|drm"), State.DEVICE),
+    (re.compile("timerfd"), State.SLEEP),
+    (re.compile("^pipe:"), State.PIPE),
+)
+_TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")
 
 
 class ThreadLook(NamedTuple):
@@ -268,14 +277,3 @@ def _quietly(look: Callable[[], str]) -> str:
 def _telling(doing: Doing) -> tuple[tuple[int, bool], bool]:
     """A key by which the most active comes first, and known peers before clients."""
     return doing.rank, doing.object == CLIENTS
-
-
-# The flag of a futex that no other process can share; nearly all have it.
-_FUTEX_PRIVATE = 128
-_HIGHEST_OF_32_BITS = 0xFFFFFFFF
-_INODES = (
-    (re.compile(r"sync_file|dmabuf|i915|kvm|drm"), State.DEVICE),
-    (re.compile("timerfd"), State.SLEEP),
-    (re.compile("^pipe:"), State.PIPE),
-)
-_TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")

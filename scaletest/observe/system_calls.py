@@ -8,6 +8,10 @@ from enum import Enum, auto
 
 from scaletest.model.activity import State
 
+_COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
+# The commands of fcntl that wait for a lock, F_SETLKW and F_OFD_SETLKW, on both architectures.
+LOCK_COMMANDS = (7, 38)
+
 
 class WaitKind(Enum):
     """Kinds of blocking system calls whose arguments tell what the thread waits for."""
@@ -100,9 +104,6 @@ _NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]]
         "madvise": (28, 233),
     },
 }
-_COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
-# The commands of fcntl that wait for a lock, F_SETLKW and F_OFD_SETLKW, on both architectures.
-LOCK_COMMANDS = (7, 38)
 
 
 def calls(machine: str = "") -> Mapping[int, WaitKind | State]:

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")
+
 # Longer files are cut: whoever maps or locks thousands of things is described by the first of them.
 MOST_BYTES = 262_144
 # Less than a page without its last line: there is no more to read.
@@ -254,6 +256,3 @@ def selected(data: bytes) -> list[int]:
     """The descriptors of an fd_set."""
     bits = int.from_bytes(data, "little")
     return [number for number in range(len(data) * 8) if bits >> number & 1]
-
-
-_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")

@@ -13,19 +13,18 @@ from scaletest.model.declared import (
     VERSIONED,
     Arguments,
     Count,
-    Document,
     Fraction,
     Positive,
     QueueName,
     Seconds,
-    check,
     choice,
     key,
-    members,
-    read_members,
 )
+from scaletest.model.document import Document, check
 from scaletest.model.errors import InvalidValue
+from scaletest.model.file_documents import read_members
 from scaletest.model.presets import PRESETS
+from scaletest.model.writing import members
 
 MAX_WORKERS = 100_000
 

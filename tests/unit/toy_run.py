@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from scaletest.model import Verdict, VerdictKind
-from scaletest.model.declared import read
+from scaletest.model.document import read
 from scaletest.model.threshold import Measurable, MeasureTable, parse
 from scaletest.model.verdict import while_running
 from scaletest.render.contents import (

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue, NoDevice
+from scaletest.model.quantities import SECONDS, in_base_units
 from scaletest.model.record import effective_limit
-from scaletest.model.texts import SECONDS, in_base_units
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceChooser, DeviceOptions, NoneFree
 from scaletest_workers.workloads import registry

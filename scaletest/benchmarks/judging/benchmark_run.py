@@ -19,10 +19,11 @@ from scaletest.benchmarks.benchmark import Benchmark, BenchmarkResult
 from scaletest.benchmarks.benchmark_set import KIND, BenchmarkPlan, place_of
 from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import Verdict, wire
-from scaletest.model.declared import INNER, Written, called
+from scaletest.model.declared import INNER, called
 from scaletest.model.texts import as_yaml
 from scaletest.model.threshold import Threshold
 from scaletest.model.verdict import while_running
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.render.text import clean
 from scaletest.stats.comparison import Contrast, Difference, differences

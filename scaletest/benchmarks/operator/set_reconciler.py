@@ -45,8 +45,8 @@ from scaletest.benchmarks.sweep import plan_of
 from scaletest.cluster.connection import Refused
 from scaletest.cluster.objects import CONFIG_MAPS, Busy, Documents, Missing, Resource
 from scaletest.model import VerdictKind, checks, wire
-from scaletest.model.declared import read_written
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
+from scaletest.model.file_documents import read_written
 from scaletest.model.wording import as_options
 from scaletest.render.numbers import quantity, quantity_measured
 from scaletest.render.text import clean

@@ -29,8 +29,9 @@ from scaletest.capacity.autoscale.rule import (
     SimulationResult,
     turns,
 )
-from scaletest.model.declared import Document, PositiveSeconds, Seconds
+from scaletest.model.declared import PositiveSeconds, Seconds
 from scaletest.model.desired_workers import History, QueueDemand, desired, wanted
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 from scaletest.model.recent_window import over
 from scaletest.model.time_slots import RING, SLOT_S, TimeSlot

@@ -29,7 +29,8 @@ from scaletest.lifecycle.stamps import (
     Submission,
     TimeSource,
 )
-from scaletest.model.declared import INNER, Count, Written, called
+from scaletest.model.declared import INNER, Count, called
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.stats.failures import counted_alike
 

@@ -37,9 +37,10 @@ from scaletest.lifecycle.judging.phases import (
 )
 from scaletest.lifecycle.stamps import UNTIL, LifecycleObject, Submission, TimeSource
 from scaletest.model.checks import cut
-from scaletest.model.declared import INNER, VERSIONED, Count, Written, called, choice, flat
+from scaletest.model.declared import INNER, VERSIONED, Count, called, choice, flat
 from scaletest.model.threshold import PERCENTILES, Measurable, MeasureTable, Threshold, parse
 from scaletest.model.verdict import Verdict
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.stats.estimate import Distribution, exactly, interval_of, samples_needed, summary
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge

@@ -17,6 +17,45 @@ from typing import NamedTuple
 from scaletest.observe.devices.readings import AGAIN_S, DeviceNames, Figures
 from scaletest.processes import proc
 
+_I915 = (
+    "rps_act_freq_mhz",
+    "rps_RP0_freq_mhz",
+    "throttle_reason_status",
+    "throttle_reason_*",
+    "rc6_residency_ms",
+)
+# Kernels before 5.18 have one clock, in the card's own folder.
+_OLD_I915 = (
+    "gt_act_freq_mhz",
+    "gt_RP0_freq_mhz",
+    "throttle_reason_status",
+    "throttle_reason_*",
+    "power/rc6_residency_ms",
+)
+_XE = (
+    "freq0/act_freq",
+    "freq0/rp0_freq",
+    "freq0/throttle/status",
+    "freq0/throttle/reason_*",
+    "gtidle/idle_residency_ms",
+)
+_AMD_NUMBERS = (
+    ("busy", "gpu_busy_percent", 0.01),
+    ("memory_busy", "mem_busy_percent", 0.01),
+    ("memory_used", "mem_info_vram_used", 1.0),
+    ("memory_total", "mem_info_vram_total", 1.0),
+)
+# Microjoules, microwatts, thousandths of a degree. xe calls the whole card 1 and its chip 2; some
+# cards lack one.
+_SENSORS = (
+    ("energy_j", "energy1_input", 1e-6),
+    ("energy_j", "energy2_input", 1e-6),
+    ("power", "power1_average", 1e-6),
+    ("power", "power1_input", 1e-6),
+    ("temperature", "temp1_input", 1e-3),
+    ("temperature", "temp2_input", 1e-3),
+)
+
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE)
 
@@ -166,30 +205,6 @@ def _clock(
     )
 
 
-_I915 = (
-    "rps_act_freq_mhz",
-    "rps_RP0_freq_mhz",
-    "throttle_reason_status",
-    "throttle_reason_*",
-    "rc6_residency_ms",
-)
-# Kernels before 5.18 have one clock, in the card's own folder.
-_OLD_I915 = (
-    "gt_act_freq_mhz",
-    "gt_RP0_freq_mhz",
-    "throttle_reason_status",
-    "throttle_reason_*",
-    "power/rc6_residency_ms",
-)
-_XE = (
-    "freq0/act_freq",
-    "freq0/rp0_freq",
-    "freq0/throttle/status",
-    "freq0/throttle/reason_*",
-    "gtidle/idle_residency_ms",
-)
-
-
 def _clocks(driver: str, link: Path, folder: Path) -> list[CardClock]:
     """Clocks of all parts of the card; those of amdgpu are levels, in one file."""
     if driver == "xe":
@@ -245,21 +260,3 @@ def _ratio(value: float | None, whole: float | None) -> float | None:
 def _number(path: str) -> float | None:
     text = proc.text_of(path).strip()
     return float(text) if re.fullmatch(r"-?[0-9]{1,20}", text) else None
-
-
-_AMD_NUMBERS = (
-    ("busy", "gpu_busy_percent", 0.01),
-    ("memory_busy", "mem_busy_percent", 0.01),
-    ("memory_used", "mem_info_vram_used", 1.0),
-    ("memory_total", "mem_info_vram_total", 1.0),
-)
-# Microjoules, microwatts, thousandths of a degree. xe calls the whole card 1 and its chip 2; some
-# cards lack one.
-_SENSORS = (
-    ("energy_j", "energy1_input", 1e-6),
-    ("energy_j", "energy2_input", 1e-6),
-    ("power", "power1_average", 1e-6),
-    ("power", "power1_input", 1e-6),
-    ("temperature", "temp1_input", 1e-3),
-    ("temperature", "temp2_input", 1e-3),
-)

@@ -22,6 +22,9 @@ from scaletest.processes import proc
 
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
+_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
+# Of /dev/dri and /dev/accel.
+_MAJORS = (226, 261)
 # Of one process: whoever opens more devices is described by the first of them.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
@@ -202,8 +205,3 @@ def present(device: str = "") -> bool:
         return bool(device) and os.major(os.stat(device).st_rdev) in _MAJORS  # noqa: PTH116
     except OSError:
         return False
-
-
-_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
-# Of /dev/dri and /dev/accel.
-_MAJORS = (226, 261)

@@ -21,6 +21,11 @@ from scaletest.observe.devices.readings import (
     Tell,
 )
 
+# Not supported, no permission, function not found, deprecated: it will not be otherwise next time.
+_ABSENT = frozenset((3, 4, 13, 26))
+# Invalid argument, not found, timeout, in use, no data, not ready, invalid state, unknown.
+_PASSING = frozenset((2, 6, 10, 19, 21, 27, 29, 999))
+
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
 _NODES = ("nvidiactl", "dxg")
 _MILLI, _PERCENT = 1e-3, 1e-2
@@ -187,7 +192,3 @@ _READERS: tuple[Read, ...] = (
         lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
     ),
 )
-# Not supported, no permission, function not found, deprecated: it will not be otherwise next time.
-_ABSENT = frozenset((3, 4, 13, 26))
-# Invalid argument, not found, timeout, in use, no data, not ready, invalid state, unknown.
-_PASSING = frozenset((2, 6, 10, 19, 21, 27, 29, 999))

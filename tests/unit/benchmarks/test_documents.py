@@ -24,8 +24,9 @@ from scaletest.benchmarks.objects.manifests import MULTUS, job
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
-from scaletest.model.declared import members, plain, read_written
 from scaletest.model.errors import InvalidValue
+from scaletest.model.file_documents import read_written
+from scaletest.model.writing import members, plain
 from tests.unit.fake_cluster import FakeCluster, cluster_with, look, settings
 
 
