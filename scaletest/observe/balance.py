@@ -1,4 +1,10 @@
-"""Seconds that looks stand for beyond what they met, kept for the worker's next requests."""
+"""Seconds that looks stand for beyond what they met, kept for the worker's next requests.
+
+Looks fall into short requests by chance. Over many of them each look stands for as much time as
+passes between two. What that is more than the blocked time of the requests that looks met is given
+to those that none met: the sums of a worker's requests are right, those of a short request alone
+are not.
+"""
 
 from __future__ import annotations
 
@@ -37,29 +43,22 @@ class Balance:
         if whole_s <= 0:
             return
         if stands_for_s <= 0:
-            spent.observe(self._taken(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
+            spent.observe(self._take(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
             return
         self._last = {doing: seconds / whole_s for doing, seconds in blocked.items()}
         for doing, part in self._last.items():
             self._keep(doing, part * (stands_for_s - whole_s))
-        self._merge()
+        # where too many objects have something kept, those with the least of it become one without
+        # a name
+        objects = [doing for doing in self._kept if doing.object]
+        least = len(objects) - MOST_KEPT // 2 if len(objects) > MOST_KEPT else 0
+        for doing in heapq.nsmallest(least, objects, key=lambda doing: abs(self._kept[doing])):
+            self._keep(Doing(doing.state), self._kept.pop(doing))
 
     def _keep(self, doing: Doing, seconds: float) -> None:
         self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))
 
-    def _merge(self) -> None:
-        """Where too many objects have something kept, those with the least of it become one without
-        a name.
-        """
-        objects = [doing for doing in self._kept if doing.object]
-        if len(objects) <= MOST_KEPT:
-            return
-        for doing in heapq.nsmallest(
-            len(objects) - MOST_KEPT // 2, objects, key=lambda doing: abs(self._kept[doing])
-        ):
-            self._keep(Doing(doing.state), self._kept.pop(doing))
-
-    def _taken(self, seconds: float) -> dict[Doing, float]:
+    def _take(self, seconds: float) -> dict[Doing, float]:
         """So much of what is kept; what is missing in advance, if not too much is given already."""
         positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
         whole_s = sum(positive.values())

@@ -10,32 +10,21 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from scaletest.model.activity import State
+from scaletest.observe.descriptors import MOST_DESCRIPTORS, Descriptors, open_descriptors, path_of
 from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
-from scaletest.observe.sockets import CLIENTS, SOCKET, Sockets
+from scaletest.observe.sockets import Sockets
 from scaletest.observe.system_calls import LOCK_COMMANDS, WaitKind, calls
 from scaletest.processes import addresses, proc
 
-# Descriptors of a poll that are examined, at most.
-_MOST_DESCRIPTORS = 64
-_DEVICES = re.compile(
-    r"/dev/(?:dri/|nvidia|accel/|kfd\b|dxg\b|habanalabs|neuron|davinci|infiniband/|apex_|video\d|media\d)"
-)
 _POLLING = re.compile(r"ep_poll|epoll|do_poll|do_sys_poll|do_select|core_sys_select|poll_schedule")
 # The flag of a futex that no other process can share; nearly all have it.
 _FUTEX_PRIVATE = 128
 _HIGHEST_OF_32_BITS = 0xFFFFFFFF
-_INODES = (
-    (re.compile(r"sync_file|dmabuf|i915|kvm|drm"), State.DEVICE),
-    (re.compile("timerfd"), State.SLEEP),
-    (re.compile("^pipe:"), State.PIPE),
-)
-_TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")
 
 
 class ThreadLook(NamedTuple):
@@ -51,14 +40,13 @@ class Blocking:
     def __init__(
         self, sockets: Sockets | None = None, denied: Callable[[str], None] = lambda _: None
     ) -> None:
-        self._sockets = sockets or Sockets()
+        self._descriptors = Descriptors(sockets or Sockets())
         self._calls = calls()
         self.denied = denied
-        self._device = ""
 
     def use_device(self, path: str) -> None:
         """Treat this file as the device of programs from now on, besides files known as devices."""
-        self._device = path
+        self._descriptors.device = path
 
     def open(self, pid: int, tid: int) -> int:
         """A handle for `look`, which the caller closes; -1 where the kernel has no such file."""
@@ -92,9 +80,13 @@ class Blocking:
         call = proc.parse_call(line)
         if call is None:
             return RUNNABLE
-        if call.number < 0:
-            return self._in_fault(pid, thread) if call.stack else None
-        return self._in_call(pid, thread, call)
+        if call.number >= 0:
+            return self._in_call(pid, thread, call)
+        if not call.stack:
+            return None
+        # blocked outside of any call: it waits for a page or is stopped
+        doing = self._by_function(pid, thread)
+        return Doing(State.MEMORY) if doing is not None and doing.state is State.DISK else doing
 
     def _in_call(self, pid: int, thread: str, call: proc.SystemCall) -> Doing | None:
         if call.stack <= _HIGHEST_OF_32_BITS:  # these have numbers of their own
@@ -106,7 +98,7 @@ class Blocking:
             case WaitKind.FCNTL if call.arguments[1] not in LOCK_COMMANDS:
                 return self._descriptor(pid, thread, first)
             case WaitKind.FLOCK | WaitKind.FCNTL:
-                return Doing(State.FILE_LOCK, _path(proc_link(pid, first)))
+                return Doing(State.FILE_LOCK, path_of(pid, first))
             case WaitKind.DESCRIPTOR:
                 return self._descriptor(pid, thread, first)
             case WaitKind.FUTEX if call.arguments[1] & _FUTEX_PRIVATE:
@@ -125,11 +117,6 @@ class Blocking:
                 return self._polled(pid, kind, call.arguments)
         return self._by_function(pid, thread)
 
-    def _in_fault(self, pid: int, thread: str) -> Doing | None:
-        """Activity of a thread blocked outside of any call: it waits for a page or is stopped."""
-        doing = self._by_function(pid, thread)
-        return Doing(State.MEMORY) if doing is not None and doing.state is State.DISK else doing
-
     def _by_function(self, pid: int, thread: str) -> Doing | None:
         status = proc.parse_status(proc.read(f"{thread}/stat"))
         if status is None or status.letter in "ZXx":
@@ -140,12 +127,12 @@ class Blocking:
         if name in ("", "0"):
             return of_letter(status.letter)
         if _POLLING.search(name):
-            return self._most_active(pid, descriptors(pid))
+            return self._descriptors.most_active(pid, open_descriptors(pid))
         state = of_function(name)
         if state is State.FILE_LOCK:
             return Doing(state, _quietly(lambda: _locked_file(pid)))
         if state is State.NETWORK:
-            peers = self._most_active(pid, descriptors(pid))
+            peers = self._descriptors.most_active(pid, open_descriptors(pid))
             return peers if peers.state is State.NETWORK else Doing(state)
         return Doing(state) if state else of_letter(status.letter)
 
@@ -154,7 +141,7 @@ class Blocking:
 
         A named pipe looks like a file, so the kernel function is checked too.
         """
-        doing = self._target(pid, number)
+        doing = self._descriptors.target(pid, number)
         if doing.state is not State.DISK:
             return doing
         by_function = self._by_function(pid, thread)
@@ -165,85 +152,24 @@ class Blocking:
         return doing
 
     def _polled(self, pid: int, kind: WaitKind, arguments: Sequence[int]) -> Doing:
+        """Return the state of the most important descriptor of a poll, select or epoll_wait."""
         try:
-            numbers = _watched(pid, kind, arguments)
+            match kind:
+                case WaitKind.EPOLL:
+                    fdinfo = proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}")
+                    numbers = proc.parse_epoll(fdinfo)
+                case WaitKind.POLL:
+                    size = 8 * min(arguments[1], MOST_DESCRIPTORS)
+                    numbers = proc.polled(_memory(pid, arguments[0], size))
+                case _:
+                    size = (min(arguments[0], 1024) + 63) // 64 * 8
+                    selected: set[int] = set()
+                    for address in filter(None, arguments[1:3]):
+                        selected.update(proc.selected(_memory(pid, address, size)))
+                    numbers = sorted(selected)
         except OSError:
-            numbers = descriptors(pid)
-        return self._most_active(pid, numbers) if numbers else Doing(State.SLEEP)
-
-    def _most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
-        """The state of the most important descriptor. Files are always ready, so a poll does not
-        wait.
-
-        A peer that was asked is more important than clients that may ask.
-        """
-        targets = [self._target(pid, number) for number in list(numbers)[:_MOST_DESCRIPTORS]]
-        waiting = (doing for doing in targets if doing.state is not State.DISK)
-        return min(waiting, key=_telling, default=Doing(State.IDLE))
-
-    def _target(self, pid: int, number: int) -> Doing:
-        """State and object of a thread that waits for a descriptor."""
-        link = proc_link(pid, number)
-        match = SOCKET.fullmatch(link)
-        if match:
-            return self._socket(pid, number, int(match[1]))
-        if link.startswith(("pipe:", "anon_inode:")):
-            # it has no path
-            state = next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE)
-            return Doing(state)
-        path = _path(link)
-        if path and (path == self._device or _DEVICES.match(path)):
-            return Doing(State.DEVICE, path)
-        if _TERMINALS.match(path):
-            return Doing(State.IDLE)
-        if path.startswith("/dev/") and _is_character_device(pid, number):
-            return Doing(State.DEVICE, path)
-        return Doing(State.DISK, path) if path else UNKNOWN
-
-    def _socket(self, pid: int, number: int, inode: int) -> Doing:
-        peer = self._sockets.peer(pid, number, inode)
-        if peer is None:
-            return Doing(State.NETWORK)
-        if peer.listening:
-            return Doing(State.IDLE)
-        if peer.unnamed:
-            return Doing(State.PIPE)
-        return Doing(State.NETWORK, peer.name)
-
-
-def proc_link(pid: int, number: int) -> str:
-    """The link of a descriptor; "" when it may not be read, or is no longer open."""
-    return _quietly(lambda: proc.link(f"/proc/{pid}/fd/{number}"))
-
-
-def descriptors(pid: int) -> list[int]:
-    """The open descriptors of a process; none when they may not be read."""
-    try:
-        return proc.numbers(f"/proc/{pid}/fd")
-    except OSError:
-        return []
-
-
-def _is_character_device(pid: int, number: int) -> bool:
-    """Whether a descriptor is a character device, and not a disk or a file, as in /dev/shm."""
-    try:
-        return stat.S_ISCHR(os.stat(f"/proc/{pid}/fd/{number}").st_mode)  # noqa: PTH116 - a path of /proc
-    except OSError:
-        return False
-
-
-def _watched(pid: int, kind: WaitKind, arguments: Sequence[int]) -> list[int]:
-    """Descriptors of a running poll, select or epoll_wait. Raises OSError."""
-    match kind:
-        case WaitKind.EPOLL:
-            return proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
-        case WaitKind.POLL:
-            return proc.polled(_memory(pid, arguments[0], 8 * min(arguments[1], _MOST_DESCRIPTORS)))
-    size = (min(arguments[0], 1024) + 63) // 64 * 8
-    numbers: set[int] = set()
-    for address in filter(None, arguments[1:3]):
-        numbers.update(proc.selected(_memory(pid, address, size)))
-    return sorted(numbers)
+            numbers = open_descriptors(pid)
+        return self._descriptors.most_active(pid, numbers) if numbers else Doing(State.SLEEP)
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:
@@ -254,16 +180,14 @@ def _memory(pid: int, address: int, size: int) -> bytes:
 
 
 def _locked_file(pid: int) -> str:
-    """The file whose lock a process waits for, by its inode among the process's descriptors."""
+    """Return the file whose lock a process waits for, by its inode among the process's
+    descriptors.
+    """
     inode = proc.awaited_inode(proc.read_all("/proc/locks"), pid)
-    for number in descriptors(pid)[:_MOST_DESCRIPTORS] if inode else ():
+    for number in open_descriptors(pid)[:MOST_DESCRIPTORS] if inode else ():
         if proc.inode_of(proc.read_all(f"/proc/{pid}/fdinfo/{number}")) == inode:
-            return _path(proc_link(pid, number))
+            return path_of(pid, number)
     return ""
-
-
-def _path(link: str) -> str:
-    return link.removesuffix(" (deleted)") if link.startswith("/") else ""
 
 
 def _quietly(look: Callable[[], str]) -> str:
@@ -272,8 +196,3 @@ def _quietly(look: Callable[[], str]) -> str:
         return look()
     except (OSError, ValueError):
         return ""
-
-
-def _telling(doing: Doing) -> tuple[tuple[int, bool], bool]:
-    """A key by which the most active comes first, and known peers before clients."""
-    return doing.rank, doing.object == CLIENTS

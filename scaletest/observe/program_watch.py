@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from resource import struct_rusage
 from typing import TYPE_CHECKING
@@ -58,36 +59,34 @@ class ProgramWatch:
         self.due = NEVER
 
     def start(self, pid: int) -> None:
-        """The program has started."""
+        """Begin to look at the program, which has started."""
         self._count_own(0.0)
         if self._sampler.works:
             self._tree = Tree(pid, self._sampler.blocking)
-            self._begin_looks()
+            self._plan_first_look()
             self._sampler.cpu_s = time.thread_time()
 
     def resume(self, tree: Tree) -> None:
-        """The program was there before, and begins to work. The tree is the caller's; what it did
-        does not count.
+        """Begin to look at a program that was there before, and begins to work.
+
+        tree: the caller's; what it did before does not count.
         """
         self._count_own(0.0)
         if not self._sampler.works:
             return
         began_s = time.thread_time()
-        try:
+        with self._errors_told():
             look = tree.look()
             if self._clients is not None:  # what their counters show now is of before
                 self._clients.look(tree.processes)
                 self._clients.begin(self._device)
-        except Exception as error:
-            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
-            return
-        if look is not None:
-            self._spent.interval(0.0, look._replace(shares=[]))
-        self._tree, self._keeps_tree = tree, False
-        self._spend(began_s)
-        self._begin_looks()
+            if look is not None:
+                self._spent.interval(0.0, look._replace(shares=[]))
+            self._tree, self._keeps_tree = tree, False
+            self._spend(began_s)
+            self._plan_first_look()
 
-    def _begin_looks(self) -> None:
+    def _plan_first_look(self) -> None:
         self._started = time.monotonic()
         self.due = self._started + self._first_s
 
@@ -97,90 +96,87 @@ class ProgramWatch:
         """
         now = time.monotonic()
         self._late_s += max(0.0, now - self.due)
-        try:
+        self.due = NEVER  # where this look fails, it is the last one
+        with self._errors_told():
             assert self._tree is not None
+            passed_s = max(0.0, now - self._looked)
             if self._tree.is_unchanged():
-                self._unchanged_s = max(0.0, now - self._looked)
+                self._unchanged_s = passed_s
             else:
-                self._spent.interval(
-                    max(0.0, now - self._looked), self._tree.look(), self._unchanged_s
-                )
+                self._spent.interval(passed_s, self._tree.look(), self._unchanged_s)
                 self._looked, self._unchanged_s = now, 0.0
             # a device may be busy while nobody runs
             if self._clients is not None:
                 self._clients.look(self._tree.processes)
-        except Exception as error:
-            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
-            self.due = NEVER
-            return
-        self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
-        self._spend(self._sampler.cpu_s)
-        if self._is_short:
-            self.due = max(now, self._started + self._sampler.moments.looked(self._interval_s))
-        else:
-            self._look_s = self._sampler.next_after_s(self._interval_s, now - self._began)
-            self.due = now + self._look_s
+            self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
+            self._spend(self._sampler.cpu_s)
+            if self._is_short:
+                next_s = self._started + self._sampler.moments.looked(self._interval_s)
+                self.due = max(now, next_s)
+            else:
+                self._look_s = self._sampler.next_after_s(self._interval_s, now - self._began)
+                self.due = now + self._look_s
 
     def ended(self) -> None:
-        """The program has ended, and is not yet reaped."""
+        """Note how long the first process ran: the program has ended, and is not yet reaped."""
         if self._tree is not None:
             self._first = self._tree.ended()
 
     def _spend(self, since_s: float) -> None:
-        """A look cost the CPU time of this thread since then, with the waking up for it."""
+        """Count the CPU time of this thread since then as that of a look, with the waking up."""
         self._sampler.cpu_s = time.thread_time()
         self._looks_s += self._sampler.cpu_s - since_s
         self._sampler.allowance.spend(self._sampler.cpu_s - since_s)
 
+    @contextmanager
+    def _errors_told(self) -> Iterator[None]:
+        """Sample no further after an error, and tell of it: the request goes on."""
+        try:
+            yield
+        except Exception as error:
+            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
+
     def close(self, usage: struct_rusage | None) -> Activity | None:
-        """The program has ended, with what it used, None when that is not known. None when nothing
-        can be said.
+        """Return the activity of a program that has ended; None when nothing can be said.
+
+        usage: what it used, None when that is not known.
         """
-        return self._quietly(lambda: self._close(usage))
+        activity = None
+        with self._errors_told():
+            if self._tree is not None and self._keeps_tree:
+                self._tree.close()
+            elif self._tree is not None and self._clients is not None:
+                # its processes live on, and can be read at the end
+                self._clients.look(self._tree.processes)
+            self._count_own(self._looks_s)
+            self._sampler.ended(time.monotonic() - self._started)
+            ended = time.monotonic()
+            self._spent.close(
+                max(0.0, ended - self._looked),
+                usage.ru_utime + usage.ru_stime if usage else 0.0,
+                self._unchanged_s,
+                self._first,
+            )
+            self._sampler.balance.settle(self._spent, self._stands_for_s)
+            activity = self._activity(ended, usage)
+            if self._clients is not None:
+                engines, memory_bytes = self._clients.busy_s(), self._clients.memory_bytes
+                activity = replace(activity, engines=engines, device_memory_bytes=memory_bytes)
+        return activity
 
     def close_own(self, state: State, name: str = "") -> Activity | None:
-        """There was no program, but this thread: as long as it neither ran nor waited for a CPU it
-        was in this state.
+        """Return the activity of this thread, where there was no program: as long as it neither ran
+        nor waited for a CPU it was in this state.
 
         name: of what it waited for.
         """
-        return self._quietly(lambda: self._close_own(state, name))
-
-    def _quietly(self, close: Callable[[], Activity]) -> Activity | None:
-        try:
-            return close()
-        except Exception as error:
-            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
-            return None
-
-    def _close_own(self, state: State, name: str) -> Activity:
-        self._count_own(0.0)
-        ended = time.monotonic()
-        self._spent.add(state, ended - self._looked, name)
-        return self._activity(ended, None)
-
-    def _close(self, usage: struct_rusage | None) -> Activity:
-        if self._tree is not None and self._keeps_tree:
-            self._tree.close()
-        elif self._tree is not None and self._clients is not None:
-            # its processes live on, and can be read at the end
-            self._clients.look(self._tree.processes)
-        self._count_own(self._looks_s)
-        self._sampler.ended(time.monotonic() - self._started)
-        ended = time.monotonic()
-        self._spent.close(
-            max(0.0, ended - self._looked),
-            usage.ru_utime + usage.ru_stime if usage else 0.0,
-            self._unchanged_s,
-            self._first,
-        )
-        self._sampler.balance.settle(self._spent, self._stands_for_s)
-        activity = self._activity(ended, usage)
-        if self._clients is None:
-            return activity
-        return replace(
-            activity, engines=self._clients.busy_s(), device_memory_bytes=self._clients.memory_bytes
-        )
+        activity = None
+        with self._errors_told():
+            self._count_own(0.0)
+            ended = time.monotonic()
+            self._spent.add(state, ended - self._looked, name)
+            activity = self._activity(ended, None)
+        return activity
 
     def _count_own(self, looks_s: float) -> None:
         """Our own time: to start the program, or to see that it ended, we need a CPU ourselves.

@@ -1,18 +1,12 @@
 """From looks at a request's processes to seconds by state, which sum to the time that passed.
 
 Time on a CPU, and waiting for one, is counted by the kernel between two looks. What is left of the
-interval was spent
-blocked: part of it is given to what was blocked at its begin, the rest to what is blocked at its
-end, so that a state is neither too long nor too short on average, wherever in a request the looks
-fall. Where something ran at one end and was blocked once, all is the other end's; after many short
-waits its part goes to the states that got less than the looks at what was blocked say, since these
-are a sample of the blocked time. A process that did not live through the interval gets no more of
-it than it lived. Nothing else is guessed: the rest was not observed.
-
-Looks fall into short requests by chance. Over many of them each look stands for as much time as
-passes between two, so `Balance` keeps what that is more than the blocked time of the requests that
-looks met, and gives it to those that none
-met: the sums of a worker's requests are right, those of a short request alone are not.
+interval was spent blocked: part of it is given to what was blocked at its begin, the rest to what
+is blocked at its end, so that a state is neither too long nor too short on average, wherever in a
+request the looks fall. Where something ran at one end and was blocked once, all is the other end's;
+after many short waits its part goes to the states that got less than the looks at what was blocked
+say, since these are a sample of the blocked time. A process that did not live through the interval
+gets no more of it than it lived. Nothing else is guessed: the rest was not observed.
 """
 
 from __future__ import annotations
@@ -61,14 +55,14 @@ class TimeByState:
         shares = look.shares if look else []
         self._seen_run_s += sum(share.run_s for share in shares)
         run_s, wait_s = union(seconds, shares)
-        self._divide(
-            seconds,
-            run_s,
-            wait_s,
-            unchanged_s,
-            look,
-            counted=_is_counted(self._last, look),
-        )
+        # The kernel's counts tell of all waits for a CPU where no thread came or went, and one of
+        # them ran at most: of several, how long they waited at once is only estimated.
+        counted = look is not None and len(shares) <= 1
+        if look is not None and self._last is not None:
+            counted = counted and look.threads == self._last.threads
+        elif look is not None:  # at the begin of the request
+            counted = counted and len(look.threads) == 1
+        self._divide(seconds, run_s, wait_s, unchanged_s, look, counted=counted)
         self._last = look
 
     def close(
@@ -156,7 +150,10 @@ class TimeByState:
         *,
         counted: bool,
     ) -> None:
-        """Divide an interval since the last look, in which so much was run and waited for a CPU."""
+        """Divide an interval since the last look, in which so much was run and waited for a CPU.
+
+        counted: whether all waits for a CPU in this time are known.
+        """
         self.add(State.ON_CPU, run_s)
         self.add(State.CPU_WAIT, wait_s)
         blocked_s = max(0.0, seconds - run_s - wait_s)
@@ -164,31 +161,19 @@ class TimeByState:
         if self._last:  # at the begin of the interval nobody ran
             still_s = min(blocked_s, unchanged_s)
             self._grant(self._last, still_s, counted=True)
-            self._weigh(still_s, self._last, None)
-        self._blocked(blocked_s - still_s, self._last, end, counted=counted)
-        self._weigh(seconds - still_s, self._last, end)
-
-    def _blocked(
-        self, seconds: float, begin: TreeLook | None, end: TreeLook | None, *, counted: bool
-    ) -> None:
-        """Time in which nothing ran, between two looks; at the begin and the end of the request one
-        is missing.
-
-        counted: whether all waits for a CPU in this time are known.
-        """
-        left_s = seconds
-        for look, other, part in self._parts(begin, end):
+            if self._last.doing.state is not None:
+                self._weights[self._last.doing] += still_s
+        # at the begin and the end of the request one of the two looks is missing
+        divided_s = left_s = blocked_s - still_s
+        for look, other, part in self._parts(self._last, end):
             lived = other is not None and look.thread in other.threads
-            granted_s = seconds * part if lived else min(seconds * part, look.age_s)
+            granted_s = divided_s * part if lived else min(divided_s * part, look.age_s)
             left_s -= granted_s
             self._grant(look, granted_s, counted=counted, at_end=end is None)
-        self.add(State.NOT_OBSERVED, left_s)
-
-    def _weigh(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
-        """Remember how much of the request each look at a blocked state stands for."""
-        for look, _, part in self._parts(begin, end):
+            # each look at a blocked state stands for its part of the request
             if look.doing.state is not None:
-                self._weights[look.doing] += seconds * part
+                self._weights[look.doing] += (seconds - still_s) * part
+        self.add(State.NOT_OBSERVED, left_s)
 
     def _parts(
         self, begin: TreeLook | None, end: TreeLook | None
@@ -254,18 +239,6 @@ class TimeByState:
         if seconds > 0:
             self._seconds[Doing(source)] -= seconds
             self._seconds[Doing(target)] += seconds
-
-
-def _is_counted(begin: TreeLook | None, end: TreeLook | None) -> bool:
-    """Whether the kernel's counts tell of all waits for a CPU between two looks.
-
-    They do where no thread came or went, and one of them ran at most: of several, how long they
-    waited at once is only estimated. begin: None at the begin of the request.
-    """
-    if end is None or len(end.shares) > 1:
-        return False
-    is_alone_at_first = begin is None and len(end.threads) == 1
-    return is_alone_at_first or (begin is not None and begin.threads == end.threads)
 
 
 def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:

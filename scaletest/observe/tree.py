@@ -174,7 +174,11 @@ class Tree:
         process = self._processes.get(pid)
         is_new = process is None
         if process is None:
-            process = self._processes[pid] = _Process(self._began_s(pid))
+            began_s = float("-inf")  # the first process lives as long as the request
+            if pid != self._root:
+                status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
+                began_s = status.began_s if status else 0.0
+            process = self._processes[pid] = _Process(began_s)
         if is_new or self._look_at_known(pid, process, passed, shares):
             self._look_for_new(pid, process, shares)
         return chain.from_iterable(thread.children for thread in process.threads.values())
@@ -229,9 +233,14 @@ class Tree:
             share = ThreadShare(run_s, max(0.0, waited_s - thread.counted_s), slices)
             thread.counted_s = 0.0
             shares.append(share)
-            thread.is_faulting = slices > FEW_SLICES and _is_faulting(
-                pid, tid, thread, schedule.slices
-            )
+            status = proc.status_of(f"/proc/{pid}/task/{tid}") if slices > FEW_SLICES else None
+            thread.is_faulting = False
+            if status is not None:
+                # whether most of its waits since the last comparison were page faults that read
+                # from a disk
+                waits = schedule.slices - thread.compared_slices
+                thread.is_faulting = status.major_faults - thread.faults >= FAULTING_PART * waits
+                thread.faults, thread.compared_slices = status.major_faults, schedule.slices
         thread.schedule = schedule
         thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.last is None:
@@ -270,13 +279,6 @@ class Tree:
             Doing(State.MEMORY) if is_faulting else None,
         )
 
-    def _began_s(self, pid: int) -> float:
-        """The first process lives as long as the request. Raises OSError."""
-        if pid == self._root:
-            return float("-inf")
-        status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
-        return status.began_s if status else 0.0
-
     def _drop(self, process: _Process, tid: int) -> None:
         thread = process.threads.pop(tid)
         os.close(thread.handle)
@@ -288,16 +290,3 @@ class Tree:
         process = self._processes.pop(pid, _Process(0.0))
         for tid in list(process.threads):
             self._drop(process, tid)
-
-
-def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
-    """Whether most of a thread's waits since the last comparison were page faults that read from a
-    disk.
-    """
-    status = proc.status_of(f"/proc/{pid}/task/{tid}")
-    if status is None:
-        return False
-    faults = status.major_faults
-    is_faulting = faults - thread.faults >= FAULTING_PART * (slices - thread.compared_slices)
-    thread.faults, thread.compared_slices = faults, slices
-    return is_faulting
