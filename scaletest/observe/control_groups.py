@@ -32,7 +32,7 @@ def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path
 
     root: where control groups are mounted. own: the file that names this process's groups.
     """
-    paths = []
+    paths: list[Path] = []
     for line in proc.OpenFile(own).text().splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and controller not in controllers.split(","):
@@ -42,22 +42,18 @@ def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path
             mounts = [root / name for name in MOUNTS[controller]]
         base = next((mount for mount in mounts if _is_visible(mount / "cgroup.procs")), None)
         if base is not None:
-            paths += _up(base, path)
+            below = PurePosixPath(path.strip("/"))
+            # what lies outside of a container's own view begins with ".." and cannot be seen
+            parents = () if ".." in below.parts else (below, *below.parents)
+            inside = [base / parent for parent in parents if str(parent) != "."]
+            # a container sees itself as the root, whatever its name
+            paths += filter(_is_visible, (*inside, base))
     return paths
 
 
 def _is_visible(path: Path) -> bool:
     """Whether it exists, as far as this process may look."""
     return os.access(path, os.F_OK)
-
-
-def _up(base: Path, path: str) -> list[Path]:
-    """The folder and its parents; a container sees itself as the root, whatever its name."""
-    below = PurePosixPath(path.strip("/"))
-    # what lies outside of a container's own view begins with ".." and cannot be seen
-    parents = () if ".." in below.parts else (below, *below.parents)
-    inside = [base / parent for parent in parents if str(parent) != "."]
-    return list(filter(_is_visible, (*inside, base)))
 
 
 def cpu_limit(folder: Path) -> float | None:
@@ -105,7 +101,12 @@ class Throttling:
 
     def part(self) -> float:
         """Share of throttled periods since creation, of the limit with the highest share."""
-        return max(map(_part, self._periods, map(_periods, self._files)), default=0.0)
+        shares = [0.0]
+        for (held_back, count), path in zip(self._periods, self._files, strict=True):
+            held_back_now, count_now = _periods(path)
+            if held_back_now > held_back and count_now > count:
+                shares.append(min(1.0, (held_back_now - held_back) / (count_now - count)))
+        return max(shares)
 
     def _sum_s(self) -> float:
         return sum(proc.parse_throttled_s(proc.text_of(path)) or 0.0 for path in self._files)
@@ -122,11 +123,6 @@ def _periods(path: Path) -> tuple[int, int]:
     """In how many it was held back, and how many there were."""
     rows = proc.parse_table(proc.text_of(path))
     return rows.get("nr_throttled", 0), rows.get("nr_periods", 0)
-
-
-def _part(before: tuple[int, int], after: tuple[int, int]) -> float:
-    throttled, periods = after[0] - before[0], after[1] - before[1]
-    return min(1.0, throttled / periods) if throttled > 0 and periods > 0 else 0.0
 
 
 def raise_open_files(wanted: int) -> int:

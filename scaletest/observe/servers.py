@@ -26,33 +26,29 @@ def is_here(host: str) -> bool:
 
 def servers(port: int) -> list[int]:
     """Processes that listen on a port, without us and without children of such processes."""
-    wanted = set(_listening(port))
-    if not wanted:
-        return []
-    holders = {
-        pid for pid in proc.numbers("/proc") if pid != os.getpid() and wanted & set(_sockets(pid))
-    }
-    return sorted(pid for pid in holders if _parent(pid) not in holders)
-
-
-def _listening(port: int) -> Iterator[int]:
-    """Inodes of sockets that listen on the port."""
+    wanted = set()
     for name in ("tcp", "tcp6"):
         with suppress(OSError):
             for connection in addresses.parse_peers(proc.read_all(f"/proc/self/net/{name}")):
                 if connection.listening and connection.own_port == port:
-                    yield connection.inode
+                    wanted.add(connection.inode)
+    if not wanted:
+        return []
+    holders = {
+        pid
+        for pid in proc.numbers("/proc")
+        if pid != os.getpid() and wanted & set(_socket_inodes(pid))
+    }
+    statuses = {pid: proc.status_of(f"/proc/{pid}") for pid in holders}
+    return sorted(
+        pid for pid, status in statuses.items() if status is None or status.parent not in holders
+    )
 
 
-def _sockets(pid: int) -> Iterator[int]:
+def _socket_inodes(pid: int) -> Iterator[int]:
     with suppress(OSError):
         for descriptor in os.scandir(f"/proc/{pid}/fd"):
             with suppress(OSError):
                 match = SOCKET.fullmatch(proc.link(descriptor.path))
                 if match:
                     yield int(match[1])
-
-
-def _parent(pid: int) -> int:
-    status = proc.status_of(f"/proc/{pid}")
-    return status.parent if status else 0

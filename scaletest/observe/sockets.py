@@ -32,6 +32,7 @@ _PIDFD_GETFD = 438
 _MOST_KNOWN = 4096
 # Part of a core that reading each list may take.
 LISTS_SHARE = 0.001
+_INTERNET = (socket.AF_INET, socket.AF_INET6)
 _TABLES = ("tcp", "tcp6", "udp", "udp6")
 # The peer of a service that waits for whoever may ask it.
 CLIENTS = "waiting for requests"
@@ -73,8 +74,11 @@ class Sockets:
             return known
         peer = self._by_duplicate(pid, descriptor) if self._duplicate else None
         if peer is None and not self._duplicate:
+            with suppress(OSError, struct.error):
+                name = unix_peer(inode)
+                peer = None if name is None else SocketPeer(name, unnamed=not name)
             peer = (
-                _unix(inode)
+                peer
                 or self._listed("connections", inode, lambda: self._named(tcp_peers()))
                 or self._listed("tables", inode, lambda: self._of_tables(pid))
             )
@@ -101,12 +105,10 @@ class Sockets:
             return None
         with connection:
             peer = _peer_of(connection)
-            if not self._served:
-                return peer
-            serves = bool(peer.name) and connection.family in (socket.AF_INET, socket.AF_INET6)
-            if peer.listening or (serves and connection.getsockname()[1] == self._served):
-                return SocketPeer(CLIENTS)
-            return peer
+            is_ours = peer.listening
+            if self._served and peer.name and connection.family in _INTERNET:
+                is_ours = connection.getsockname()[1] == self._served
+            return SocketPeer(CLIENTS) if self._served and is_ours else peer
 
     def _listed(
         self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]
@@ -135,14 +137,6 @@ class Sockets:
             yield inode, CLIENTS if peer and port == self._served else peer
 
 
-def _unix(inode: int) -> SocketPeer | None:
-    try:
-        name = unix_peer(inode)
-    except (OSError, struct.error):
-        return None
-    return None if name is None else SocketPeer(name, unnamed=not name)
-
-
 def _copy(pid: int, descriptor: int) -> int:
     """A process's descriptor in this process. Raises OSError."""
     process = os.pidfd_open(pid)
@@ -163,7 +157,7 @@ def _peer_of(connection: socket.socket) -> SocketPeer:
             listening = bool(connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
             return SocketPeer(listening=listening)
         return SocketPeer()
-    if connection.family in (socket.AF_INET, socket.AF_INET6):
+    if connection.family in _INTERNET:
         return SocketPeer(addresses.place(address[0], address[1]))
     if connection.family != socket.AF_UNIX:
         return SocketPeer()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -135,15 +136,16 @@ class CardSource:
     def find(self) -> None:
         """Look which cards there are. Raises nothing."""
         known = {(card.link, card.folder): card for card in self._cards}
-        places = [
-            (path, _device(path))
-            for path in sorted(proc.entries(self._root / "sys/class/drm"))
-            if re.fullmatch(r"card\d+", path.name)
-        ]
-        cards = [
-            known.get((link, folder)) or _card(link, folder) for link, folder in places if folder
-        ]
-        self._cards = [card for card in cards if card is not None]
+        self._cards = []
+        for link in sorted(proc.entries(self._root / "sys/class/drm")):
+            if not re.fullmatch(r"card\d+", link.name):
+                continue
+            with suppress(OSError):  # it has no device
+                folder = (link / "device").resolve(strict=True)
+                driver = (folder / "driver").resolve().name
+                if _PCI.fullmatch(folder.name) and driver in ("i915", "xe", "amdgpu"):
+                    card = known.get((link, folder)) or _card(link, folder, driver)
+                    self._cards.append(card)
 
     def _read(self, card: Card) -> Figures:
         if proc.text_of(card.status).strip() == "suspended":
@@ -153,8 +155,12 @@ class CardSource:
         figures = {**dict(_numbers(card.sensors)), **dict(_numbers(card.numbers))}
         shares = figures.keys() & {"busy", "memory_busy"}
         figures.update({name: min(1.0, figures[name]) for name in shares})
-        clocks = (_ratio(_number(clock.actual), _number(clock.highest)) for clock in card.clocks)
-        _highest(figures, "frequency", [*clocks, parse_levels(proc.text_of(card.levels))])
+        clocks = [parse_levels(proc.text_of(card.levels))]
+        for clock in card.clocks:
+            actual, highest = _number(clock.actual), _number(clock.highest)
+            if actual is not None and actual >= 0 and highest:
+                clocks.append(actual / highest)
+        _highest(figures, "frequency", clocks)
         reasons = map(_number, chain.from_iterable(clock.throttled for clock in card.clocks))
         throttled = [float(reason > 0) for reason in reasons if reason is not None]
         _highest(figures, "throttled", throttled)
@@ -162,20 +168,8 @@ class CardSource:
         return figures
 
 
-def _device(link: Path) -> Path | None:
-    """The PCI device of /sys/class/drm/cardN; None for a card without one."""
-    try:
-        folder = (link / "device").resolve(strict=True)
-    except OSError:
-        return None
-    return folder if _PCI.fullmatch(folder.name) else None
-
-
-def _card(link: Path, folder: Path) -> Card | None:
-    """None for a card of a driver that is not known."""
-    driver = (folder / "driver").resolve().name
-    if driver not in ("i915", "xe", "amdgpu"):
-        return None
+def _card(link: Path, folder: Path, driver: str) -> Card:
+    """Return a card with the files that it has."""
     nodes = sorted(
         path.name for path in proc.entries(folder / "drm") if path.name.startswith("renderD")
     )
@@ -251,10 +245,6 @@ def _highest(figures: Figures, figure: str, values: Iterable[float | None]) -> N
     known = [value for value in values if value is not None]
     if known:
         figures[figure] = max(known)
-
-
-def _ratio(value: float | None, whole: float | None) -> float | None:
-    return value / whole if value is not None and value >= 0 and whole else None
 
 
 def _number(path: str) -> float | None:

@@ -182,10 +182,10 @@ class Clients:
             if client is not None and (client.device, client.id) not in memory:
                 numbers.append(number)
                 memory[client.device, client.id] = client.memory_bytes
-                self._take(client)
+                self._count(client)
         files.numbers = numbers
 
-    def _take(self, client: DrmClient) -> None:
+    def _count(self, client: DrmClient) -> None:
         at_s = time.monotonic()
         self._seen.add((client.device, client.id))
         counts = self._counts.setdefault((client.device, client.id), {})

@@ -44,10 +44,8 @@ class DrmClient(NamedTuple):
 def parse_fdinfo(text: str) -> DrmClient | None:
     """None when the file is no graphics driver's, or does not tell clients apart."""
     rows = {match[1].strip(): match[2].strip() for match in _ROW.finditer(text)}
-    device, client = (
-        rows.get("drm-pdev") or rows.get("drm-driver", ""),
-        rows.get("drm-client-id", ""),
-    )
+    device = rows.get("drm-pdev") or rows.get("drm-driver", "")
+    client = rows.get("drm-client-id", "")
     if not device or not client:
         return None
     names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
@@ -61,7 +59,14 @@ def parse_fdinfo(text: str) -> DrmClient | None:
         for name in sorted(names)
         if not name.startswith("capacity-")
     }
-    return DrmClient(device, client, engines, _memory_bytes(rows))
+    resident: dict[str, int] = {}
+    for prefix in _RESIDENT:
+        for region in _named(rows, prefix):
+            number, _, unit = rows[f"{prefix}{region}"].partition(" ")
+            size = (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)
+            resident.setdefault(region, size)
+    own = {region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)}
+    return DrmClient(device, client, engines, memory_bytes=sum((own or resident).values()))
 
 
 def _named(rows: Mapping[str, str], prefix: str) -> set[str]:
@@ -72,17 +77,3 @@ def _number(text: str, unit: str = "") -> int | None:
     number, *units = text.split() or [""]
     is_number = number.isascii() and number.isdigit() and units in ([], [unit])
     return int(number) if is_number else None
-
-
-def _memory_bytes(rows: Mapping[str, str]) -> int:
-    resident: dict[str, int] = {}
-    for prefix in _RESIDENT:
-        for region in _named(rows, prefix):
-            resident.setdefault(region, _bytes(rows[f"{prefix}{region}"]))
-    own = {region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)}
-    return sum((own or resident).values())
-
-
-def _bytes(text: str) -> int:
-    number, _, unit = text.partition(" ")
-    return (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)

@@ -128,19 +128,17 @@ class NvmlSource:
                 if error.value in _ABSENT:
                     device.readers.remove(read)
                 elif error.value not in _PASSING:
-                    self._lose(device, str(error))
+                    text = f"{device.name} is not read any more: {error}"
+                    self._tell(f"nvml lost {device.name}", text)
+                    self._devices.remove(device)
+                    self._complete = False
+                    self._next_s = self._clock() + AGAIN_S
                     return {}
         if "busy" in figures:
             figures["busy"] = max(
                 value for name, value in figures.items() if name.partition(".")[0] == "busy"
             )
         return figures
-
-    def _lose(self, device: _Device, why: str) -> None:
-        self._tell(f"nvml lost {device.name}", f"{device.name} is not read any more: {why}")
-        self._devices.remove(device)
-        self._complete = False
-        self._next_s = self._clock() + AGAIN_S
 
 
 def _utilisation(pynvml: ModuleType, handle: Any) -> Figures:

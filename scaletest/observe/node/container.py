@@ -50,7 +50,14 @@ class ContainerReader:
             }
         )
         self._cpu = _opened(tight, "cpu.stat")
-        self._cpu_time = _opened(_same_group(tight, cpu_time, root), "cpuacct.usage")
+        # The same group in the other hierarchy of version 1; none where this process is in another
+        # group there: what that used would be told beside the limit of this one.
+        same = tight
+        if tight is not None and tight not in cpu_time:
+            below = tight.relative_to(root).parts[1:]
+            groups = {folder.relative_to(root).parts[1:]: folder for folder in reversed(cpu_time)}
+            same = groups.get(below)
+        self._cpu_time = _opened(same, "cpuacct.usage")
         self._limited = [proc.OpenFile(path) for path in control_groups.limited(root, own)]
         self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
 
@@ -60,27 +67,23 @@ class ContainerReader:
         memory = {name: file.text() for name, file in self._memory.items()}
         used = proc.parse_number(memory["memory.current"] or memory["memory.usage_in_bytes"])
         levels = {**self._limits, **_known({"memory_used": used})}
+        memory_counters = parse_memory_events(memory["memory.events"])
+        if not memory["memory.events"]:
+            kills = proc.parse_table(memory["memory.oom_control"]).get("oom_kill")
+            reclaims = proc.parse_number(memory["memory.failcnt"])
+            memory_counters = _known({"reclaims": reclaims, "oom_kills": kills})
         nanoseconds = proc.parse_number(self._cpu_time.text())  # of version 1
         counters = {
             **_known({"cpu_used": None if nanoseconds is None else nanoseconds / 1e9}),
             **cpu.counters,
-            **self._throttled(),
-            **_memory_counters(memory),
+            **memory_counters,
         }
-        return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
-
-    def _throttled(self) -> dict[str, float]:
-        """A sum without one part would look like a reset now and a limit when it is back."""
+        # a sum without one part would look like a reset now and a limit when it is back
         throttled = [proc.parse_throttled_s(file.text()) for file in self._limited]
         seconds = [throttled_s for throttled_s in throttled if throttled_s is not None]
-        return {"throttled": sum(seconds)} if seconds and len(seconds) == len(throttled) else {}
-
-
-def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
-    if texts["memory.events"]:
-        return parse_memory_events(texts["memory.events"])
-    kills = proc.parse_table(texts["memory.oom_control"]).get("oom_kill")
-    return _known({"reclaims": proc.parse_number(texts["memory.failcnt"]), "oom_kills": kills})
+        if seconds and len(seconds) == len(throttled):
+            counters["throttled"] = sum(seconds)
+        return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
 
 
 def _opened(folder: Path | None, name: str) -> proc.OpenFile:
@@ -89,18 +92,6 @@ def _opened(folder: Path | None, name: str) -> proc.OpenFile:
 
 def _known(values: Mapping[str, float | None]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if value is not None}
-
-
-def _same_group(group: Path | None, folders: Sequence[Path], root: Path) -> Path | None:
-    """The group in another hierarchy of version 1; None where this process is in another group
-    there.
-
-    What that used would be told beside the limit of this one.
-    """
-    if group is None or group in folders:
-        return group
-    below = group.relative_to(root).parts[1:]
-    return next((folder for folder in folders if folder.relative_to(root).parts[1:] == below), None)
 
 
 def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:

@@ -35,12 +35,6 @@ def parse_load(text: str) -> dict[str, float]:
     return {"load": float(match[0])} if match else {}
 
 
-def _spread(numbers: list[int]) -> list[int]:
-    """At most MOST_CPUS of them, evenly spread."""
-    step = max(1.0, len(numbers) / MOST_CPUS)
-    return [numbers[int(index * step)] for index in range(min(MOST_CPUS, len(numbers)))]
-
-
 class CpuReader:
     """Reads the CPUs of the node below these roots."""
 
@@ -49,31 +43,30 @@ class CpuReader:
         cpus = sysfs / "devices/system/cpu"
         matches = [_CPU.fullmatch(path.name) for path in proc.entries(cpus)]
         numbers = sorted(int(match[1]) for match in matches if match)
-        folders = [cpus / f"cpu{number}" for number in _spread(numbers)]
-        highest = {
-            folder: proc.parse_number(proc.text_of(folder / "cpufreq/cpuinfo_max_freq"))
-            for folder in folders
-        }
-        self._clocks = [
-            (proc.OpenFile(folder / "cpufreq/scaling_cur_freq"), most)
-            for folder, most in highest.items()
-            if most
-        ]
-        heat = (folder / "thermal_throttle/core_throttle_count" for folder in folders)
-        self._heat = [proc.OpenFile(path) for path in heat if proc.text_of(path)]
+        # files of clocks with the highest one, and files that count throttling by heat
+        self._clocks: list[tuple[proc.OpenFile, int]] = []
+        self._heat: list[proc.OpenFile] = []
+        step = max(1.0, len(numbers) / MOST_CPUS)
+        for index in range(min(MOST_CPUS, len(numbers))):
+            folder = cpus / f"cpu{numbers[int(index * step)]}"
+            highest = proc.parse_number(proc.text_of(folder / "cpufreq/cpuinfo_max_freq"))
+            if highest:
+                clock = proc.OpenFile(folder / "cpufreq/scaling_cur_freq")
+                self._clocks.append((clock, highest))
+            heat = folder / "thermal_throttle/core_throttle_count"
+            if proc.text_of(heat):
+                self._heat.append(proc.OpenFile(heat))
 
     def read(self) -> ResourceReading:
         """What can be read of them."""
         stat = parse_stat(self._stat.text())
-        levels = {**stat.levels, **parse_load(self._load.text()), **self._frequency()}
-        return ResourceReading(levels, {**stat.counters, **self._throttled()})
-
-    def _frequency(self) -> dict[str, float]:
-        clocks = [(proc.parse_number(file.text()), most) for file, most in self._clocks]
-        parts = [clock / most for clock, most in clocks if clock]
-        return {"frequency": sum(parts) / len(parts)} if parts else {}
-
-    def _throttled(self) -> dict[str, float]:
-        """A sum without one part would look like a reset now and heat when it is back."""
+        levels, counters = {**stat.levels, **parse_load(self._load.text())}, dict(stat.counters)
+        clocks = [(proc.parse_number(file.text()), highest) for file, highest in self._clocks]
+        parts = [clock / highest for clock, highest in clocks if clock]
+        if parts:
+            levels["frequency"] = sum(parts) / len(parts)
+        # a sum without one part would look like a reset now and heat when it is back
         counts = proc.parse_columns(file.text().strip() for file in self._heat)
-        return {"heat_throttled": float(sum(counts))} if counts else {}
+        if counts:
+            counters["heat_throttled"] = float(sum(counts))
+        return ResourceReading(levels, counters)

@@ -58,27 +58,22 @@ class NodeReader:
         readings = {kind: read() for kind, read in self._single.items()}
         for kind, named in ((DISK, self._disks.read()), (NETWORK, self._networks.read())):
             readings.update({f"{kind}:{name}": reading for name, reading in named.items()})
-        resources = {name: self._figures(name, reading) for name, reading in readings.items()}
+        resources = {}
+        for name, reading in readings.items():
+            row = figures(self._before.get(name), reading, self.interval_s)
+            for figure, unit in FIGURES[name.partition(":")[0]].items():
+                if unit == "1" and figure in row:
+                    # an interval is known less exactly than what happened in it
+                    row[figure] = min(1.0, row[figure])
+            resources[name] = row
         self._before, self._read_at = readings, now
-        return self._bounded(resources)
-
-    def _figures(self, name: str, reading: ResourceReading) -> Figures:
-        row = figures(self._before.get(name), reading, self.interval_s)
-        units = FIGURES[name.partition(":")[0]]
-        # an interval is known less exactly than what happened in it
-        shares = {figure: min(1.0, row[figure]) for figure in row if units[figure] == "1"}
-        return {**row, **shares}
-
-    def _bounded(self, resources: dict[str, Figures]) -> dict[str, Figures]:
+        # a sample has no room for all disks and networks
         disks = _busiest(resources, DISK, MOST_DISKS, ("busy",))
         networks = _busiest(resources, NETWORK, MOST_NETWORKS, ("received", "sent"))
         for name in networks:
             resources[name].update(self._networks.speed(name.partition(":")[2]))
-        return {
-            name: resource_figures
-            for name, resource_figures in resources.items()
-            if resource_figures and name in {*self._single, *disks, *networks}
-        }
+        known = {*self._single, *disks, *networks}
+        return {name: row for name, row in resources.items() if row and name in known}
 
 
 def _busiest(rows: Mapping[str, Figures], kind: str, most: int, by: tuple[str, ...]) -> list[str]:
