@@ -56,9 +56,14 @@ class Plugins:
     @cached_property
     def by_name(self) -> dict[str, Plugin]:
         """All whose name is free; of two with one name the first by package."""
-        entry_points = metadata.entry_points(group=self._group)
+        found = []
+        for entry_point in metadata.entry_points(group=self._group):
+            package = entry_point.dist
+            brought_by = f"{package.name} {package.version}" if package else "unknown"
+            name = cut(entry_point.name, 60)
+            found.append(Plugin(self._group, name, entry_point.value, cut(brought_by, 80)))
         plugins = {}
-        for plugin in sorted(map(_plugin, entry_points), key=lambda plugin: plugin.package):
+        for plugin in sorted(found, key=lambda plugin: plugin.package):
             owner = self._taken.setdefault(plugin.name.lower(), plugin.package)
             if owner == plugin.package:
                 plugins[plugin.name] = plugin
@@ -120,23 +125,15 @@ class Registry(Mapping[str, T], Generic[T]):
         members = {}
         for name, plugin in self._plugins.by_name.items():
             try:
-                members[name] = self._member(plugin)
+                member = plugin.load()
+                if not isinstance(member, self._type):
+                    raise plugin.unusable(
+                        f"it is of type {type(member).__name__}, not {self._type.__name__}"
+                    )
+                called = getattr(member, "name", plugin.name)
+                if plugin.name != called:
+                    raise plugin.unusable(f"it calls itself {called!r}")
+                members[name] = member
             except InvalidValue as error:
                 self._errors[name.lower()] = error
         return members
-
-    def _member(self, plugin: Plugin) -> T:
-        member = plugin.load()
-        if not isinstance(member, self._type):
-            raise plugin.unusable(
-                f"it is of type {type(member).__name__}, not {self._type.__name__}"
-            )
-        if plugin.name != getattr(member, "name", plugin.name):
-            raise plugin.unusable(f"it calls itself {member.name!r}")  # type: ignore[attr-defined]
-        return member
-
-
-def _plugin(entry_point: metadata.EntryPoint) -> Plugin:
-    package = entry_point.dist
-    name = f"{package.name} {package.version}" if package else "unknown"
-    return Plugin(entry_point.group, cut(entry_point.name, 60), entry_point.value, cut(name, 80))

@@ -93,7 +93,14 @@ def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = F
     """
     place = ""
     try:
-        values = [value for value in _parsed(text, quoted) if value is not None]
+        values = []
+        if text.startswith("{"):
+            # YAML reads JSON too, but not the pairs in which JSON escapes characters beyond 16 bits
+            with contextlib.suppress(ValueError, RecursionError):
+                values = [json.loads(text, object_pairs_hook=_table)]
+        if not values:
+            loader = _QuoteLoader if quoted else _Loader
+            values = [value for value in yaml.load_all(text, loader) if value is not None]
         for _ in itertools.islice(_walk(values), MOST_VALUES, None):
             raise ValueError(f"it holds more than {MOST_VALUES} values")
         return values
@@ -107,14 +114,6 @@ def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = F
         problem = str(error).partition("\n")[0]
     remedy = "leave one of the two out" if problem and problem.endswith("stands twice") else hint
     raise InvalidValue(f"{name} is not valid YAML{place}: {problem}", hint=remedy)
-
-
-def _parsed(text: str, quoted: bool) -> list[Any]:
-    if text.startswith("{"):
-        # YAML reads JSON too, but not the pairs in which JSON escapes characters beyond 16 bits
-        with contextlib.suppress(ValueError, RecursionError):
-            return [json.loads(text, object_pairs_hook=_table)]
-    return list(yaml.load_all(text, _QuoteLoader if quoted else _Loader))
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -73,7 +73,13 @@ def end_group(
     _signal_group(process.pid, signal.SIGKILL)
     if watch is not None:
         watch.ended()
-    usage = _reap(process)
+    usage = None
+    if process.returncode is None:
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        except ChildProcessError:
+            process.wait()
     if os.getpid() == 1:
         # what a workload left behind, since the first process of a container inherits it
         with suppress(ChildProcessError):
@@ -93,18 +99,6 @@ def end_all(processes: Sequence[subprocess.Popen[bytes]], grace_s: float) -> Non
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _reap(process: subprocess.Popen[bytes]) -> struct_rusage | None:
-    if process.returncode is None:
-        try:
-            _, status, usage = os.wait4(process.pid, 0)
-        except ChildProcessError:
-            process.wait()
-            return None
-        process.returncode = os.waitstatus_to_exitcode(status)
-        return usage
-    return None
 
 
 def wait_child(

@@ -47,7 +47,11 @@ def end_orphans(known: Collection[int]) -> None:
     deadline = time.monotonic() + ORPHANS_S
     while _adopting and time.monotonic() < deadline:
         # a workload has a session of its own; what an RQ job started in this one is not its orphan
-        orphans = [pid for pid in own_children().difference(known) if _has_left_session(pid)]
+        orphans = []
+        for pid in own_children().difference(known):
+            with suppress(ProcessLookupError):  # it has been reaped
+                if os.getsid(pid) != os.getsid(0):
+                    orphans.append(pid)
         if not orphans:
             return
         for pid in orphans:
@@ -56,10 +60,3 @@ def end_orphans(known: Collection[int]) -> None:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         time.sleep(POLL_S)  # then their own orphans are here
-
-
-def _has_left_session(pid: int) -> bool:
-    try:
-        return os.getsid(pid) != os.getsid(0)
-    except ProcessLookupError:  # it has been reaped
-        return False
