@@ -23,7 +23,7 @@ _EXPECTED = {
 }
 
 
-def explained(
+def explain_error(
     error: msgspec.ValidationError, hint: Any, value: Any, name: str, label: str
 ) -> InvalidValue:
     """The error of msgspec in words of ours.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import msgspec
 
 from scaletest.model import wire
-from scaletest.model.conversion_errors import check_rules, explained
+from scaletest.model.conversion_errors import check_rules, explain_error
 from scaletest.model.declared import Declared, declared
 from scaletest.model.errors import InvalidValue
 from scaletest.model.writing import Written, field_hints
@@ -50,7 +50,7 @@ def read(kind: type[T], data: Any, label: str) -> T:
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        raise explained(error, kind, data, "", label) from error
+        raise explain_error(error, kind, data, "", label) from error
     except UnicodeEncodeError as error:
         raise InvalidValue(
             f"{label} holds text that is not valid Unicode", hint="write it in UTF-8"
@@ -66,7 +66,7 @@ def check(instance: Any) -> None:
     try:
         msgspec.convert(instance, twin, from_attributes=True)
     except msgspec.ValidationError as error:
-        raise explained(error, kind, instance, "", "") from error
+        raise explain_error(error, kind, instance, "", "") from error
     for attribute, rule in rules:
         check_rules(rule, getattr(instance, attribute), rule.title or attribute)
 

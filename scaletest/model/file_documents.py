@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from scaletest.model import checks
-from scaletest.model.conversion_errors import check_rules, explained
+from scaletest.model.conversion_errors import check_rules, explain_error
 from scaletest.model.declared import Declared, declared
 from scaletest.model.errors import InvalidValue, suggestion
 from scaletest.model.quantities import SECONDS, in_base_units
@@ -90,7 +90,7 @@ def read_value(
     try:
         converted = msgspec.convert(value, hint)
     except msgspec.ValidationError as error:
-        raise explained(error, hint, value, name, label) from error
+        raise explain_error(error, hint, value, name, label) from error
     except UnicodeEncodeError as error:
         raise InvalidValue(f"{where} is not valid Unicode", hint="write it in UTF-8") from error
     check_rules(rule, converted, where)

@@ -18,7 +18,7 @@ from scaletest.model.activity import State
 from scaletest.observe.descriptors import MOST_DESCRIPTORS, Descriptors, open_descriptors, path_of
 from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
 from scaletest.observe.sockets import Sockets
-from scaletest.observe.system_calls import LOCK_COMMANDS, WaitKind, calls
+from scaletest.observe.system_calls import LOCK_COMMANDS, WaitKind, call_kinds
 from scaletest.processes import addresses, proc
 
 _POLLING = re.compile(r"ep_poll|epoll|do_poll|do_sys_poll|do_select|core_sys_select|poll_schedule")
@@ -41,7 +41,7 @@ class Blocking:
         self, sockets: Sockets | None = None, denied: Callable[[str], None] = lambda _: None
     ) -> None:
         self._descriptors = Descriptors(sockets or Sockets())
-        self._calls = calls()
+        self._calls = call_kinds()
         self.denied = denied
 
     def use_device(self, path: str) -> None:
@@ -160,12 +160,12 @@ class Blocking:
                     numbers = proc.parse_epoll(fdinfo)
                 case WaitKind.POLL:
                     size = 8 * min(arguments[1], MOST_DESCRIPTORS)
-                    numbers = proc.polled(_memory(pid, arguments[0], size))
+                    numbers = proc.parse_pollfds(_memory(pid, arguments[0], size))
                 case _:
                     size = (min(arguments[0], 1024) + 63) // 64 * 8
                     selected: set[int] = set()
                     for address in filter(None, arguments[1:3]):
-                        selected.update(proc.selected(_memory(pid, address, size)))
+                        selected.update(proc.parse_fd_set(_memory(pid, address, size)))
                     numbers = sorted(selected)
         except OSError:
             numbers = open_descriptors(pid)

@@ -27,7 +27,7 @@ _NO_MEMORY_LIMIT = 2**60
 _PERIOD_US = 100_000
 
 
-def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path]:
+def group_folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path]:
     """This process's control group of a controller and its parents, innermost first.
 
     root: where control groups are mounted. own: the file that names this process's groups.
@@ -91,7 +91,7 @@ class Throttling:
     """Counts from its creation, for the limits at that time; reads nothing without a limit."""
 
     def __init__(self, root: Path = CGROUPS, own: Path = OWN) -> None:
-        self._files = limited(root, own)
+        self._files = limited_cpu_stats(root, own)
         self._began_s = self._sum_s()
         self._periods = [_periods(path) for path in self._files]
 
@@ -112,10 +112,12 @@ class Throttling:
         return sum(proc.parse_throttled_s(proc.text_of(path)) or 0.0 for path in self._files)
 
 
-def limited(root: Path, own: Path) -> list[Path]:
+def limited_cpu_stats(root: Path, own: Path) -> list[Path]:
     """The cpu.stat of every control group around us that has a CPU limit."""
     return [
-        folder / "cpu.stat" for folder in folders(CPU, root, own) if cpu_limit(folder) is not None
+        folder / "cpu.stat"
+        for folder in group_folders(CPU, root, own)
+        if cpu_limit(folder) is not None
     ]
 
 

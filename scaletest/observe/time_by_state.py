@@ -54,7 +54,7 @@ class TimeByState:
         """
         shares = look.shares if look else []
         self._seen_run_s += sum(share.run_s for share in shares)
-        run_s, wait_s = union(seconds, shares)
+        run_s, wait_s = run_and_wait_s(seconds, shares)
         # The kernel's counts tell of all waits for a CPU where no thread came or went, and one of
         # them ran at most: of several, how long they waited at once is only estimated.
         counted = look is not None and len(shares) <= 1
@@ -241,7 +241,7 @@ class TimeByState:
             self._seconds[Doing(target)] += seconds
 
 
-def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
+def run_and_wait_s(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
     """Seconds in which any thread ran, and in which none did and any waited for a CPU, as if they
     were independent.
     """

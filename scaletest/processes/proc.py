@@ -243,7 +243,7 @@ def inode_of(fdinfo: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def polled(data: bytes) -> list[int]:
+def parse_pollfds(data: bytes) -> list[int]:
     """The descriptors of an array of struct pollfd."""
     return [
         number
@@ -252,7 +252,7 @@ def polled(data: bytes) -> list[int]:
     ]
 
 
-def selected(data: bytes) -> list[int]:
+def parse_fd_set(data: bytes) -> list[int]:
     """The descriptors of an fd_set."""
     bits = int.from_bytes(data, "little")
     return [number for number in range(len(data) * 8) if bits >> number & 1]

@@ -38,9 +38,9 @@ class ContainerReader:
     """Reads the control groups and knows the limits that there are when it is made."""
 
     def __init__(self, root: Path, own: Path) -> None:
-        cpu = control_groups.folders(control_groups.CPU, root, own)
-        cpu_time = control_groups.folders(control_groups.CPU_TIME, root, own)
-        memory = control_groups.folders(control_groups.MEMORY, root, own)
+        cpu = control_groups.group_folders(control_groups.CPU, root, own)
+        cpu_time = control_groups.group_folders(control_groups.CPU_TIME, root, own)
+        memory = control_groups.group_folders(control_groups.MEMORY, root, own)
         tight = _tightest(cpu, control_groups.cpu_limit)
         tight_memory = _tightest(memory, control_groups.memory_limit)
         self._limits = _known(
@@ -58,7 +58,9 @@ class ContainerReader:
             groups = {folder.relative_to(root).parts[1:]: folder for folder in reversed(cpu_time)}
             same = groups.get(below)
         self._cpu_time = _opened(same, "cpuacct.usage")
-        self._limited = [proc.OpenFile(path) for path in control_groups.limited(root, own)]
+        self._limited = [
+            proc.OpenFile(path) for path in control_groups.limited_cpu_stats(root, own)
+        ]
         self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
 
     def read(self) -> ResourceReading:

@@ -17,7 +17,7 @@ from scaletest.observe.node.cpus import CpuReader
 from scaletest.observe.node.disks import DiskReader
 from scaletest.observe.node.memory import MemoryReader, PressureReader
 from scaletest.observe.node.networks import NetworkReader
-from scaletest.observe.node.reading import ResourceReading, figures
+from scaletest.observe.node.reading import ResourceReading, interval_figures
 
 # The busiest: a node may have hundreds, of which a sample has no room for all.
 MOST_DISKS, MOST_NETWORKS = 8, 4
@@ -60,7 +60,7 @@ class NodeReader:
             readings.update({f"{kind}:{name}": reading for name, reading in named.items()})
         resources = {}
         for name, reading in readings.items():
-            row = figures(self._before.get(name), reading, self.interval_s)
+            row = interval_figures(self._before.get(name), reading, self.interval_s)
             for figure, unit in FIGURES[name.partition(":")[0]].items():
                 if unit == "1" and figure in row:
                     # an interval is known less exactly than what happened in it

@@ -25,7 +25,7 @@ class ResourceReading:
     quotients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def figures(
+def interval_figures(
     before: ResourceReading | None, now: ResourceReading, interval_s: float
 ) -> dict[str, float]:
     """The figures of an interval; a new counter, or one that was reset, gives none."""

@@ -136,7 +136,7 @@ def test_hidden_functions_beside_denied_calls_are_not_observed(
         return b"0" if str(path).endswith("/wchan") else read(path, limit)
 
     monkeypatch.setattr("scaletest.processes.proc.read", hidden)
-    monkeypatch.setattr("scaletest.observe.blocking.calls", dict)
+    monkeypatch.setattr("scaletest.observe.blocking.call_kinds", dict)
     assert longest(sampled(wake, "sleep", "1")) is State.NOT_OBSERVED
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scaletest.model import State
 from scaletest.observe.doing import RUNNABLE, UNKNOWN, of_function, of_letter
-from scaletest.observe.system_calls import WaitKind, calls
+from scaletest.observe.system_calls import WaitKind, call_kinds
 from scaletest.processes import addresses, proc
 
 
@@ -25,8 +25,8 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
         addresses.unix_name,
     ):
         parse(data)
-    assert all(number >= 0 for number in proc.polled(data))
-    assert len(proc.selected(data)) == sum(byte.bit_count() for byte in data)
+    assert all(number >= 0 for number in proc.parse_pollfds(data))
+    assert len(proc.parse_fd_set(data)) == sum(byte.bit_count() for byte in data)
 
 
 @given(st.text("0123456789abcdefx:>- \n.[]", max_size=120))
@@ -65,7 +65,7 @@ def test_a_line_of_proc_syscall_gives_number_arguments_and_stack() -> None:
     line = b"230 0x0 0x0 0x7ffca4bd9450 0x7ffca4bd9490 0x0 0x0 0x7ffca4bd9438 0x7ff7f3c31503\n"
     call = proc.parse_call(line)
     assert call == (230, (0, 0, 0x7FFCA4BD9450, 0x7FFCA4BD9490, 0, 0), 0x7FFCA4BD9438)
-    assert calls("x86_64")[call.number] is State.SLEEP
+    assert call_kinds("x86_64")[call.number] is State.SLEEP
     assert proc.parse_call(b"running\n") is None
     assert proc.parse_call(b"-1 0x7ffc 0x401000\n") == (-1, (), 0x7FFC)
     # a dead thread has no stack
@@ -85,8 +85,13 @@ def test_a_line_of_proc_syscall_gives_number_arguments_and_stack() -> None:
 def test_numbers_of_system_calls_differ_by_architecture(
     intel: int, arm: int, kind: WaitKind | State
 ) -> None:
-    assert calls("x86_64")[intel] is calls("aarch64")[arm] is calls("arm64")[arm] is kind
-    assert not calls("riscv64")
+    assert (
+        call_kinds("x86_64")[intel]
+        is call_kinds("aarch64")[arm]
+        is call_kinds("arm64")[arm]
+        is kind
+    )
+    assert not call_kinds("riscv64")
 
 
 FUNCTIONS = {
@@ -192,6 +197,6 @@ def test_descriptors_of_epoll_poll_and_select_are_parsed() -> None:
     assert proc.parse_epoll(
         "pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5\ntfd: 7 events: 1\n"
     ) == [5, 7]
-    assert proc.polled(struct.pack("=ihhihh", 3, 1, 0, -1, 1, 0)) == [3]
-    assert proc.selected(b"\x08\x01") == [3, 8]
+    assert proc.parse_pollfds(struct.pack("=ihhihh", 3, 1, 0, -1, 1, 0)) == [3]
+    assert proc.parse_fd_set(b"\x08\x01") == [3, 8]
     assert proc.inode_of("pos:\t0\nino:\t42\n") == 42

@@ -19,7 +19,7 @@ from scaletest.observe import control_groups
 from scaletest.observe.node import cpus, disks, memory, networks
 from scaletest.observe.node.container import parse_cpu, parse_memory_events
 from scaletest.observe.node.reader import MOST_DISKS, MOST_NETWORKS, NodeReader
-from scaletest.observe.node.reading import ResourceReading, figures
+from scaletest.observe.node.reading import ResourceReading, interval_figures
 from scaletest.processes import proc
 
 STAT = """cpu  {user} 200 300 5000 {iowait} 10 20 {steal} 7 7
@@ -430,7 +430,9 @@ def _numbers(value: Any) -> Iterator[float]:
 def test_a_rate_is_growth_by_time(
     before: dict[str, float], now: dict[str, float], interval_s: float
 ) -> None:
-    rates = figures(ResourceReading(counters=before), ResourceReading(counters=now), interval_s)
+    rates = interval_figures(
+        ResourceReading(counters=before), ResourceReading(counters=now), interval_s
+    )
     grown = {
         name for name in before.keys() & now.keys() if now[name] >= before[name] and interval_s > 0
     }

@@ -17,7 +17,7 @@ from scaletest.model.activity import MAX_BYTES
 from scaletest.observe import program_watch, sampler
 from scaletest.observe.balance import MOST_KEPT, MOST_KEPT_S, Balance
 from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing
-from scaletest.observe.time_by_state import TimeByState, union
+from scaletest.observe.time_by_state import TimeByState, run_and_wait_s
 from scaletest.observe.tree import ThreadShare, TreeLook
 from scaletest.processes import proc
 
@@ -60,12 +60,12 @@ def test_states_sum_to_the_time_that_passed(
 
 @given(seconds, shares)
 def test_threads_run_no_longer_than_time_passes(interval_s: float, many: list[ThreadShare]) -> None:
-    run_s, wait_s = union(interval_s, many)
+    run_s, wait_s = run_and_wait_s(interval_s, many)
     assert 0 <= run_s <= interval_s and -1e-9 <= wait_s <= interval_s - run_s + 1e-6
 
 
 def test_a_single_thread_gets_exactly_the_seconds_of_the_kernel() -> None:
-    assert union(1.0, [ThreadShare(0.25, 0.5)]) == pytest.approx((0.25, 0.5))
+    assert run_and_wait_s(1.0, [ThreadShare(0.25, 0.5)]) == pytest.approx((0.25, 0.5))
 
 
 def look(
