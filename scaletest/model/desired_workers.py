@@ -84,7 +84,7 @@ def desired(
     The number is the highest that was wanted in the last `window_s` seconds. now_s: any clock that
     does not go back. Only numbers that may still become the highest are remembered.
     """
-    recent = [(at, old) for at, old in history if at > now_s - window_s]
+    recent = [(time_s, number) for time_s, number in history if time_s > now_s - window_s]
     while recent and recent[-1][1] <= wanted_now:
         recent.pop()
     remembered = (*recent, (now_s, wanted_now))

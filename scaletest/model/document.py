@@ -78,5 +78,5 @@ def _twin(kind: type) -> tuple[type, list[tuple[str, Declared]]]:
     """
     hints = field_hints(kind)
     rules = [(name, declared(hint)) for name, hint in hints.items()]
-    own = [(name, rule) for name, rule in rules if {"choices", "check"} & rule.extra.keys()]
-    return msgspec.defstruct(kind.__name__, list(hints.items())), own
+    checked = [(name, rule) for name, rule in rules if {"choices", "check"} & rule.extra.keys()]
+    return msgspec.defstruct(kind.__name__, list(hints.items())), checked

@@ -41,9 +41,8 @@ VERSION: Schema = {"type": "integer", "minimum": 1, "description": "version of t
 class Form:
     """How schemas are made of classes.
 
-    is_file: whether people write the document, who use the
-    keys that are declared for files, may leave out what has a default, and write durations with a
-    unit.
+    is_file: whether people write the document, who use the keys that are declared for files, may
+    leave out what has a default, and write durations with a unit.
     """
 
     is_file: bool = False
@@ -68,19 +67,19 @@ class Form:
     def schema(self, hint: Any) -> Schema:
         """The schema of values of a type, with all that is declared of it."""
         rule = declared(hint)
-        made = self._of_type(rule.base)
+        schema = self._of_type(rule.base)
         if rule.choices:
-            made["enum"] = [*rule.choices, *rule.extra.get("aliases", ())]
-        made |= rule.extra.get("schema", {})
+            schema["enum"] = [*rule.choices, *rule.extra.get("aliases", ())]
+        schema |= rule.extra.get("schema", {})
         for name, limit in rule.limits.items():
-            keyword = _LENGTHS[str(made["type"])] if name == "max_length" else _KEYWORDS[name]
+            keyword = _LENGTHS[str(schema["type"])] if name == "max_length" else _KEYWORDS[name]
             # \Z is Python's alone
-            made[keyword] = limit.replace(r"\Z", "$") if name == "pattern" else limit
+            schema[keyword] = limit.replace(r"\Z", "$") if name == "pattern" else limit
         if self.is_file and rule.is_duration:
-            made["type"] = ["number", "string"]
+            schema["type"] = ["number", "string"]
         if rule.optional:
-            made["type"] = list(dict.fromkeys([*type_names(made), "null"]))
-        return {**made, "description": rule.description} if rule.description else made
+            schema["type"] = list(dict.fromkeys([*type_names(schema), "null"]))
+        return {**schema, "description": rule.description} if rule.description else schema
 
     def _key(self, member: DocumentMember) -> str:
         return member.key if self.is_file else member.name

@@ -120,10 +120,10 @@ class Threshold:
         pairs = list(map("=".join, self.where))
         if self.bare:
             pairs = [text for _, text in self.where]
-        at = f"({', '.join(pairs)})" if pairs else ""
+        place = f"({', '.join(pairs)})" if pairs else ""
         number = f"{self.value:g}" if float(f"{self.value:g}") == self.value else repr(self.value)
         apart = " " if self.unit.startswith("1") else ""
-        return f"{self.measure}{at}{self.operator}{number}{apart}{self.unit}"
+        return f"{self.measure}{place}{self.operator}{number}{apart}{self.unit}"
 
 
 def parse(text: str, table: MeasureTable, example: str) -> Threshold:
@@ -131,75 +131,76 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
 
     table: what it may be about. example: one as it may be written, for who has to write it anew.
     """
-    shown = checks.cut(repr(text), 80)
+    quoted = checks.cut(repr(text), 80)
     match = _SHAPE.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if match is None:
+        form = "MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT]"
         raise InvalidValue(
-            f"threshold {shown} cannot be read",
-            hint=(
-                f"write MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT] in quotes, as in {example}"
-            ),
+            f"threshold {quoted} cannot be read", hint=f"write {form} in quotes, as in {example}"
         )
     measure, unit = match["measure"], match["unit"]
     if measure not in table:
-        raise _unknown(measure, table, shown)
-    if match["operator"] not in OPERATORS:
-        raise InvalidValue(
-            f"threshold {shown} compares with {match['operator']}",
-            hint=f"use one of {' '.join(OPERATORS)}",
-        )
+        raise _unknown(measure, table, quoted)
     measurable = table[measure]
     units = UNITS[measurable.unit]
-    if unit not in units:
-        names = ", ".join(filter(None, units))
-        raise InvalidValue(
-            f"threshold {shown} has {f'the unit {checks.cut(unit, 20)}' if unit else 'no unit'}",
-            hint=f"{measure} takes {names}{' or none' if '' in units else ''}, as in {example}",
-        )
+    names = ", ".join(filter(None, units))
+    checks.refuse(
+        (
+            match["operator"] not in OPERATORS,
+            f"threshold {quoted} compares with {match['operator']}",
+            f"use one of {' '.join(OPERATORS)}",
+        ),
+        (
+            unit not in units,
+            f"threshold {quoted} has {f'the unit {checks.cut(unit, 20)}' if unit else 'no unit'}",
+            f"{measure} takes {names}{' or none' if '' in units else ''}, as in {example}",
+        ),
+    )
     place = match["where"]
     threshold = Threshold(
         measure,
-        _where(place, measure, measurable.keys, shown, example),
+        _parse_where(place, measure, measurable.keys, quoted, example),
         match["operator"],
         float(match["value"]),
         unit,
         measurable.unit,
         bare=place is not None and "=" not in place,
     )
-    _check_bound(threshold, measurable.most, shown)
+    highest = measurable.most
+    if threshold.base == "requests" and threshold.share:
+        highest = 1.0
+    checks.refuse(
+        (
+            not math.isfinite(threshold.bound),
+            f"threshold {quoted} has too large a value",
+            "give a finite number",
+        ),
+        (
+            threshold.bound > highest,
+            f"threshold {quoted} has a value that {measure} cannot reach",
+            "it is a part of 1: write 0.8 or 80%",
+        ),
+    )
     return threshold
 
 
-def _unknown(measure: str, table: MeasureTable, shown: str) -> InvalidValue:
+def _unknown(measure: str, table: MeasureTable, quoted: str) -> InvalidValue:
     """The error for a measure that is not in the table, or lacks a statistic."""
     stem, _, statistic = measure.partition(".")
     statistics = [name for name in table if name.startswith(f"{stem}.")]
     if statistics:
         return InvalidValue(
-            f"threshold {shown} asks for {statistic or 'nothing'} of {stem}",
+            f"threshold {quoted} asks for {statistic or 'nothing'} of {stem}",
             hint=f"write one of {', '.join(statistics)}",
         )
     return InvalidValue(
-        f"threshold {shown} names {checks.cut(measure, 40)}, which is not measured",
+        f"threshold {quoted} names {checks.cut(measure, 40)}, which is not measured",
         hint=suggestion(measure, table),
     )
 
 
-def _check_bound(threshold: Threshold, most: float, shown: str) -> None:
-    """InvalidValue for a bound that is too large, or that nothing can reach."""
-    if not math.isfinite(threshold.bound):
-        raise InvalidValue(f"threshold {shown} has too large a value", hint="give a finite number")
-    if threshold.base == "requests" and threshold.share:
-        most = 1.0
-    if threshold.bound > most:
-        raise InvalidValue(
-            f"threshold {shown} has a value that {threshold.measure} cannot reach",
-            hint="it is a part of 1: write 0.8 or 80%",
-        )
-
-
-def _where(
-    place: str | None, measure: str, keys: tuple[str, ...], shown: str, example: str
+def _parse_where(
+    place: str | None, measure: str, keys: tuple[str, ...], quoted: str, example: str
 ) -> Pairs:
     """Keys and values between parentheses, if any; a value alone belongs to the only key."""
     if place is None:
@@ -207,7 +208,7 @@ def _where(
     text = place.strip()
     if not keys:
         raise InvalidValue(
-            f"threshold {shown} names {text or 'nothing'}",
+            f"threshold {quoted} names {text or 'nothing'}",
             hint=f"{measure} belongs to the whole run: leave ({text}) out",
         )
     if keys == STEP and "=" not in text:
@@ -216,47 +217,43 @@ def _where(
     pairs = tuple((key.strip(), value.strip()) for key, _, value in parts)
     if not all(map(all, pairs)):
         raise InvalidValue(
-            f"threshold {shown} names no KEY=VALUE", hint=f"write it as in {example}"
+            f"threshold {quoted} names no KEY=VALUE", hint=f"write it as in {example}"
         )
     unknown = [key for key, _ in pairs if key not in keys and keys != ANY]
     if unknown:
         raise InvalidValue(
-            f"threshold {shown} names {checks.cut(unknown[0], 40)}",
+            f"threshold {quoted} names {checks.cut(unknown[0], 40)}",
             hint=suggestion(unknown[0], keys),
         )
     if len(dict(pairs)) < len(set(pairs)):
         raise InvalidValue(
-            f"threshold {shown} gives a key two values", hint="write a threshold for each of them"
+            f"threshold {quoted} gives a key two values", hint="write a threshold for each of them"
         )
     return pairs
-
-
-def _check_step(number: str, steps: Sequence[int], shown: str) -> None:
-    """InvalidValue unless this is the number of workers of a step; of any one without steps."""
-    known = f"the steps are {', '.join(map(str, steps))}" if steps else "give 1 or more"
-    is_number = number.isascii() and number.isdigit() and len(number) < 10
-    if not is_number or int(number) not in (steps or range(1, 10**9)):
-        raise InvalidValue(
-            f"threshold {shown} names {checks.cut(number, 40)} workers, which is not a step",
-            hint=known,
-        )
 
 
 def parse_of_steps(text: str, steps: Sequence[int] = ()) -> Threshold:
     """Read a threshold of a validation. steps: numbers of workers that it may name, () for any."""
     threshold = parse(text, VALIDATION_MEASURES, "'efficiency(8)>=0.8' or 'wait.p95<200ms'")
-    shown = checks.cut(repr(text), 80)
+    quoted = checks.cut(repr(text), 80)
     for _, number in threshold.where:
-        _check_step(number, steps, shown)
-    if threshold.measure == "ratio" and steps and threshold.workers == steps[0]:
-        raise InvalidValue(
-            f"threshold {shown} names the first step",
-            hint="a ratio compares with the step before: name a later step",
-        )
+        is_number = number.isascii() and number.isdigit() and len(number) < 10
+        if not is_number or int(number) not in (steps or range(1, 10**9)):
+            raise InvalidValue(
+                f"threshold {quoted} names {checks.cut(number, 40)} workers, which is not a step",
+                hint=f"the steps are {', '.join(map(str, steps))}" if steps else "give 1 or more",
+            )
     is_count = threshold.measure == "failures" and not threshold.share
-    if is_count and not threshold.value.is_integer():
-        raise InvalidValue(
-            f"threshold {shown} counts fractions of requests",
-            hint="give a whole number, or a percentage",
-        )
+    checks.refuse(
+        (
+            threshold.measure == "ratio" and steps and threshold.workers == steps[0],
+            f"threshold {quoted} names the first step",
+            "a ratio compares with the step before: name a later step",
+        ),
+        (
+            is_count and not threshold.value.is_integer(),
+            f"threshold {quoted} counts fractions of requests",
+            "give a whole number, or a percentage",
+        ),
+    )
     return threshold

@@ -105,8 +105,8 @@ def _members(kind: Any) -> tuple[DocumentMember, ...]:
 def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMember:
     name = attribute
     if getattr(kind, "camel_case", False):
-        first, *rest = attribute.split("_")
-        name = first + "".join(map(str.capitalize, rest))
+        first, *others = attribute.split("_")
+        name = first + "".join(map(str.capitalize, others))
     extra = declared(hint).extra
     name = extra.get("name", name)
     return DocumentMember(name, attribute, hint, default, extra.get("key", name))

@@ -39,15 +39,15 @@ class Balance:
         when none did.
         """
         blocked = spent.blocked()
-        whole_s = sum(blocked.values())
-        if whole_s <= 0:
+        total_s = sum(blocked.values())
+        if total_s <= 0:
             return
         if stands_for_s <= 0:
             spent.observe(self._take(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
             return
-        self._last = {doing: seconds / whole_s for doing, seconds in blocked.items()}
+        self._last = {doing: seconds / total_s for doing, seconds in blocked.items()}
         for doing, part in self._last.items():
-            self._keep(doing, part * (stands_for_s - whole_s))
+            self._keep(doing, part * (stands_for_s - total_s))
         # where too many objects have something kept, those with the least of it become one without
         # a name
         objects = [doing for doing in self._kept if doing.object]
@@ -61,15 +61,15 @@ class Balance:
     def _take(self, seconds: float) -> dict[Doing, float]:
         """So much of what is kept; what is missing in advance, if not too much is given already."""
         positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
-        whole_s = sum(positive.values())
-        part = min(1.0, seconds / whole_s) if whole_s > 0 else 0.0
-        taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in positive.items()})
+        total_s = sum(positive.values())
+        part = min(1.0, seconds / total_s) if total_s > 0 else 0.0
+        granted = defaultdict(float, {doing: part * kept_s for doing, kept_s in positive.items()})
         advance_s = min(
-            seconds - sum(taken.values()),
+            seconds - sum(granted.values()),
             MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()),
         )
         for doing, share in self._last.items():
-            taken[doing] += share * max(0.0, advance_s)
-        for doing, taken_s in taken.items():
-            self._kept[doing] -= taken_s
-        return taken
+            granted[doing] += share * max(0.0, advance_s)
+        for doing, granted_s in granted.items():
+            self._kept[doing] -= granted_s
+        return granted

@@ -65,16 +65,16 @@ def _answers(link: socket.socket, request: bytes, flags: int) -> Iterator[bytes]
     link.send(struct.pack("=IHHII", 16 + len(request), _BY_FAMILY, flags, 0, 0) + request)
     while True:
         data = link.recv(65536)
-        at = 0
-        while at + 16 <= len(data):
-            length, kind = struct.unpack_from("=IH", data, at)
+        offset = 0
+        while offset + 16 <= len(data):
+            length, kind = struct.unpack_from("=IH", data, offset)
             if kind == _DONE or length < 16:
                 return
             if kind == _ERROR:
-                (code,) = struct.unpack_from("=i", data, at + 16)
+                (code,) = struct.unpack_from("=i", data, offset + 16)
                 raise OSError(-code, "the kernel refuses to tell of its sockets")
-            yield data[at + 16 : at + length]
-            at += (length + 3) & ~3
+            yield data[offset + 16 : offset + length]
+            offset += (length + 3) & ~3
         if not flags & _DUMP:
             return
 
@@ -85,11 +85,11 @@ def _attributes(link: socket.socket, inode: int, show: int) -> dict[int, bytes]:
     request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, *fields)
     attributes: dict[int, bytes] = {}
     for message in _answers(link, request, _REQUEST):
-        at = 16  # after struct unix_diag_msg
-        while at + 4 <= len(message):
-            size, number = struct.unpack_from("=HH", message, at)
+        offset = 16  # after struct unix_diag_msg
+        while offset + 4 <= len(message):
+            size, number = struct.unpack_from("=HH", message, offset)
             if size < 4:
                 break
-            attributes[number] = message[at + 4 : at + size]
-            at += (size + 3) & ~3
+            attributes[number] = message[offset + 4 : offset + size]
+            offset += (size + 3) & ~3
     return attributes

@@ -85,9 +85,9 @@ class TimeByState:
         counted = is_alone and unseen_s <= first.run_s + _ALONE_S
         self._divide(seconds, run_s, wait_s, unchanged_s, None, counted=counted)
         # what was blocked near a look at which something ran, by the looks at which nothing did
-        lacking = self._lacking()
-        if sum(lacking.values()) > 0:
-            self._spread(self._unknown_s + self._uncounted_s, lacking)
+        shortfalls = self._shortfalls()
+        if sum(shortfalls.values()) > 0:
+            self._spread(self._unknown_s + self._uncounted_s, shortfalls)
             self._unknown_s = self._uncounted_s = 0.0
         self._spread_or_hide(self._unknown_s, _COUNTED)
         self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
@@ -165,9 +165,9 @@ class TimeByState:
                 self._weights[self._last.doing] += still_s
         # at the begin and the end of the request one of the two looks is missing
         divided_s = left_s = blocked_s - still_s
-        for look, other, part in self._parts(self._last, end):
-            lived = other is not None and look.thread in other.threads
-            granted_s = divided_s * part if lived else min(divided_s * part, look.age_s)
+        for look, opposite, part in self._parts(self._last, end):
+            is_in_both = opposite is not None and look.thread in opposite.threads
+            granted_s = divided_s * part if is_in_both else min(divided_s * part, look.age_s)
             left_s -= granted_s
             self._grant(look, granted_s, counted=counted, at_end=end is None)
             # each look at a blocked state stands for its part of the request
@@ -207,33 +207,33 @@ class TimeByState:
         """Give seconds to the known states but the impossible ones, by their length; where there is
         none, they were not observed.
         """
-        known = {
-            doing: known_s
-            for doing, known_s in self._seconds.items()
-            if doing.state not in (*impossible, State.NOT_OBSERVED) and known_s > 0
+        possible = {
+            doing: spent_s
+            for doing, spent_s in self._seconds.items()
+            if doing.state not in (*impossible, State.NOT_OBSERVED) and spent_s > 0
         }
-        if sum(known.values()) > 0:
-            self._spread(seconds, known)
+        if sum(possible.values()) > 0:
+            self._spread(seconds, possible)
         else:
             self.add(State.NOT_OBSERVED, seconds)
 
-    def _lacking(self) -> dict[Doing, float]:
+    def _shortfalls(self) -> dict[Doing, float]:
         """By how much each blocked state lacks its part of all blocked time; when none lacks any,
         these parts.
         """
-        whole = sum(self._weights.values())
-        if whole <= 0:
+        total = sum(self._weights.values())
+        if total <= 0:
             return {}
         blocked_s = self._unknown_s + self._uncounted_s
         blocked_s += sum(self._seconds[doing] for doing in self._weights)
-        parts = {doing: blocked_s * weight / whole for doing, weight in self._weights.items()}
-        lacking = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
-        return lacking if sum(lacking.values()) > 0 else parts
+        parts = {doing: blocked_s * weight / total for doing, weight in self._weights.items()}
+        shortfalls = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
+        return shortfalls if sum(shortfalls.values()) > 0 else parts
 
     def _spread(self, seconds: float, weights: dict[Doing, float]) -> None:
-        whole = sum(weights.values())
+        total = sum(weights.values())
         for doing, weight in weights.items():
-            self._seconds[doing] += seconds * weight / whole
+            self._seconds[doing] += seconds * weight / total
 
     def _move(self, source: State, target: State, seconds: float) -> None:
         if seconds > 0:

@@ -19,13 +19,13 @@ _LOAD = re.compile(r"\d{1,9}\.\d{1,9}(?![^ ])", re.ASCII)
 
 def parse_stat(text: str) -> ResourceReading:
     """Time by mode and the CPUs that are online, of /proc/stat."""
-    columns = text.partition("\n")[0].split()
-    ticks = proc.parse_columns(columns[1:9])
-    if columns[:1] != ["cpu"] or len(ticks) < 8:
+    words = text.partition("\n")[0].split()
+    ticks = proc.parse_columns(words[1:9])
+    if words[:1] != ["cpu"] or len(ticks) < 8:
         return ResourceReading()
     seconds = {}
-    for name, positions in _COLUMNS.items():
-        seconds[name] = sum(ticks[at] for at in positions) / proc.TICKS_PER_S
+    for name, columns in _COLUMNS.items():
+        seconds[name] = sum(ticks[column] for column in columns) / proc.TICKS_PER_S
     return ResourceReading({"cores": float(text.count("\ncpu"))}, seconds)
 
 

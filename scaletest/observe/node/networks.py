@@ -18,8 +18,8 @@ def parse_networks(text: str) -> dict[str, ResourceReading]:
     """
     readings = {}
     for line in text.splitlines():
-        name, colon, rest = line.rpartition(":")
-        numbers = proc.parse_columns(rest.split())
+        name, colon, columns = line.rpartition(":")
+        numbers = proc.parse_columns(columns.split())
         is_known = colon and name.strip() != _LOOPBACK and len(numbers) >= 16
         if is_known and numbers[0] + numbers[8]:
             readings[name.strip()] = ResourceReading(
