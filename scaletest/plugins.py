@@ -29,14 +29,14 @@ class Plugin:
     package: str
 
     def load(self) -> Any:
-        """What it names. InvalidValue, of one line, when that cannot be imported."""
+        """Import what it names. InvalidValue, of one line, when that cannot be imported."""
         try:
             return metadata.EntryPoint(self.name, self.target, self.group).load()
         except Exception as error:
             raise self.unusable(f"{type(error).__name__}: {error}") from error
 
     def unusable(self, why: str) -> InvalidValue:
-        """The error that says why it cannot be used."""
+        """Return the error that says why it cannot be used."""
         text = cut(" ".join(why.split()), 300)
         return InvalidValue(
             f"{self.name} of the package {self.package} cannot be used: {text}",
@@ -108,12 +108,12 @@ class Registry(Mapping[str, T], Generic[T]):
         return [*self._plugins.problems, *(error.message for error in self._errors.values())]
 
     def package(self, name: str) -> str:
-        """What brings an object of this registry."""
+        """Return what brings an object of this registry."""
         return BUILT_IN if name in self._built_in else self._plugins.by_name[name].package
 
     def unknown(self, name: object, subject: str) -> InvalidValue:
-        """The error for a name that is not here: why its entry point is unusable, else what there
-        is. subject: such as "kind".
+        """Return the error for a name that is not here: why its entry point is unusable, else what
+        there is. subject: such as "kind".
         """
         error = self._errors.get(str(name).lower())
         return error or InvalidValue(

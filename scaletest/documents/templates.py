@@ -59,7 +59,7 @@ class _Unknown(StrictUndefined):
 
 
 def to_yaml(value: object) -> str:
-    """A value as YAML on one line."""
+    """Return a value as YAML on one line."""
     text: str = yaml.safe_dump(value, default_flow_style=True)
     return text.removesuffix("...\n").strip()
 
@@ -118,7 +118,7 @@ def _read_cached(text: str, name: str) -> Any:
 
 
 def changed(document: Any, text: Callable[[str], Any], key: Callable[[str], Any]) -> Any:
-    """A document with its texts and the keys of its tables changed by these functions."""
+    """Return a document with its texts and the keys of its tables changed by these functions."""
     if isinstance(document, Mapping):
         return {key(str(name)): changed(inner, text, key) for name, inner in document.items()}
     if isinstance(document, list | tuple):

@@ -63,8 +63,8 @@ class TypedArguments:
                 self._needed.add(parameter.name)
 
     def values(self, texts: Sequence[str]) -> dict[str, Any]:
-        """The values of the parameters that words are given for. InvalidValue for words that do not
-        fit.
+        """Return the values of the parameters that words are given for. InvalidValue for words that
+        do not fit.
         """
         named: dict[str, str] = {}
         positional: list[str] = []
@@ -92,8 +92,8 @@ class TypedArguments:
         return values
 
     def read(self, texts: Sequence[str], device: Device | None) -> inspect.BoundArguments:
-        """The arguments, ready to call with. InvalidValue for words that do not fit, NoDevice where
-        a device is needed and there is none.
+        """Return the arguments, ready to call with. InvalidValue for words that do not fit,
+        NoDevice where a device is needed and there is none.
         """
         values = self.values(texts)
         for parameter in self._devices:
@@ -112,7 +112,9 @@ class TypedArguments:
         return bound
 
     def _option(self, name: str, text: str | None, queue: Iterator[str]) -> tuple[str, str]:
-        """Parameter and text of a named argument, with the next word where it needs that."""
+        """Return the parameter and text of a named argument, with the next word where it
+        needs that.
+        """
         positive = self._named.get(name.removeprefix("no_"), "")
         if name not in self._named and text is None and self._is_flag(positive):
             return positive, "false"
@@ -146,7 +148,7 @@ class TypedArguments:
             ) from error
 
     def _rule(self, parameter: inspect.Parameter) -> Declared:
-        """The type of a parameter; InvalidValue when it cannot be read from text."""
+        """Return the type of a parameter; InvalidValue when it cannot be read from text."""
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             raise InvalidValue(
                 f"{self._name} takes any names ({parameter}), which cannot be read from text",

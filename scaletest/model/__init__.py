@@ -47,7 +47,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """The class of that name, from its module."""
+    """Return the class of that name, from its module."""
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)

@@ -125,7 +125,7 @@ class Activity(Document):
             object.__setattr__(self, "engines", names)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values without zeros, seconds with 4 decimals, at most 1 KB as JSON.
+        """Return plain values without zeros, seconds with 4 decimals, at most 1 KB as JSON.
 
         To fit, the shortest waits are left out first, so that an object has the same name in all
         requests. If one wait alone is too long, its name loses its middle. At most 8 engines are

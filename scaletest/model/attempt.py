@@ -92,12 +92,12 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 def rounded(attempt: Attempt) -> Attempt:
-    """The attempt with times rounded to microseconds, as it is stored."""
+    """Return the attempt with times rounded to microseconds, as it is stored."""
     return structs.replace(attempt, **{name: round(getattr(attempt, name), 6) for name in _TIMES})
 
 
 def to_json(attempt: Attempt, step: int) -> str:
-    """One line of JSON, schema version 1."""
+    """Return one line of JSON, schema version 1."""
     fields: dict[str, Any] = {"step": step, **structs.asdict(rounded(attempt))}
     if attempt.server_s is None:
         del fields["server_s"]
@@ -105,7 +105,7 @@ def to_json(attempt: Attempt, step: int) -> str:
 
 
 def from_json(text: str | bytes) -> tuple[int, Attempt]:
-    """Step and attempt that `to_json` wrote; InvalidValue on anything else."""
+    """Return step and attempt that `to_json` wrote; InvalidValue on anything else."""
     fields = wire.load(text, "the record")
     step = checks.count(fields.get("step", ""), "the step of the record", maximum=_MOST)
     return step, read(Attempt, fields, "the record")

@@ -26,7 +26,7 @@ _EXPECTED = {
 def explain_error(
     error: msgspec.ValidationError, hint: Any, value: Any, name: str, label: str
 ) -> InvalidValue:
-    """The error of msgspec in words of ours.
+    """Return the error of msgspec in words of ours.
 
     value: what was read as `hint`, the value of this name in `label`; either may be empty.
     """
@@ -75,7 +75,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _hint_of(rule: Declared, value: Any) -> str:
-    """What a value may be, for one that is of the right type."""
+    """Return what a value may be, for one that is of the right type."""
     limits = rule.limits
     if "hint" in rule.extra:
         return str(rule.extra["hint"])

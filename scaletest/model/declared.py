@@ -119,13 +119,15 @@ class Declared:
 
 
 def is_enum(kind: Any) -> bool:
-    """Whether a type is an enumeration."""
+    """Return whether a type is an enumeration."""
     return isinstance(kind, type) and issubclass(kind, Enum)
 
 
 @cache
 def declared(hint: Any) -> Declared:
-    """The type without its declarations, and these; the last one wins, which is the outermost."""
+    """Return the type without its declarations, and these; the last one wins, which is the
+    outermost.
+    """
     base, *metas = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     title = description = ""
     limits: dict[str, Any] = {}

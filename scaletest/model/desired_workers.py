@@ -66,7 +66,9 @@ class QueueDemand:
 
 
 def wanted(demand: QueueDemand, targets: Targets) -> int:
-    """Workers wanted now. Without a known run time, one for each waiting or running request."""
+    """Return the workers wanted now. Without a known run time, one for each waiting or running
+    request.
+    """
     present = demand.waiting + demand.running
     if demand.run_s is None:
         return min(present, MOST_WORKERS)
@@ -79,7 +81,7 @@ def wanted(demand: QueueDemand, targets: Targets) -> int:
 def desired(
     now_s: float, wanted_now: int, history: Sequence[tuple[float, int]], window_s: float
 ) -> tuple[int, History]:
-    """The number to act on, and the history to pass in next time.
+    """Return the number to act on, and the history to pass in next time.
 
     The number is the highest that was wanted in the last `window_s` seconds. now_s: any clock that
     does not go back. Only numbers that may still become the highest are remembered.

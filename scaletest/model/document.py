@@ -41,7 +41,7 @@ class Document(Written):
 
 
 def read(kind: type[T], data: Any, label: str) -> T:
-    """The instance that plain values stand for; InvalidValue names the field that is wrong.
+    """Return the instance that plain values stand for; InvalidValue names the field that is wrong.
 
     label: names the values in messages, as in "the plan".
     """
@@ -73,8 +73,8 @@ def check(instance: Any) -> None:
 
 @cache
 def _twin(kind: type) -> tuple[type, list[tuple[str, Declared]]]:
-    """A class with the same fields, into which msgspec converts instances to check them; and the
-    rules that msgspec does not know.
+    """Return a class with the same fields, into which msgspec converts instances to check them; and
+    the rules that msgspec does not know.
     """
     hints = field_hints(kind)
     rules = [(name, declared(hint)) for name, hint in hints.items()]

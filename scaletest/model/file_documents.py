@@ -21,8 +21,8 @@ T = TypeVar("T")
 def read_members(
     kind: type, data: Any, label: str, warnings: list[str] | None = None
 ) -> dict[str, Any]:
-    """The values of a document that a person wrote, by their attributes; InvalidValue names the key
-    that is wrong. What is null is as by default.
+    """Return the values of a document that a person wrote, by their attributes; InvalidValue names
+    the key that is wrong. What is null is as by default.
 
     warnings: get a line for each value that is read as another.
     """
@@ -44,7 +44,7 @@ def read_members(
 
 
 def file_values(instance: Any) -> dict[str, Any]:
-    """Plain values with the keys of files that people write; `read_members` reads them."""
+    """Return plain values with the keys of files that people write; `read_members` reads them."""
     values = {}
     for member in members(type(instance)):
         if member.key:
@@ -58,12 +58,12 @@ def file_values(instance: Any) -> dict[str, Any]:
 
 
 def read_written(kind: type[T], data: Any, label: str, warnings: list[str] | None = None) -> T:
-    """The instance of a document that a person wrote, as `read_members` does."""
+    """Return the instance of a document that a person wrote, as `read_members` does."""
     return kind(**read_members(kind, data, label, warnings))
 
 
 def known_key(key: Any, known: Mapping[str, T], label: str) -> T:
-    """What is known by that key; InvalidValue suggests the nearest key where nothing is."""
+    """Return what is known by that key; InvalidValue suggests the nearest key where nothing is."""
     if isinstance(key, str) and key in known:
         return known[key]
     raise InvalidValue(
@@ -75,7 +75,9 @@ def known_key(key: Any, known: Mapping[str, T], label: str) -> T:
 def read_value(
     hint: Any, value: Any, name: str, label: str, warnings: list[str] | None = None
 ) -> Any:
-    """A value that a person wrote under that name, as its type declares; InvalidValue otherwise."""
+    """Return a value that a person wrote under that name, as its type declares; InvalidValue
+    otherwise.
+    """
     rule = declared(hint)
     where = f"{name} in {label}"
     if isinstance(value, str):
@@ -98,7 +100,9 @@ def read_value(
 
 
 def _read_text(rule: Declared, text: str, where: str, warnings: list[str] | None) -> Any:
-    """The value that a text stands for: a number where it has a unit of time, or its alias."""
+    """Return the value that a text stands for: a number where it has a unit of time, or its
+    alias.
+    """
     if rule.is_duration:
         seconds = in_base_units(text, SECONDS)
         if seconds is None:

@@ -24,7 +24,7 @@ _log = math.log
 
 
 def bucket(seconds: float) -> int:
-    """The bucket of a duration in seconds."""
+    """Return the bucket of a duration in seconds."""
     micros = seconds * 1e6
     if micros < 1.0:
         return 0
@@ -33,19 +33,19 @@ def bucket(seconds: float) -> int:
 
 
 def middle(index: float) -> float:
-    """The duration in seconds that a bucket stands for: its geometric middle."""
+    """Return the duration in seconds that a bucket stands for: its geometric middle."""
     return float(GROWTH ** (index + 0.5)) / 1e6
 
 
 def bucket_at(counts: Mapping[int, int], share: float) -> int:
-    """The bucket up to which `share` (0 to 1) of the counts lie, which must not all be 0."""
+    """Return the bucket up to which `share` (0 to 1) of the counts lie, which must not all be 0."""
     indexes = sorted(counts)
     sums = list(accumulate(map(counts.__getitem__, indexes)))
     return indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))]
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
-    """The duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
+    """Return the duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
     if not any(counts.values()):
         return None
     return middle(bucket_at(counts, share))
@@ -58,12 +58,12 @@ def _middles() -> tuple[float, ...]:
 
 @cache
 def _edges(bounds: tuple[float, ...]) -> tuple[int, ...]:
-    """The first bucket beyond each bound."""
+    """Return the first bucket beyond each bound."""
     return tuple(bisect_right(_middles(), bound) for bound in bounds)
 
 
 def cumulative(counts: Mapping[int, int], bounds: tuple[float, ...]) -> list[tuple[str, float]]:
-    """Cumulative counts by upper bound in seconds, as Prometheus wants them.
+    """Return cumulative counts by upper bound in seconds, as Prometheus wants them.
 
     A bucket always belongs to the first bound that its middle does not exceed, so that no count
     ever moves from one bound to another.
@@ -75,7 +75,7 @@ def cumulative(counts: Mapping[int, int], bounds: tuple[float, ...]) -> list[tup
 
 
 def total_s(counts: Mapping[int, int]) -> float:
-    """The sum of all durations in seconds, within 1 %.
+    """Return the sum of all durations in seconds, within 1 %.
 
     It is rounded once, at its end: otherwise it could become smaller when a count grows.
     """
@@ -85,7 +85,7 @@ def total_s(counts: Mapping[int, int]) -> float:
 
 
 def _known(counts: Mapping[int, int]) -> list[int]:
-    """The buckets in their order, without those that do not exist."""
+    """Return the buckets in their order, without those that do not exist."""
     indices = sorted(counts)
     if indices and not 0 <= indices[0] <= indices[-1] <= LAST_BUCKET:
         return [index for index in indices if 0 <= index <= LAST_BUCKET]

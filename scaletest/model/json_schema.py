@@ -48,7 +48,7 @@ class Form:
     is_file: bool = False
 
     def properties(self, kind: type) -> dict[str, Schema]:
-        """The schemas of the members of a class's documents."""
+        """Return the schemas of the members of a class's documents."""
         schemas: dict[str, Schema] = {}
         if not self.is_file:
             constants = getattr(kind, "constants", {})
@@ -65,7 +65,7 @@ class Form:
         return schemas
 
     def schema(self, hint: Any) -> Schema:
-        """The schema of values of a type, with all that is declared of it."""
+        """Return the schema of values of a type, with all that is declared of it."""
         rule = declared(hint)
         schema = self._of_type(rule.base)
         if rule.choices:
@@ -108,7 +108,7 @@ class Form:
         raise TypeError(f"no schema for {base!r}")
 
     def object(self, kind: Any) -> Schema:
-        """The schema of a class's documents."""
+        """Return the schema of a class's documents."""
         always = getattr(kind, "always", None)
         optional = [
             self._key(member)
@@ -123,7 +123,9 @@ class Form:
 
 
 def closed(properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Schema:
-    """The schema of an object with these members, of which the optional ones may be missing."""
+    """Return the schema of an object with these members, of which the optional ones may be
+    missing.
+    """
     return {
         "type": "object",
         "properties": dict(properties),
@@ -133,7 +135,7 @@ def closed(properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Sc
 
 
 def headed(name: str, schema: Schema) -> Schema:
-    """The schema of a whole document, version 1."""
+    """Return the schema of a whole document, version 1."""
     return {
         "$schema": DRAFT,
         "$id": f"urn:scaletest:{name}:1",
@@ -143,16 +145,16 @@ def headed(name: str, schema: Schema) -> Schema:
 
 
 def described(name: str, description: str, kind: type, form: Form | None = None) -> Schema:
-    """The schema of a class's documents as a whole."""
+    """Return the schema of a class's documents as a whole."""
     return headed(name, {**(form or Form()).object(kind), "description": description})
 
 
 def json_type(hint: Any) -> str:
-    """The JSON type of a type's values, null aside."""
+    """Return the JSON type of a type's values, null aside."""
     return type_names(Form().schema(hint))[0]
 
 
 def type_names(schema: Schema) -> Sequence[str]:
-    """The JSON types of a schema's values."""
+    """Return the JSON types of a schema's values."""
     names = schema.get("type", "any")
     return [names] if isinstance(names, str) else names

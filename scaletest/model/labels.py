@@ -47,7 +47,7 @@ class Labels(Document):
         return f"called {self.name}" if self.name else ""
 
     def numbered(self, number: int) -> Labels:
-        """The labels of one of several runs, whose name tells it from the others."""
+        """Return the labels of one of several runs, whose name tells it from the others."""
         return replace(self, name=f"{self.name}-{number}") if self.name else self
 
 

@@ -19,7 +19,8 @@ _SECRET_VARIABLE = re.compile(
 
 
 def masked(address: str, *, service: bool = False) -> str:
-    """An address, or an option with an address, without its passwords; any other text unchanged.
+    """Return an address, or an option with an address, without its passwords; any other text
+    unchanged.
 
     service: also hide the user name and all values of the query, which may be keys of a service.
     """
@@ -36,7 +37,7 @@ def masked(address: str, *, service: bool = False) -> str:
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a program that does not belong to scaletest."""
+    """Return the environment for a program that does not belong to scaletest."""
     return {
         name: value for name, value in environment.items() if not _SECRET_VARIABLE.fullmatch(name)
     }

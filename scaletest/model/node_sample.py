@@ -83,11 +83,13 @@ class NodeFigures:
     resources: Mapping[str, Figures]
 
     def value(self, resource: str, figure: str) -> float | None:
-        """One figure of one resource; None when it was not read."""
+        """Return one figure of one resource; None when it was not read."""
         return self.resources.get(resource, {}).get(figure)
 
     def of_kind(self, kind: str) -> dict[str, Mapping[str, float]]:
-        """Figures of all resources of a kind by the resource's name, as "sda"; "" for none."""
+        """Return the figures of all resources of a kind by the resource's name, as "sda"; "" for
+        none.
+        """
         resources = {}
         for label, figures in self.resources.items():
             resource_kind, _, name = label.partition(":")

@@ -64,5 +64,5 @@ PRESETS = {
 
 
 def preset(name: str) -> Preset:
-    """The preset with this name; InvalidValue lists the known names."""
+    """Return the preset with this name; InvalidValue lists the known names."""
     return PRESETS[checks.one_of(name, PRESETS, "preset")]

@@ -59,8 +59,8 @@ class EndedCounts:
 
 
 def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, str, int, int]:
-    """Arguments of a script that counts a request: three places of the row, as BITFIELD takes them,
-    and wait and run in microseconds, as the middles of their buckets, so within 1 %.
+    """Return the arguments of a script that counts a request: three places of the row, as BITFIELD
+    takes them, and wait and run in microseconds, as the middles of their buckets, so within 1 %.
     """
     return (
         OUTCOME_NUMBERS[outcome],
@@ -72,7 +72,7 @@ def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, 
 
 
 def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """The sum of two counts: those of a hash, and those of a row."""
+    """Return the sum of two counts: those of a hash, and those of a row."""
     sums = Counter(counts)
     sums.update(more)
     return dict(sums)  # dataclasses.asdict makes no copy of a Counter
@@ -109,6 +109,6 @@ def read(packed: bytes | None) -> EndedCounts:
 
 
 def _numbers(packed: bytes) -> tuple[int, ...]:
-    """The numbers of a row, or of a part of one."""
+    """Return the numbers of a row, or of a part of one."""
     count = len(packed) // _BYTES
     return struct.unpack(f">{count}q", packed[: _BYTES * count])

@@ -29,18 +29,22 @@ class RecentWindow:
 
 
 def over(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> RecentWindow:
-    """The window that ends now. It begins with a whole slot, so it is up to ten seconds longer."""
+    """Return the window that ends now. It begins with a whole slot, so it is up to ten seconds
+    longer.
+    """
     return _from(slots, _first(now_s, window_s), now_s)
 
 
 def reach_s(now_s: float, window_s: float) -> float:
-    """Seconds that `over` really reaches back: the window and less than ten seconds more."""
+    """Return the seconds that `over` really reaches back: the window and less than ten
+    seconds more.
+    """
     return now_s - _first(now_s, window_s) * SLOT_S
 
 
 def within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> RecentWindow:
-    """Whole slots of the last `limit_s` seconds, the present slot among them: nothing in it is
-    older than the limit.
+    """Return whole slots of the last `limit_s` seconds, the present slot among them: nothing in it
+    is older than the limit.
 
     limit_s: a multiple of ten seconds.
     """
@@ -48,7 +52,7 @@ def within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> RecentWin
 
 
 def in_slots(interval_s: float) -> int:
-    """An interval rounded up to whole slots, in seconds."""
+    """Return an interval rounded up to whole slots, in seconds."""
     return math.ceil(interval_s / SLOT_S) * SLOT_S
 
 
@@ -57,7 +61,7 @@ def _first(now_s: float, window_s: float) -> int:
 
 
 def _from(slots: Sequence[TimeSlot], first: int, now_s: float) -> RecentWindow:
-    """The window from the slot with the number `first` until now."""
+    """Return the window from the slot with the number `first` until now."""
     last = math.floor(now_s / SLOT_S)
     recent = [slot for slot in slots if first <= slot.number <= last]
     span_s = now_s - first * SLOT_S

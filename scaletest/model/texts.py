@@ -9,7 +9,7 @@ SMALLEST = 1e-9
 
 
 def short(number: float, digits: int = 3) -> str:
-    """At most `digits` significant digits: 0.5, 12.3, 12300, 0.00012; noise is 0."""
+    """Return at most `digits` significant digits: 0.5, 12.3, 12300, 0.00012; noise is 0."""
     if abs(number) < SMALLEST:
         return "0"
     text = f"{number:.{digits}g}"
@@ -20,7 +20,7 @@ def short(number: float, digits: int = 3) -> str:
 
 
 def as_yaml(value: object) -> str:
-    """A value as YAML writes it on one line: true, null, [1, 2]; text as it is."""
+    """Return a value as YAML writes it on one line: true, null, [1, 2]; text as it is."""
     if isinstance(value, str):
         return value
     try:

@@ -109,11 +109,11 @@ class Threshold:
         return int(dict(self.where)[WORKERS]) if self.where else None
 
     def holds(self, measured: float) -> bool:
-        """Whether a measured value, in base units, meets the threshold."""
+        """Return whether a measured value, in base units, meets the threshold."""
         return OPERATORS[self.operator](measured, self.bound)
 
     def about(self, place: Mapping[str, Any]) -> bool:
-        """Whether it is about a place with these values."""
+        """Return whether it is about a place with these values."""
         return all(str(place.get(key)) == text for key, text in self.where)
 
     def __str__(self) -> str:
@@ -185,7 +185,7 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
 
 
 def _unknown(measure: str, table: MeasureTable, quoted: str) -> InvalidValue:
-    """The error for a measure that is not in the table, or lacks a statistic."""
+    """Return the error for a measure that is not in the table, or lacks a statistic."""
     stem, _, statistic = measure.partition(".")
     statistics = [name for name in table if name.startswith(f"{stem}.")]
     if statistics:
@@ -202,7 +202,7 @@ def _unknown(measure: str, table: MeasureTable, quoted: str) -> InvalidValue:
 def _parse_where(
     place: str | None, measure: str, keys: tuple[str, ...], quoted: str, example: str
 ) -> Pairs:
-    """Keys and values between parentheses, if any; a value alone belongs to the only key."""
+    """Parse keys and values between parentheses, if any; a value alone belongs to the only key."""
     if place is None:
         return ()
     text = place.strip()

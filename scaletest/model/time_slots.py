@@ -51,7 +51,7 @@ class TimeSlot(NamedTuple):
 
 
 def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tuple[TimeSlot, ...]:
-    """The slots of a ring, oldest first. Slots that cannot be read are left out.
+    """Return the slots of a ring, oldest first. Slots that cannot be read are left out.
 
     fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest
     run was. ended: ends as `read` gives them.

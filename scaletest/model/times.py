@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def epoch(text: object) -> float | None:
-    """Epoch seconds of a time as Kubernetes writes it; None for anything else."""
+    """Return epoch seconds of a time as Kubernetes writes it; None for anything else."""
     if not isinstance(text, str) or not text:
         return None
     try:
@@ -17,7 +17,7 @@ def epoch(text: object) -> float | None:
 
 
 def iso(time_s: float | None) -> str | None:
-    """A time in UTC with microseconds and offset; None for none."""
+    """Return a time in UTC with microseconds and offset; None for none."""
     if time_s is None:
         return None
     return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")

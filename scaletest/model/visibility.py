@@ -35,7 +35,7 @@ class Visibility:
     counters: tuple[str, ...] = ()
 
     def to_line(self) -> str:
-        """One line for a log."""
+        """Return one line for a log."""
         return MARK + wire.dump(asdict(self))
 
     @classmethod
@@ -53,7 +53,7 @@ class Visibility:
 
 
 def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
-    """Information that cannot be read, the effect of each gap, and its remedy."""
+    """Return the information that cannot be read, the effect of each gap, and its remedy."""
     calls = (
         "system calls and kernel functions",
         "waits count as not observed",

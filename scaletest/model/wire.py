@@ -20,7 +20,7 @@ _EITHER_HEADER = 32 + zlib.MAX_WBITS
 
 
 def dump(document: Mapping[str, Any]) -> str:
-    """One line of JSON without spaces, in UTF-8; refuses NaN and infinities."""
+    """Return one line of JSON without spaces, in UTF-8; refuses NaN and infinities."""
     return _ENCODER.encode(document)
 
 
@@ -46,14 +46,16 @@ def _refuse_constant(name: str) -> None:
 
 
 def texts(candidate: object) -> list[str]:
-    """The texts of a list; none where the argument is no list."""
+    """Return the texts of a list; none where the argument is no list."""
     if not isinstance(candidate, list):
         return []
     return [text for text in candidate if isinstance(text, str)]
 
 
 def unpack(packed: bytes, most_bytes: int, name: str) -> bytes:
-    """The content of gzip or zlib data; InvalidValue when it is damaged or exceeds `most_bytes`."""
+    """Return the content of gzip or zlib data; InvalidValue when it is damaged or exceeds
+    `most_bytes`.
+    """
     unpacker = zlib.decompressobj(_EITHER_HEADER)
     try:
         content = unpacker.decompress(packed, most_bytes + 1)

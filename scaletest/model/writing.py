@@ -58,7 +58,7 @@ class Written:
     description: ClassVar[str] = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is infinite is null."""
+        """Return plain values for JSON; what is infinite is null."""
         written = {**self.constants, **_written(self)}
         always = self.always
         if always is None:
@@ -66,7 +66,7 @@ class Written:
         return {name: value for name, value in written.items() if value or name in always}
 
     def to_json(self) -> str:
-        """One line of JSON."""
+        """Return one line of JSON."""
         return wire.dump(self.to_dict())
 
 
@@ -118,7 +118,9 @@ def field_hints(kind: type) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON writes it: an instance by the members of its class, what is infinite null."""
+    """Return a value as JSON writes it: an instance by the members of its class, what is infinite
+    null.
+    """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value.__class__ in _PLAIN:

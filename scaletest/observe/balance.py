@@ -59,7 +59,9 @@ class Balance:
         self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))
 
     def _take(self, seconds: float) -> dict[Doing, float]:
-        """So much of what is kept; what is missing in advance, if not too much is given already."""
+        """Take so much of what is kept; what is missing in advance, if not too much is given
+        already.
+        """
         positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
         total_s = sum(positive.values())
         part = min(1.0, seconds / total_s) if total_s > 0 else 0.0

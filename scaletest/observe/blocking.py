@@ -49,7 +49,9 @@ class Blocking:
         self._descriptors.device = path
 
     def open(self, pid: int, tid: int) -> int:
-        """A handle for `look`, which the caller closes; -1 where the kernel has no such file."""
+        """Return a handle for `look`, which the caller closes; -1 where the kernel has no such
+        file.
+        """
         with suppress(OSError):
             if self._calls:
                 return os.open(f"/proc/{pid}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
@@ -137,7 +139,7 @@ class Blocking:
         return Doing(state) if state else of_letter(status.letter)
 
     def _descriptor(self, pid: int, thread: str, number: int) -> Doing | None:
-        """Activity of a thread that is blocked on a descriptor, which decides the state.
+        """Return the activity of a thread that is blocked on a descriptor, which decides the state.
 
         A named pipe looks like a file, so the kernel function is checked too.
         """
@@ -173,7 +175,7 @@ class Blocking:
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:
-    """A process's memory. Raises OSError."""
+    """Return a process's memory. Raises OSError."""
     if address and size:
         return proc.read(f"/proc/{pid}/mem", min(size, 4096), address)
     return b""
@@ -191,7 +193,7 @@ def _locked_file(pid: int) -> str:
 
 
 def _quietly(look: Callable[[], str]) -> str:
-    """The text that the function returns, "" where reading is forbidden."""
+    """Return the text that the function returns, "" where reading is forbidden."""
     try:
         return look()
     except (OSError, ValueError):

@@ -28,7 +28,7 @@ _PERIOD_US = 100_000
 
 
 def group_folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path]:
-    """This process's control group of a controller and its parents, innermost first.
+    """Return this process's control group of a controller and its parents, innermost first.
 
     root: where control groups are mounted. own: the file that names this process's groups.
     """
@@ -52,12 +52,12 @@ def group_folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> lis
 
 
 def _is_visible(path: Path) -> bool:
-    """Whether it exists, as far as this process may look."""
+    """Return whether a path exists, as far as this process may look."""
     return os.access(path, os.F_OK)
 
 
 def cpu_limit(folder: Path) -> float | None:
-    """Cores that a control group's processes may use; None without a readable limit."""
+    """Return the cores that a control group's processes may use; None without a readable limit."""
     texts = [
         proc.text_of(folder / name) for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
     ]
@@ -65,7 +65,7 @@ def cpu_limit(folder: Path) -> float | None:
 
 
 def parse_cpu_limit(text: str) -> float | None:
-    """Cores, of "QUOTA PERIOD" as in cpu.max; None without a limit."""
+    """Parse cores, of "QUOTA PERIOD" as in cpu.max; None without a limit."""
     fields = text.split()
     try:
         quota, period = int(fields[0]), int(fields[1])
@@ -75,14 +75,14 @@ def parse_cpu_limit(text: str) -> float | None:
 
 
 def memory_limit(folder: Path) -> float | None:
-    """Bytes that a control group's processes may use; None without a readable limit."""
+    """Return the bytes that a control group's processes may use; None without a readable limit."""
     return parse_memory_limit(
         proc.text_of(folder / "memory.max") or proc.text_of(folder / "memory.limit_in_bytes")
     )
 
 
 def parse_memory_limit(text: str) -> float | None:
-    """Bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
+    """Parse bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
     size = proc.parse_number(text)
     return None if size is None or size >= _NO_MEMORY_LIMIT else size
 
@@ -96,11 +96,13 @@ class Throttling:
         self._periods = [_periods(path) for path in self._files]
 
     def seconds(self) -> float:
-        """Throttled seconds since creation, summed over CPUs; nested limits add up."""
+        """Return throttled seconds since creation, summed over CPUs; nested limits add up."""
         return max(0.0, self._sum_s() - self._began_s)
 
     def part(self) -> float:
-        """Share of throttled periods since creation, of the limit with the highest share."""
+        """Return the share of throttled periods since creation, of the limit with the highest
+        share.
+        """
         shares = [0.0]
         for (held_back, count), path in zip(self._periods, self._files, strict=True):
             held_back_now, count_now = _periods(path)
@@ -113,7 +115,7 @@ class Throttling:
 
 
 def limited_cpu_stats(root: Path, own: Path) -> list[Path]:
-    """The cpu.stat of every control group around us that has a CPU limit."""
+    """Return the cpu.stat of every control group around us that has a CPU limit."""
     return [
         folder / "cpu.stat"
         for folder in group_folders(CPU, root, own)
@@ -122,7 +124,7 @@ def limited_cpu_stats(root: Path, own: Path) -> list[Path]:
 
 
 def _periods(path: Path) -> tuple[int, int]:
-    """In how many it was held back, and how many there were."""
+    """Return in how many periods a group was held back, and how many there were."""
     rows = proc.parse_table(proc.text_of(path))
     return rows.get("nr_throttled", 0), rows.get("nr_periods", 0)
 

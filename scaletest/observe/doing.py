@@ -57,10 +57,12 @@ _LETTERS = {
 
 
 def of_function(name: str) -> State | None:
-    """The state of a thread that sleeps in this kernel function; None for an unknown function."""
+    """Return the state of a thread that sleeps in this kernel function; None for an unknown
+    function.
+    """
     return next((state for pattern, state in _FUNCTIONS if pattern.search(name)), None)
 
 
 def of_letter(letter: str) -> Doing:
-    """Activity of a thread as far as its state letter says."""
+    """Return the activity of a thread as far as its state letter says."""
     return _LETTERS.get(letter, UNKNOWN)

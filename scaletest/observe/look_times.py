@@ -30,8 +30,8 @@ class Moments:
         self._next_s = self._end_s = 0.0
 
     def next_s(self, interval_s: float, *, anew: bool) -> float:
-        """Time of the next look, since the program began. anew: an interval begins with the
-        program.
+        """Return the time of the next look, since the program began. anew: an interval begins with
+        the program.
         """
         if anew:
             self._part = (self._part + GOLDEN_SECTION) % 1.0
@@ -42,12 +42,12 @@ class Moments:
         return self._next_s
 
     def looked(self, interval_s: float) -> float:
-        """There was a look; when to look again."""
+        """Return when to look again, after a look."""
         self._next_s = 0.0
         return self.next_s(interval_s, anew=False)
 
     def passed(self, seconds: float) -> None:
-        """A program ran so long."""
+        """Take in how long a program ran."""
         self._next_s -= seconds
         self._end_s = max(0.0, self._end_s - seconds)
 
@@ -67,5 +67,5 @@ class Allowance:
         return self._cost_s / self._share
 
     def spend(self, seconds: float) -> None:
-        """A look cost so much, with the waking up for it."""
+        """Take in what a look cost, with the waking up for it."""
         self._cost_s = 0.8 * self._cost_s + 0.2 * seconds

@@ -13,7 +13,7 @@ from scaletest.processes import addresses, proc
 
 
 def is_here(host: str) -> bool:
-    """Whether a name or address is one of this machine."""
+    """Return whether a name or address is one of this machine."""
     with suppress(OSError, ValueError, UnicodeError):
         for family, _, _, _, place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
             if ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback:
@@ -25,7 +25,9 @@ def is_here(host: str) -> bool:
 
 
 def servers(port: int) -> list[int]:
-    """Processes that listen on a port, without us and without children of such processes."""
+    """Return the processes that listen on a port, without us and without children of such
+    processes.
+    """
     wanted = set()
     for name in ("tcp", "tcp6"):
         with suppress(OSError):

@@ -19,8 +19,8 @@ _ANY_COOKIE = 0xFFFFFFFF
 
 
 def unix_peer(inode: int) -> str | None:
-    """The path of a unix socket's peer, "" for one without a name; None for other sockets, and
-    before it is accepted.
+    """Return the path of a unix socket's peer, "" for one without a name; None for other sockets,
+    and before it is accepted.
 
     Raises OSError where the kernel does not answer.
     """
@@ -32,7 +32,9 @@ def unix_peer(inode: int) -> str | None:
 
 
 def tcp_peers() -> Iterator[addresses.Connection]:
-    """Every TCP connection of this network. Raises OSError where the kernel does not answer."""
+    """Return every TCP connection of this network. Raises OSError where the kernel does not
+    answer.
+    """
     for family in (socket.AF_INET, socket.AF_INET6):
         with _link() as link:
             request = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 0, 0, _CONNECTED)
@@ -44,7 +46,7 @@ def tcp_peers() -> Iterator[addresses.Connection]:
 
 
 def parse_connection(message: bytes) -> addresses.Connection:
-    """One struct inet_diag_msg. Raises struct.error."""
+    """Parse one struct inet_diag_msg. Raises struct.error."""
     (family,) = struct.unpack_from("=B", message)
     own_port, port = struct.unpack_from("!HH", message, 4)
     address = message[24 : 24 + (16 if family == socket.AF_INET6 else 4)]
@@ -61,7 +63,7 @@ def _link() -> socket.socket:
 
 
 def _answers(link: socket.socket, request: bytes, flags: int) -> Iterator[bytes]:
-    """The messages that answer a request, without their headers. Raises OSError."""
+    """Return the messages that answer a request, without their headers. Raises OSError."""
     link.send(struct.pack("=IHHII", 16 + len(request), _BY_FAMILY, flags, 0, 0) + request)
     while True:
         data = link.recv(65536)
@@ -80,7 +82,9 @@ def _answers(link: socket.socket, request: bytes, flags: int) -> Iterator[bytes]
 
 
 def _attributes(link: socket.socket, inode: int, show: int) -> dict[int, bytes]:
-    """Attributes by number of the unix socket with this inode. OSError without such a socket."""
+    """Return the attributes by number of the unix socket with this inode. OSError without such a
+    socket.
+    """
     fields = (0xFFFFFFFF, inode & 0xFFFFFFFF, show, _ANY_COOKIE, _ANY_COOKIE)
     request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, *fields)
     attributes: dict[int, bytes] = {}

@@ -68,7 +68,7 @@ class Sockets:
         self._after: dict[str, float] = {}
 
     def peer(self, pid: int, descriptor: int, inode: int) -> SocketPeer | None:
-        """The peer of a process's socket; None while it is not known."""
+        """Return the peer of a process's socket; None while it is not known."""
         known = self._known.get(inode)
         if known is not None:
             return known
@@ -113,7 +113,7 @@ class Sockets:
     def _listed(
         self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]
     ) -> SocketPeer | None:
-        """The peer by a list of all, when that may be read again."""
+        """Return the peer by a list of all, when that may be read again."""
         if self._clock() < self._after.get(source, 0.0):
             return None
         began = time.thread_time()
@@ -132,13 +132,13 @@ class Sockets:
                 )
 
     def _named(self, connections: Iterable[addresses.Connection]) -> Iterator[tuple[int, str]]:
-        """Inode and peer of each."""
+        """Return inode and peer of each connection."""
         for inode, peer, port, _ in connections:
             yield inode, CLIENTS if peer and port == self._served else peer
 
 
 def _copy(pid: int, descriptor: int) -> int:
-    """A process's descriptor in this process. Raises OSError."""
+    """Return a process's descriptor in this process. Raises OSError."""
     process = os.pidfd_open(pid)
     try:
         copy: int = _LIBRARY.syscall(_PIDFD_GETFD, process, descriptor, 0)

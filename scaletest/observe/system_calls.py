@@ -107,7 +107,7 @@ _NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]]
 
 
 def call_kinds(machine: str = "") -> Mapping[int, WaitKind | State]:
-    """The kind of each number on this machine's architecture; empty for an unknown one."""
+    """Return the kind of each number on this machine's architecture; empty for an unknown one."""
     column = _COLUMNS.get(machine or platform.machine())
     if column is None:
         return {}

@@ -44,11 +44,11 @@ class TimeByState:
         self._last: TreeLook | None = None
 
     def add(self, state: State, seconds: float, name: str = "") -> None:
-        """Time whose state is known."""
+        """Add time whose state is known."""
         self._seconds[Doing(state, name)] += max(0.0, seconds)
 
     def interval(self, seconds: float, look: TreeLook | None, unchanged_s: float = 0.0) -> None:
-        """The time up to a look at all processes, which saw nobody when it is None.
+        """Add the time up to a look at all processes, which saw nobody when it is None.
 
         unchanged_s: how long at the begin of the interval nobody ran.
         """
@@ -72,7 +72,7 @@ class TimeByState:
         unchanged_s: float = 0.0,
         first: ThreadShare = NOTHING_RAN,
     ) -> None:
-        """The time from the last look to the end.
+        """Add the time from the last look to the end.
 
         cpu_s: of all processes since the begin. first: how long the first process ran and waited
         for a CPU since that look.
@@ -101,7 +101,7 @@ class TimeByState:
         return self._last is not None and self._last.doing.state is not None
 
     def blocked(self) -> dict[Doing, float]:
-        """The seconds that only looks tell of, with those that were not observed."""
+        """Return the seconds that only looks tell of, with those that were not observed."""
         return {
             doing: s for doing, s in self._seconds.items() if doing.state not in _COUNTED and s > 0
         }
@@ -113,15 +113,15 @@ class TimeByState:
         self._seconds[Doing(State.NOT_OBSERVED)] -= sum(seconds.values())
 
     def throttle(self, seconds: float) -> None:
-        """Seconds in which a limit held all processes back: that part of the waiting for a CPU was
-        for the limit.
+        """Take in the seconds in which a limit held all processes back: that part of the waiting
+        for a CPU was for the limit.
         """
         self._move(
             State.CPU_WAIT, State.THROTTLED, min(seconds, self._seconds[Doing(State.CPU_WAIT)])
         )
 
     def seconds(self, total_s: float) -> dict[State, float]:
-        """By state; they sum to the total."""
+        """Return seconds by state, which sum to the total."""
         sums: dict[State, float] = defaultdict(float)
         for doing, seconds in self._seconds.items():
             sums[doing.state or State.NOT_OBSERVED] += seconds
@@ -132,7 +132,7 @@ class TimeByState:
         return {state: sums[state] for state in State if sums[state] > 1e-9}
 
     def waits(self) -> tuple[Wait, ...]:
-        """The longest waits for something that has a name."""
+        """Return the longest waits for something that has a name."""
         named = [
             Wait(doing.state, doing.object, s)
             for doing, s in self._seconds.items()
@@ -178,7 +178,7 @@ class TimeByState:
     def _parts(
         self, begin: TreeLook | None, end: TreeLook | None
     ) -> list[tuple[TreeLook, TreeLook | None, float]]:
-        """The looks at the ends of an interval, each with the other one and its part of the
+        """Return the looks at the ends of an interval, each with the other one and its part of the
         interval.
         """
         if begin is None or end is None:
@@ -218,8 +218,8 @@ class TimeByState:
             self.add(State.NOT_OBSERVED, seconds)
 
     def _shortfalls(self) -> dict[Doing, float]:
-        """By how much each blocked state lacks its part of all blocked time; when none lacks any,
-        these parts.
+        """Return by how much each blocked state lacks its part of all blocked time; when none lacks
+        any, these parts.
         """
         total = sum(self._weights.values())
         if total <= 0:
@@ -242,8 +242,8 @@ class TimeByState:
 
 
 def run_and_wait_s(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
-    """Seconds in which any thread ran, and in which none did and any waited for a CPU, as if they
-    were independent.
+    """Return the seconds in which any thread ran, and in which none did and any waited for a CPU,
+    as if they were independent.
     """
     none_runs = none_runs_or_waits = 1.0
     for share in shares:

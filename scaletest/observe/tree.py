@@ -30,8 +30,8 @@ Key = tuple[int, int]
 
 
 def most_threads(open_files: int) -> int:
-    """Threads to look at when a process may open this many files: they need half of them at
-    most.
+    """Return the threads to look at when a process may open this many files: they need half of them
+    at most.
     """
     return (
         MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
@@ -102,8 +102,8 @@ class Tree:
         self._looked = time.monotonic()
 
     def is_unchanged(self) -> bool:
-        """Whether no thread ran since the last look, so that nothing can be new; cheaper than a
-        look.
+        """Return whether no thread ran since the last look, so that nothing can be new; cheaper
+        than a look.
         """
         has_threads = False
         try:
@@ -117,7 +117,7 @@ class Tree:
         return has_threads
 
     def look(self) -> TreeLook | None:
-        """What the processes did since the last look, and do now; None when none is left."""
+        """Return what the processes did since the last look, and do now; None when none is left."""
         now = time.monotonic()
         passed, self._looked = now - self._looked, now
         shares: list[ThreadShare] = []
@@ -145,8 +145,8 @@ class Tree:
         return self._processes.keys()
 
     def ended(self) -> ThreadShare:
-        """How long the first process ran and waited for a CPU since the last look; it is not reaped
-        yet.
+        """Return how long the first process ran and waited for a CPU since the last look; it is not
+        reaped yet.
         """
         process = self._processes.get(self._root)
         thread = process.threads.get(self._root) if process else None
@@ -170,7 +170,7 @@ class Tree:
             self._forget(pid)
 
     def _visit(self, pid: int, passed: float, shares: list[ThreadShare]) -> Iterator[int]:
-        """Look at a process's threads; returns the ids of its children. Raises OSError."""
+        """Look at a process's threads, and return the ids of its children. Raises OSError."""
         process = self._processes.get(pid)
         is_new = process is None
         if process is None:

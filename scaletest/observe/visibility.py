@@ -20,7 +20,7 @@ _DEVICES = Path("/dev")
 
 
 def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
-    """What this process can read now. It starts a child for the test, and ends it."""
+    """Return what this process can read now. It starts a child for the test, and ends it."""
     with subprocess.Popen(
         ["/bin/sh", "-c", "read line"],  # sleeps until its input is closed
         stdin=subprocess.PIPE,
@@ -48,7 +48,7 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
 
 
 def _of_child(pid: int) -> tuple[bool, bool, bool]:
-    """Whether its times, system call and kernel function can be read, once it sleeps."""
+    """Return whether its times, system call and kernel function can be read, once it sleeps."""
     deadline = time.monotonic() + PATIENCE_S
     call = function = ""
     while not (call and function) and time.monotonic() < deadline:
@@ -70,7 +70,9 @@ def _text(path: str, nothing: str) -> str:
 
 
 def _is_readable(path: str) -> bool:
-    """Whether it has content; a kernel without pressure has the file but refuses reads."""
+    """Return whether a file has content; a kernel without pressure has the file but refuses
+    reads.
+    """
     try:
         proc.read(path)
     except OSError:

@@ -23,7 +23,7 @@ class Connection(NamedTuple):
 
 
 def parse_peers(table: str) -> Iterator[Connection]:
-    """Each socket of /proc/PID/net/tcp, tcp6, udp or udp6."""
+    """Parse each socket of /proc/PID/net/tcp, tcp6, udp or udp6."""
     for line in table.splitlines()[1:]:
         fields = line.split()
         if len(fields) < 10 or not fields[9].isdigit():
@@ -36,7 +36,9 @@ def parse_peers(table: str) -> Iterator[Connection]:
 
 
 def _peer(text: str) -> str:
-    """An address as the kernel prints it: 32-bit words in native byte order, then the port."""
+    """Parse an address as the kernel prints it: 32-bit words in native byte order, then the
+    port.
+    """
     host, _, port = text.partition(":")
     number = int(port, 16)
     if not number:
@@ -47,13 +49,13 @@ def _peer(text: str) -> str:
 
 
 def place(host: str, port: int) -> str:
-    """host:port, with brackets around IPv6."""
+    """Return host:port, with brackets around IPv6."""
     host = host.removeprefix("::ffff:") if "." in host else host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_address(data: bytes) -> str:
-    """A struct sockaddr in a process's memory: host:port or a unix path; "" for others."""
+    """Parse a struct sockaddr in a process's memory: host:port or a unix path; "" for others."""
     if len(data) < 4:
         return ""
     (family,) = struct.unpack_from("=H", data)
@@ -69,7 +71,7 @@ def parse_address(data: bytes) -> str:
 
 
 def unix_name(name: bytes) -> str:
-    """A unix socket's name: its path, or @ and an abstract name; "" without one."""
+    """Return a unix socket's name: its path, or @ and an abstract name; "" without one."""
     if name[:1] == b"\0":
         abstract = name[1:].rstrip(b"\0")
         return f"@{abstract.decode(errors='replace')}" if abstract else ""

@@ -46,11 +46,13 @@ class ChildWatch(Protocol):
         """Do it, and be due later."""
 
     def ended(self) -> None:
-        """The child has ended, or soon will have; it is about to be reaped."""
+        """Note that the child has ended, or soon will have: it is about to be reaped."""
 
 
 def exited(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the child has ended, without reaping it, so that its process group id stays taken."""
+    """Return whether the child has ended, without reaping it, so that its process group id stays
+    taken.
+    """
     try:
         state = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -117,7 +119,9 @@ def wait_child(
 
 @contextmanager
 def end_handle(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """A descriptor that is readable when the child has ended; none on systems without pidfd."""
+    """Return a descriptor that is readable when the child has ended; none on systems without
+    pidfd.
+    """
     try:
         handles = [os.pidfd_open(process.pid)]
     except (AttributeError, OSError):

@@ -75,7 +75,7 @@ class Guard:
         os.register_at_fork(after_in_child=lambda: _close(stream()))
 
     def environment(self, base: dict[str, str] | None = None) -> dict[str, str]:
-        """The environment for a guarded process: `base` (default: ours) with the mark."""
+        """Return the environment for a guarded process: `base` (default: ours) with the mark."""
         return {**(os.environ if base is None else base), f"{MARK}_{self._mark}": "1"}
 
     def watch(self, group: int | None) -> None:

@@ -51,7 +51,7 @@ class SystemCall(NamedTuple):
 
 
 def read(path: str | Path, limit: int = 4096, offset: int = 0) -> bytes:
-    """Some bytes of a file, its beginning unless an offset is given. Raises OSError."""
+    """Read some bytes of a file, its beginning unless an offset is given. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(handle, limit, offset)
@@ -62,7 +62,7 @@ def read(path: str | Path, limit: int = 4096, offset: int = 0) -> bytes:
 
 
 def text_of(path: str | Path) -> str:
-    """What a short file holds; "" where it cannot be read."""
+    """Return what a short file holds; "" where it cannot be read."""
     try:
         return read(path).decode(errors="replace")
     except OSError:
@@ -70,7 +70,7 @@ def text_of(path: str | Path) -> str:
 
 
 def read_all(path: str) -> str:
-    """A file that may be long. Raises OSError."""
+    """Read a file that may be long. Raises OSError."""
     with open(path, "rb") as file:  # noqa: PTH123 - a path of /proc
         return file.read(MOST_BYTES).decode(errors="replace")
 
@@ -90,7 +90,7 @@ class OpenFile:
             os.close(self._handle)
 
     def text(self) -> str:
-        """What it holds now; "" when it cannot be read."""
+        """Return what it holds now; "" when it cannot be read."""
         if self._handle < 0:
             return ""
         parts = [b""]
@@ -108,17 +108,17 @@ class OpenFile:
 
 
 def link(path: str) -> str:
-    """Where a symbolic link points. Raises OSError."""
+    """Return where a symbolic link points. Raises OSError."""
     return os.readlink(path)  # noqa: PTH115 - a path of /proc
 
 
 def numbers(path: str) -> list[int]:
-    """The numbers among the names in a folder. Raises OSError."""
+    """Return the numbers among the names in a folder. Raises OSError."""
     return sorted(int(name) for name in os.listdir(path) if name.isdigit())  # noqa: PTH208 - a path of /proc
 
 
 def parse_schedule(data: bytes) -> Schedule | None:
-    """/proc/PID/task/TID/schedstat."""
+    """Parse /proc/PID/task/TID/schedstat."""
     try:
         run, wait, slices = map(int, data.split()[:3])
     except ValueError:
@@ -127,12 +127,12 @@ def parse_schedule(data: bytes) -> Schedule | None:
 
 
 def children(pid: int, tid: int) -> list[int]:
-    """The processes that a thread started. Raises OSError."""
+    """Return the processes that a thread started. Raises OSError."""
     return parse_numbers(read(f"/proc/{pid}/task/{tid}/children", 65536))
 
 
 def entries(folder: Path) -> list[Path]:
-    """Paths of all that a folder holds; none where it cannot be listed."""
+    """Return the paths of all that a folder holds; none where it cannot be listed."""
     try:
         return list(folder.iterdir())
     except OSError:
@@ -140,7 +140,9 @@ def entries(folder: Path) -> list[Path]:
 
 
 def parse_status(data: bytes) -> Status | None:
-    """/proc/PID/stat or /proc/PID/task/TID/stat, in which the program's name may hold anything."""
+    """Parse /proc/PID/stat or /proc/PID/task/TID/stat, in which the program's name may hold
+    anything.
+    """
     fields = data.rpartition(b")")[2].split()
     try:
         return Status(
@@ -155,12 +157,12 @@ def parse_status(data: bytes) -> Status | None:
 
 
 def status_of(folder: str) -> Status | None:
-    """The status of a process or thread by its folder; None when it is gone, or hidden."""
+    """Return the status of a process or thread by its folder; None when it is gone, or hidden."""
     return parse_status(text_of(f"{folder}/stat").encode())
 
 
 def parse_call(data: bytes) -> SystemCall | None:
-    """/proc/PID/task/TID/syscall; None while the thread runs, or could run."""
+    """Parse /proc/PID/task/TID/syscall; None while the thread runs, or could run."""
     try:
         values = [int(word, 0) for word in data.split()]
     except ValueError:
@@ -171,39 +173,41 @@ def parse_call(data: bytes) -> SystemCall | None:
 
 
 def parse_numbers(data: bytes) -> list[int]:
-    """Process ids of /proc/PID/task/TID/children."""
+    """Parse the process ids of /proc/PID/task/TID/children."""
     return [int(word) for word in data.split() if word.isdigit()]
 
 
 def parse_number(text: str) -> int | None:
-    """The only number in a file, or the first of several."""
+    """Return the only number in a file, or the first of several."""
     fields = text.split(None, 1)
     return _whole(fields[0]) if fields else None
 
 
 def parse_columns(columns: Iterable[str]) -> list[int]:
-    """Numbers, one a word; none where any word is something else."""
+    """Parse numbers, one a word; none where any word is something else."""
     numbers = list(map(_whole, columns))
     known = [number for number in numbers if number is not None]
     return known if len(known) == len(numbers) else []
 
 
 def parse_table(text: str) -> dict[str, int]:
-    """Lines of a name and a number, as in cpu.stat, /proc/meminfo and /proc/vmstat."""
+    """Parse lines of a name and a number, as in cpu.stat, /proc/meminfo and /proc/vmstat."""
     lines = (line.split(None, 2) for line in text.splitlines())
     numbers = ((fields[0].rstrip(":"), _whole(fields[1])) for fields in lines if len(fields) >= 2)
     return {name: number for name, number in numbers if number is not None}
 
 
 def _whole(word: str) -> int | None:
-    """A number as the kernel writes it: int() takes more forms, and refuses many digits."""
+    """Return a number as the kernel writes it: int() takes more forms, and refuses many digits."""
     if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
         return int(word)
     return None
 
 
 def parse_throttled_s(text: str) -> float | None:
-    """Seconds for which a CPU limit held a control group back, of cpu.stat of both versions."""
+    """Return seconds for which a CPU limit held a control group back, of cpu.stat of both
+    versions.
+    """
     rows = parse_table(text)
     if "throttled_usec" in rows:
         return rows["throttled_usec"] / 1e6
@@ -211,8 +215,8 @@ def parse_throttled_s(text: str) -> float | None:
 
 
 def mapped_file(maps: str, address: int) -> str:
-    """The file that is mapped and shared with others at an address; "" for private memory and
-    memory without a name.
+    """Return the file that is mapped and shared with others at an address; "" for private memory
+    and memory without a name.
     """
     for line in maps.splitlines():
         match = _MAPPING.match(line)
@@ -223,7 +227,7 @@ def mapped_file(maps: str, address: int) -> str:
 
 
 def awaited_inode(locks: str, pid: int) -> int | None:
-    """The inode of the file whose lock a process waits for, of /proc/locks."""
+    """Return the inode of the file whose lock a process waits for, of /proc/locks."""
     for line in locks.splitlines():
         fields = line.split()
         if len(fields) >= 7 and fields[1] == "->" and fields[5] == str(pid):
@@ -233,18 +237,20 @@ def awaited_inode(locks: str, pid: int) -> int | None:
 
 
 def parse_epoll(fdinfo: str) -> list[int]:
-    """The descriptors that an epoll descriptor watches, of /proc/PID/fdinfo/N."""
+    """Parse the descriptors that an epoll descriptor watches, of /proc/PID/fdinfo/N."""
     return [int(number) for number in re.findall(r"^tfd:\s*(\d+)", fdinfo, re.MULTILINE)]
 
 
 def inode_of(fdinfo: str) -> int | None:
-    """The inode of a descriptor's file, of /proc/PID/fdinfo/N; Linux before 5.14 has none."""
+    """Return the inode of a descriptor's file, of /proc/PID/fdinfo/N; Linux before 5.14 has
+    none.
+    """
     match = re.search(r"^ino:\s*(\d+)", fdinfo, re.MULTILINE)
     return int(match[1]) if match else None
 
 
 def parse_pollfds(data: bytes) -> list[int]:
-    """The descriptors of an array of struct pollfd."""
+    """Parse the descriptors of an array of struct pollfd."""
     return [
         number
         for number, _, _ in struct.iter_unpack("=ihh", data[: len(data) // 8 * 8])
@@ -253,6 +259,6 @@ def parse_pollfds(data: bytes) -> list[int]:
 
 
 def parse_fd_set(data: bytes) -> list[int]:
-    """The descriptors of an fd_set."""
+    """Parse the descriptors of an fd_set."""
     bits = int.from_bytes(data, "little")
     return [number for number in range(len(data) * 8) if bits >> number & 1]

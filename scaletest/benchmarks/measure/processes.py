@@ -16,8 +16,7 @@ from scaletest.benchmarks.kinds import parsing
 from scaletest.benchmarks.kinds.kind import BenchmarkFailed, Failure, Task, ToolOutput
 from scaletest.model import Activity
 from scaletest.model.masking import without_secrets
-from scaletest.observe.program_watch import ProgramWatch
-from scaletest.observe.sampler import RequestSampler
+from scaletest.observe.sampler import ProgramWatch, RequestSampler
 from scaletest.processes.children import end_group, exited, wait_child
 from scaletest.processes.guard import Guard
 from scaletest.runs.environment import open_private

@@ -62,7 +62,9 @@ _LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE
 
 
 def parse_levels(text: str) -> float | None:
-    """The present clock over the highest, in amdgpu's pp_dpm_sclk; a star marks the present."""
+    """Return the present clock over the highest, in amdgpu's pp_dpm_sclk; a star marks the
+    present.
+    """
     levels = [(int(match[1]), bool(match[2])) for match in _LEVEL.finditer(text)]
     highest = max((clock for clock, _ in levels), default=0)
     present = next((clock for clock, now in levels if now), None)
@@ -101,8 +103,8 @@ class Card:
     slept: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def awake(self, path: str, now_s: float) -> float | None:
-        """Part of the time since the last reading of a file of sleep that it was awake; None at
-        first.
+        """Return the part of the time since the last reading of a file of sleep that it was awake;
+        None at first.
         """
         slept_ms, last = _number(path), self.slept.pop(path, None)
         if slept_ms is None:
@@ -125,7 +127,7 @@ class CardSource:
         self._cards: list[Card] = []
 
     def read(self) -> Mapping[str, Figures]:
-        """Looks for cards now and then."""
+        """Look for cards now and then."""
         now_s = self._clock()
         if now_s >= self._next_s:
             self._next_s = now_s + AGAIN_S
@@ -189,7 +191,7 @@ def _card(link: Path, folder: Path, driver: str) -> Card:
 def _clock(
     part: Path, actual: str, highest: str, status: str, reasons: str, sleep: str
 ) -> CardClock:
-    """The clock of one part of a card, by where its files lie below its folder.
+    """Return the clock of one part of a card, by where its files lie below its folder.
 
     status: of all reasons for a lower clock. reasons: a pattern, where there is no such file.
     """
@@ -200,7 +202,7 @@ def _clock(
 
 
 def _clocks(driver: str, link: Path, folder: Path) -> list[CardClock]:
-    """Clocks of all parts of the card; those of amdgpu are levels, in one file."""
+    """Return the clocks of all parts of the card; those of amdgpu are levels, in one file."""
     if driver == "xe":
         return [_clock(part, *_XE) for part in sorted(folder.glob("tile*/gt*"))]
     if driver == "i915" and (link / "gt").is_dir():
@@ -209,7 +211,9 @@ def _clocks(driver: str, link: Path, folder: Path) -> list[CardClock]:
 
 
 def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
-    """Sensors of the whole card; i915 has further sensors of its parts, under other names."""
+    """Return the sensors of the whole card; i915 has further sensors of its parts, under other
+    names.
+    """
     folders = sorted(proc.entries(folder / "hwmon"))
     whole = next((path for path in folders if proc.text_of(path / "name").strip() == driver), None)
     sensors = [] if whole is None else _readable(whole, _SENSORS)

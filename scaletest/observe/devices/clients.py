@@ -56,7 +56,7 @@ class CycleClocks:
             self._rates[device] = (clock - first) / (at_s - began_s)
 
     def rate(self, device: str) -> float | None:
-        """None when nothing is known of it."""
+        """Return ticks a second, None when nothing is known of the clock."""
         return self._rates.get(device)
 
 
@@ -70,7 +70,9 @@ class _Count:
     grown: int = 0
 
     def take(self, value: int) -> None:
-        """A counter may fall for a while and recover: only growth above the highest counts."""
+        """Return a counter may fall for a while and recover: only growth above the highest
+        counts.
+        """
         self.grown += max(0, value - self.highest)
         self.highest = max(self.highest, value)
 
@@ -101,7 +103,7 @@ class Clients:
         self.memory_bytes = 0
 
     def begin(self, device: str = "") -> None:
-        """A request begins. device: a file to take for a device, whatever its name.
+        """Begin a request. device: a file to take for a device, whatever its name.
 
         Clients that the request before had and that live on go on from where they were.
         """
@@ -130,7 +132,9 @@ class Clients:
         self.memory_bytes = max(self.memory_bytes, sum(memory.values()))
 
     def busy_s(self) -> dict[str, float]:
-        """Seconds by device and kind of engine, summed over engines; without unknown ones."""
+        """Return seconds by device and kind of engine, summed over engines; without unknown
+        ones.
+        """
         sums: dict[str, float] = defaultdict(float)
         for device, client in self._seen:
             for name, count in self._counts[device, client].items():
@@ -198,7 +202,9 @@ class Clients:
 
 
 def present(device: str = "") -> bool:
-    """Whether this machine shows such devices, or this file is one, by the driver's number."""
+    """Return whether this machine shows such devices, or this file is one, by the driver's
+    number.
+    """
     if any(os.path.isdir(folder) for folder in FOLDERS):  # noqa: PTH112 - asked before every program
         return True
     try:

@@ -42,7 +42,7 @@ class DrmClient(NamedTuple):
 
 
 def parse_fdinfo(text: str) -> DrmClient | None:
-    """None when the file is no graphics driver's, or does not tell clients apart."""
+    """Parse fdinfo; None when the file is no graphics driver's, or does not tell clients apart."""
     rows = {match[1].strip(): match[2].strip() for match in _ROW.finditer(text)}
     device = rows.get("drm-pdev") or rows.get("drm-driver", "")
     client = rows.get("drm-client-id", "")

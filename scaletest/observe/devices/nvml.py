@@ -64,7 +64,7 @@ class NvmlSource:
         self._module: ModuleType | None = None
 
     def read(self) -> Mapping[str, Figures]:
-        """Looks for devices now and then, unless all are there, and reads those that are."""
+        """Look for devices now and then, unless all are there, and read those that are."""
         now_s = self._clock()
         if not self._complete and now_s >= self._next_s:
             self._next_s = now_s + AGAIN_S
@@ -102,7 +102,7 @@ class NvmlSource:
             self._tell("nvml", f"NVIDIA's devices cannot be read: {error}")
 
     def _name(self, pynvml: ModuleType, handle: Any, index: int) -> str:
-        """The path of its node, when it is there, and otherwise that node's name."""
+        """Return the path of its node, when it is there, and otherwise that node's name."""
         try:
             number = pynvml.nvmlDeviceGetMinorNumber(handle)
         except pynvml.NVMLError:
@@ -118,7 +118,7 @@ class NvmlSource:
         )
 
     def _ask(self, device: _Device) -> Figures:
-        """Its figures; none when it is lost, and it is looked for again some time later."""
+        """Return its figures; none when it is lost, and it is looked for again some time later."""
         assert self._module is not None
         figures: Figures = {}
         for read in list(device.readers):
@@ -158,7 +158,7 @@ def _clock(pynvml: ModuleType, handle: Any) -> Figures:
 
 
 def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
-    """Drivers before 535 know the older name only."""
+    """Read whether a limit lowers the clock. Drivers before 535 know the older name only."""
     try:
         reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
     except pynvml.NVMLError_FunctionNotFound:
@@ -167,7 +167,7 @@ def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
 
 
 def _figure(name: str, unit: float, ask: Callable[[ModuleType, Any], float]) -> Read:
-    """Reads one figure; what the driver answers is in this unit."""
+    """Return a function that reads one figure; what the driver answers is in this unit."""
     return lambda pynvml, handle: {name: ask(pynvml, handle) * unit}
 
 

@@ -37,7 +37,7 @@ class DeviceReader:
         self._energy_j: dict[str, float] = {}
 
     def read(self) -> dict[str, Figures]:
-        """Figures by "device:NAME"; what cannot be read is absent."""
+        """Return figures by "device:NAME"; what cannot be read is absent."""
         figures: dict[str, Figures] = {}
         for source in list(self._sources):
             try:

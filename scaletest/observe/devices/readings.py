@@ -28,12 +28,14 @@ class DeviceNames:
         self._nodes.update(self._paths())
 
     def of(self, address: str, otherwise: str = "") -> str:
-        """The path of a device, else another name for it, else its address."""
+        """Return the path of a device, else another name for it, else its address."""
         pci = pci_address(address)
         return self._nodes.get(pci) or otherwise or pci
 
 
 def pci_address(text: str) -> str:
-    """As sysfs writes it: small letters, a domain of four digits where that is enough."""
+    """Return an address as sysfs writes it: small letters, a domain of four digits where that is
+    enough.
+    """
     match = _PCI.fullmatch(text.strip().lower())
     return f"{int(match[1], 16):04x}:{match[2]}" if match else text

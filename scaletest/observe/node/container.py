@@ -17,7 +17,7 @@ _MEMORY_FILES = (
 
 
 def parse_cpu(text: str) -> ResourceReading:
-    """CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
+    """Parse the CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
     rows = proc.parse_table(text)
     used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
     quotients = {}
@@ -27,7 +27,7 @@ def parse_cpu(text: str) -> ResourceReading:
 
 
 def parse_memory_events(text: str) -> dict[str, float]:
-    """How often the limit reclaimed or killed, of memory.events of version 2."""
+    """Parse how often the limit reclaimed or killed, of memory.events of version 2."""
     rows = proc.parse_table(text)
     # "high" is a limit, too: it slows down those who are above it
     reclaims = rows["max"] + rows.get("high", 0) if "max" in rows else None
@@ -64,7 +64,7 @@ class ContainerReader:
         self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
 
     def read(self) -> ResourceReading:
-        """What can be read of it."""
+        """Return what can be read of it."""
         cpu = parse_cpu(self._cpu.text())
         memory = {name: file.text() for name, file in self._memory.items()}
         used = proc.parse_number(memory["memory.current"] or memory["memory.usage_in_bytes"])
@@ -97,7 +97,9 @@ def _known(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
-    """The control group with the lowest limit, the innermost of equals; else the innermost."""
+    """Return the control group with the lowest limit, the innermost of equals; else the
+    innermost.
+    """
     limits = {folder: limit(folder) for folder in folders}
     limited = {folder: value for folder, value in limits.items() if value is not None}
     return min(limited, key=limited.__getitem__, default=next(iter(folders), None))

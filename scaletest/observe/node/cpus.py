@@ -18,7 +18,7 @@ _LOAD = re.compile(r"\d{1,9}\.\d{1,9}(?![^ ])", re.ASCII)
 
 
 def parse_stat(text: str) -> ResourceReading:
-    """Time by mode and the CPUs that are online, of /proc/stat."""
+    """Parse time by mode and the CPUs that are online, of /proc/stat."""
     words = text.partition("\n")[0].split()
     ticks = proc.parse_columns(words[1:9])
     if words[:1] != ["cpu"] or len(ticks) < 8:
@@ -30,7 +30,7 @@ def parse_stat(text: str) -> ResourceReading:
 
 
 def parse_load(text: str) -> dict[str, float]:
-    """The mean of the last minute, of /proc/loadavg."""
+    """Parse the mean of the last minute, of /proc/loadavg."""
     match = _LOAD.match(text)
     return {"load": float(match[0])} if match else {}
 
@@ -58,7 +58,7 @@ class CpuReader:
                 self._heat.append(proc.OpenFile(heat))
 
     def read(self) -> ResourceReading:
-        """What can be read of them."""
+        """Return what can be read of them."""
         stat = parse_stat(self._stat.text())
         levels, counters = {**stat.levels, **parse_load(self._load.text())}, dict(stat.counters)
         clocks = [(proc.parse_number(file.text()), highest) for file, highest in self._clocks]

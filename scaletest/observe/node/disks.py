@@ -13,7 +13,7 @@ _NO_DISK = re.compile(r"(loop|ram|zram|fd|sr|dm-|md)\d+")
 
 
 def parse_disks(text: str) -> dict[str, ResourceReading]:
-    """Every row of /proc/diskstats that was ever used, by its name; partitions as well.
+    """Parse every row of /proc/diskstats that was ever used, by its name; partitions as well.
 
     Its columns are reads, merged, sectors, milliseconds, the same of writes, in flight, busy
     milliseconds.
@@ -45,7 +45,7 @@ class DiskReader:
         self._whole: set[str] = set()
 
     def read(self) -> dict[str, ResourceReading]:
-        """What can be read of each; nothing where it is unknown which of them are whole."""
+        """Return what can be read of each; nothing where it is unknown which of them are whole."""
         rows = parse_disks(self._statistics.text())
         if rows.keys() != self._names:
             folders = {path.name for path in proc.entries(self._folder)}

@@ -17,21 +17,23 @@ _STALLED = re.compile(r"^(some|full) .*\btotal=(\d{1,20})$", re.MULTILINE | re.A
 
 
 def parse_memory(text: str) -> dict[str, float]:
-    """Bytes, of /proc/meminfo."""
+    """Parse the bytes of /proc/meminfo."""
     rows = proc.parse_table(text)
     names = {"total": "MemTotal", "available": "MemAvailable"}
     return {figure: rows[name] * 1024.0 for figure, name in names.items() if name in rows}
 
 
 def parse_swap(text: str) -> dict[str, float]:
-    """Bytes that were ever swapped, of /proc/vmstat."""
+    """Parse the bytes that were ever swapped, of /proc/vmstat."""
     return {
         f"swap_{match[1]}": float(int(match[2]) * PAGE_BYTES) for match in _SWAPPED.finditer(text)
     }
 
 
 def parse_pressure(text: str) -> dict[str, float]:
-    """Seconds in which some or all threads waited, of a file of /proc/pressure: some, full."""
+    """Parse the seconds in which some or all threads waited, of a file of /proc/pressure: some,
+    full.
+    """
     return {match[1]: int(match[2]) / 1e6 for match in _STALLED.finditer(text)}
 
 
@@ -45,7 +47,7 @@ class MemoryReader:
         )
 
     def read(self) -> ResourceReading:
-        """What can be read of it."""
+        """Return what can be read of it."""
         return ResourceReading(parse_memory(self._memory.text()), parse_swap(self._swap.text()))
 
 
@@ -58,7 +60,7 @@ class PressureReader:
         }
 
     def read(self) -> ResourceReading:
-        """What can be read of it; nothing where the kernel does not keep it."""
+        """Return what can be read of it; nothing where the kernel does not keep it."""
         counters = {}
         for resource, file in self._files.items():
             for line, seconds in parse_pressure(file.text()).items():

@@ -12,7 +12,7 @@ _BYTES_PER_MEGABIT = 125_000
 
 
 def parse_networks(text: str) -> dict[str, ResourceReading]:
-    """Every interface of /proc/net/dev that ever carried anything, but for the loopback.
+    """Parse every interface of /proc/net/dev that ever carried anything, but for the loopback.
 
     Its columns are bytes, packets, errors, dropped and four more: first received, then sent.
     """
@@ -33,7 +33,7 @@ def parse_networks(text: str) -> dict[str, ResourceReading]:
 
 
 def parse_speed(text: str) -> dict[str, float]:
-    """Bytes a second, of /sys/class/net/NAME/speed; -1 and 0 are no speed."""
+    """Parse bytes a second, of /sys/class/net/NAME/speed; -1 and 0 are no speed."""
     megabits = proc.parse_number(text)
     return {"speed": float(megabits * _BYTES_PER_MEGABIT)} if megabits else {}
 
@@ -46,7 +46,7 @@ class NetworkReader:
         self._speeds: dict[str, dict[str, float]] = {}
 
     def read(self) -> dict[str, ResourceReading]:
-        """What can be read of each, but for its speed."""
+        """Read what can be read of each, but for its speed."""
         networks = parse_networks(self._statistics.text())
         # nodes make and remove an interface with every pod
         for name in self._speeds.keys() - networks.keys():
@@ -54,7 +54,7 @@ class NetworkReader:
         return networks
 
     def speed(self, name: str) -> dict[str, float]:
-        """The figure at the first call with this interface; virtual ones have none."""
+        """Return the figure at the first call with this interface; virtual ones have none."""
         if name not in self._speeds:
             self._speeds[name] = parse_speed(proc.text_of(self._folder / name / "speed"))
         return self._speeds[name]

@@ -52,7 +52,9 @@ class NodeReader:
         self.interval_s = 0.0
 
     def read(self) -> dict[str, Figures]:
-        """The figures of every resource since the last call; the first call gives levels only."""
+        """Return the figures of every resource since the last call; the first call gives levels
+        only.
+        """
         now = self._clock()
         self.interval_s = 0.0 if self._read_at is None else max(0.0, now - self._read_at)
         readings = {kind: read() for kind, read in self._single.items()}
@@ -77,7 +79,7 @@ class NodeReader:
 
 
 def _busiest(rows: Mapping[str, Figures], kind: str, most: int, by: tuple[str, ...]) -> list[str]:
-    """The names of those that did most; of those that did alike the first by name."""
+    """Return the names of those that did most; of those that did alike the first by name."""
     names = [name for name in rows if name.startswith(f"{kind}:")]
 
     def least_busy_last(name: str) -> tuple[float, str]:

@@ -28,7 +28,7 @@ class ResourceReading:
 def interval_figures(
     before: ResourceReading | None, now: ResourceReading, interval_s: float
 ) -> dict[str, float]:
-    """The figures of an interval; a new counter, or one that was reset, gives none."""
+    """Return the figures of an interval; a new counter, or one that was reset, gives none."""
     resource_figures = dict(now.levels)
     if before is None or interval_s <= 0:
         return resource_figures

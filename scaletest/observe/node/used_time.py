@@ -23,12 +23,12 @@ class MachineTime(NamedTuple):
 
 
 def machine_time() -> MachineTime:
-    """Now. Raises OSError."""
+    """Return the CPU time of the machine until now. Raises OSError."""
     return parse_machine(proc.read_all("/proc/stat"))
 
 
 def parse_machine(text: str) -> MachineTime:
-    """/proc/stat; zeros for anything else."""
+    """Parse /proc/stat; zeros for anything else."""
     reading = parse_stat(text)
     return MachineTime(
         int(reading.levels.get("cores", 0.0)),
@@ -37,8 +37,8 @@ def parse_machine(text: str) -> MachineTime:
 
 
 def used_s(roots: Iterable[int]) -> float:
-    """CPU seconds of processes, of all that live below them, and of the children that they waited
-    for.
+    """Return CPU seconds of processes, of all that live below them, and of the children that they
+    waited for.
 
     Nothing counts of what is gone, or may not be read.
     """
@@ -59,7 +59,7 @@ def used_s(roots: Iterable[int]) -> float:
 
 
 def own_used_s() -> float:
-    """CPU seconds of this process and all its descendants."""
+    """Return CPU seconds of this process and all its descendants."""
     return used_s([os.getpid()])
 
 
@@ -71,6 +71,6 @@ class Effort:
         self.throttling = Throttling()
 
     def cores(self) -> float:
-        """CPU time of this process over time passed."""
+        """Return CPU time of this process over time passed."""
         passed = time.monotonic() - self._began
         return (time.process_time() - self._cpu_s) / passed if passed > 0 else 0.0

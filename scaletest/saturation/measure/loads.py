@@ -30,8 +30,8 @@ from scaletest.model.attempt import OK, TIMED_OUT, UNSENT, Attempt
 from scaletest.model.machine_use import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
 from scaletest.observe.node.used_time import Effort, machine_time, own_used_s, used_s
-from scaletest.observe.program_watch import ProgramWatch
-from scaletest.observe.sampler import OwnSchedule, RequestSampler
+from scaletest.observe.sampler import ProgramWatch, RequestSampler
+from scaletest.observe.sampling import OwnSchedule
 from scaletest.observe.sockets import CLIENTS, Sockets
 from scaletest.observe.tree import Tree
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scaletest.model import Activity, State, Wait, wire
 from scaletest.model.activity import MAX_BYTES
-from scaletest.observe import program_watch, sampler
+from scaletest.observe import sampler
 from scaletest.observe.balance import MOST_KEPT, MOST_KEPT_S, Balance
 from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing
 from scaletest.observe.time_by_state import TimeByState, run_and_wait_s
@@ -146,8 +146,8 @@ class Simulated:
         self._phases: Phases = []
         self._counted_s = self._counted_wait_s = 0.0
         self._counted = 0
-        monkeypatch.setattr(program_watch, "time", self)
-        monkeypatch.setattr(program_watch, "Tree", lambda *_: self)
+        monkeypatch.setattr(sampler, "time", self)
+        monkeypatch.setattr(sampler, "Tree", lambda *_: self)
         self.sampler = sampler.RequestSampler(sampled_part=1.0)
         self.sampler.chance.seed(1)
         monkeypatch.setattr(self.sampler, "own_schedule", lambda: proc.Schedule(0.0, 0.0, 1))

@@ -17,8 +17,7 @@ from pathlib import Path, PurePath
 
 from scaletest.model import Outcome, Reason, checks
 from scaletest.model.masking import without_secrets
-from scaletest.observe.program_watch import ProgramWatch
-from scaletest.observe.sampler import RequestSampler
+from scaletest.observe.sampler import ProgramWatch, RequestSampler
 from scaletest.processes.children import end_group, wait_child
 from scaletest.processes.guard import Guard
 from scaletest.processes.orphans import end_orphans, own_children

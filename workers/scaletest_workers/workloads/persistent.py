@@ -21,7 +21,7 @@ from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.masking import without_secrets
 from scaletest.model.workload import UNAVAILABLE
-from scaletest.observe.program_watch import ProgramWatch
+from scaletest.observe.sampler import ProgramWatch
 from scaletest.observe.tree import Tree
 from scaletest.processes.children import end_group, end_handle, wait_child, wait_ready
 from scaletest.processes.guard import Guard
