@@ -151,20 +151,19 @@ class Activity(Document):
         for waits, limit, engines in bounds:
             bounded = dict(fields)
             if self.waits[:waits]:
-                bounded["waits"] = [_wait_row(wait, limit) for wait in self.waits[:waits]]
+                bounded["waits"] = [
+                    {
+                        "state": wait.state.value,
+                        "object": checks.cut(wait.object, limit),
+                        "seconds": round(wait.seconds, 4),
+                    }
+                    for wait in self.waits[:waits]
+                ]
             if busiest:
                 bounded["engines"] = dict(busiest[:engines])
             if len(msgspec.json.encode(bounded)) <= MAX_BYTES:
                 return bounded
         return fields
-
-
-def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
-    return {
-        "state": wait.state.value,
-        "object": checks.cut(wait.object, limit),
-        "seconds": round(wait.seconds, 4),
-    }
 
 
 _NUMBERS = [member.attribute for member in members(Activity) if member.default == 0]

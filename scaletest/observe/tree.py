@@ -180,43 +180,44 @@ class Tree:
                 began_s = status.began_s if status else 0.0
             process = self._processes[pid] = _Process(began_s)
         if is_new or self._look_at_known(pid, process, passed, shares):
-            self._look_for_new(pid, process, shares)
+            # A folder and its parent are links to it, and a folder for each thread; a list costs
+            # several times as much.
+            folder = f"/proc/{pid}/task"
+            is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
+            for tid in [pid] if is_alone else proc.numbers(folder):
+                if tid not in process.threads and self._threads < self._most_threads:
+                    self._look_at_new(pid, tid, process, shares)
         return chain.from_iterable(thread.children for thread in process.threads.values())
 
     def _look_at_known(
         self, pid: int, process: _Process, passed: float, shares: list[ThreadShare]
     ) -> bool:
         """Look at known threads; whether any of them ran, and so may have started others."""
-        ran = ended = False
+        has_run = has_ended = False
         for tid, thread in list(process.threads.items()):
             try:
-                ran |= self._look_at(pid, tid, thread, passed, shares)
+                has_run |= self._look_at(pid, tid, thread, passed, shares)
             except OSError:
                 self._drop(process, tid)
-                ended = True
-        if ended:  # another thread, which need not have run, is the parent of its children now
+                has_ended = True
+        if has_ended:  # another thread, which need not have run, is the parent of its children now
             for tid, thread in process.threads.items():
                 thread.children = self._children(pid, tid)
-        return ran or ended
+        return has_run or has_ended
 
-    def _look_for_new(self, pid: int, process: _Process, shares: list[ThreadShare]) -> None:
-        folder = f"/proc/{pid}/task"
-        # a folder and its parent are links to it, and a folder for each thread; a list costs
-        # several times as much
-        is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
-        for tid in [pid] if is_alone else proc.numbers(folder):
-            if tid in process.threads or self._threads >= self._most_threads:
-                continue
-            try:
-                handle = os.open(f"/proc/{pid}/task/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                continue
-            process.threads[tid] = _Thread(handle, self._blocking.open(pid, tid), _NEVER_RAN)
-            self._threads += 1
-            try:
-                self._look_at(pid, tid, process.threads[tid], 0.0, shares)
-            except OSError:
-                self._drop(process, tid)
+    def _look_at_new(
+        self, pid: int, tid: int, process: _Process, shares: list[ThreadShare]
+    ) -> None:
+        try:
+            handle = os.open(f"/proc/{pid}/task/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        process.threads[tid] = _Thread(handle, self._blocking.open(pid, tid), _NEVER_RAN)
+        self._threads += 1
+        try:
+            self._look_at(pid, tid, process.threads[tid], 0.0, shares)
+        except OSError:
+            self._drop(process, tid)
 
     def _look_at(
         self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[ThreadShare]

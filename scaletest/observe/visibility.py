@@ -27,7 +27,7 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as child:
-        times, calls, functions = _of_child(child.pid)
+        times, calls, functions = _look_at_child(child.pid)
     # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
     drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
@@ -35,19 +35,22 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         drivers[str(path)] = driver.resolve().name if driver.exists() else ""
     drivers |= {str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}
     counting = {*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])}
+    cgroup = int(any((cgroups / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY])))
+    if (cgroups / "cgroup.controllers").exists():
+        cgroup = 2
     return Visibility(
         times=times,
         calls=calls,
         functions=functions,
         locks=_is_readable("/proc/locks"),
         pressure=_is_readable("/proc/pressure/cpu"),
-        cgroup=_cgroup(cgroups),
+        cgroup=cgroup,
         devices=drivers,
         counters=tuple(sorted(counting.intersection(drivers.values()))),
     )
 
 
-def _of_child(pid: int) -> tuple[bool, bool, bool]:
+def _look_at_child(pid: int) -> tuple[bool, bool, bool]:
     """Return whether its times, system call and kernel function can be read, once it sleeps."""
     deadline = time.monotonic() + PATIENCE_S
     call = function = ""
@@ -78,9 +81,3 @@ def _is_readable(path: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _cgroup(root: Path) -> int:
-    if (root / "cgroup.controllers").exists():
-        return 2
-    return int(any((root / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY])))

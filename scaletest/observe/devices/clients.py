@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from scaletest.observe.devices.drm import DrmClient, parse_fdinfo
+from scaletest.observe.devices.drm import parse_fdinfo
 from scaletest.processes import proc
 
 PROCFS = "/proc"
@@ -186,19 +186,16 @@ class Clients:
             if client is not None and (client.device, client.id) not in memory:
                 numbers.append(number)
                 memory[client.device, client.id] = client.memory_bytes
-                self._count(client)
+                self._seen.add((client.device, client.id))
+                now_s = time.monotonic()
+                counts = self._counts.setdefault((client.device, client.id), {})
+                for name, engine in client.engines.items():
+                    in_cycles = engine.busy_ns is None
+                    count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
+                    count.take((engine.cycles if in_cycles else engine.busy_ns) or 0)
+                    if engine.clock is not None:
+                        self._clocks.take(client.device, engine.clock, now_s)
         files.numbers = numbers
-
-    def _count(self, client: DrmClient) -> None:
-        at_s = time.monotonic()
-        self._seen.add((client.device, client.id))
-        counts = self._counts.setdefault((client.device, client.id), {})
-        for name, engine in client.engines.items():
-            in_cycles = engine.busy_ns is None
-            count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
-            count.take((engine.cycles if in_cycles else engine.busy_ns) or 0)
-            if engine.clock is not None:
-                self._clocks.take(client.device, engine.clock, at_s)
 
 
 def present(device: str = "") -> bool:
