@@ -56,14 +56,14 @@ class Plugins:
     @cached_property
     def by_name(self) -> dict[str, Plugin]:
         """All whose name is free; of two with one name the first by package."""
-        found = []
+        candidates = []
         for entry_point in metadata.entry_points(group=self._group):
             package = entry_point.dist
             brought_by = f"{package.name} {package.version}" if package else "unknown"
             name = cut(entry_point.name, 60)
-            found.append(Plugin(self._group, name, entry_point.value, cut(brought_by, 80)))
+            candidates.append(Plugin(self._group, name, entry_point.value, cut(brought_by, 80)))
         plugins = {}
-        for plugin in sorted(found, key=lambda plugin: plugin.package):
+        for plugin in sorted(candidates, key=lambda plugin: plugin.package):
             owner = self._taken.setdefault(plugin.name.lower(), plugin.package)
             if owner == plugin.package:
                 plugins[plugin.name] = plugin

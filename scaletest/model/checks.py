@@ -160,8 +160,8 @@ def one_of(name: str, known: Iterable[str], kind: str) -> str:
     """
     names = list(known)
     if name not in names:
-        shown = cut(repr(name), 60)
-        raise InvalidValue(f"there is no {kind} {shown}", hint=suggestion(name, names))
+        quoted = cut(repr(name), 60)
+        raise InvalidValue(f"there is no {kind} {quoted}", hint=suggestion(name, names))
     return name
 
 

@@ -55,15 +55,15 @@ def explain_error(
         return InvalidValue(f"{where} has a wrong key: {problem}", hint="correct it")
     if missing := re.fullmatch(r"Object missing required field `(.*)`", problem):
         return InvalidValue(f"{where} lacks {missing[1]}", hint="add it")
-    shown = f"{where} is {checks.shown(value)}"
+    message = f"{where} is {checks.shown(value)}"
     if wrong := re.fullmatch(r"Expected `(.*)`, got `.*`", problem):
         kinds = [_EXPECTED.get(kind, (kind, "")) for kind in wrong[1].split(" | ")]
         expected = " or ".join(words for words, _ in kinds)
-        return InvalidValue(f"{shown}, not {expected}", hint=kinds[0][1])
+        return InvalidValue(f"{message}, not {expected}", hint=kinds[0][1])
     if "max_length" in rule.limits:
         limit = rule.limits["max_length"]
         return InvalidValue(f"{where} too long: {len(value)}, limit {limit}", hint="shorten it")
-    return InvalidValue(f"{shown}{' s' * rule.is_duration}", hint=_hint_of(rule, value))
+    return InvalidValue(f"{message}{' s' * rule.is_duration}", hint=_hint_of(rule, value))
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -70,11 +70,11 @@ def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tup
         if 0.0 <= slot_number <= _MOST and 0.0 <= submitted <= _MOST:
             arrived[int(slot_number)] += int(submitted)
     # cheaper than naming the fields: there are thousands of slots
-    known = {
+    slots = {
         slot.number: TimeSlot(
             slot.number, arrived.pop(slot.number, 0), *slot[2:7], places.get(slot.number, "")
         )
         for slot in ended
     }
-    known |= {number: TimeSlot(number, submitted) for number, submitted in arrived.items()}
-    return tuple(known[number] for number in sorted(known))
+    slots |= {number: TimeSlot(number, submitted) for number, submitted in arrived.items()}
+    return tuple(slots[number] for number in sorted(slots))

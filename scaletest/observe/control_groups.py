@@ -27,13 +27,13 @@ _NO_MEMORY_LIMIT = 2**60
 _PERIOD_US = 100_000
 
 
-def group_folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path]:
+def group_folders(controller: str, root: Path = CGROUPS, own_cgroup: Path = OWN) -> list[Path]:
     """Return this process's control group of a controller and its parents, innermost first.
 
-    root: where control groups are mounted. own: the file that names this process's groups.
+    root: where control groups are mounted. own_cgroup: the file that names this process's groups.
     """
     paths: list[Path] = []
-    for line in proc.OpenFile(own).text().splitlines():
+    for line in proc.OpenFile(own_cgroup).text().splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and controller not in controllers.split(","):
             continue
@@ -90,8 +90,8 @@ def parse_memory_limit(text: str) -> float | None:
 class Throttling:
     """Counts from its creation, for the limits at that time; reads nothing without a limit."""
 
-    def __init__(self, root: Path = CGROUPS, own: Path = OWN) -> None:
-        self._files = limited_cpu_stats(root, own)
+    def __init__(self, root: Path = CGROUPS, own_cgroup: Path = OWN) -> None:
+        self._files = limited_cpu_stats(root, own_cgroup)
         self._began_s = self._sum_s()
         self._periods = [_periods(path) for path in self._files]
 
@@ -114,11 +114,11 @@ class Throttling:
         return sum(proc.parse_throttled_s(proc.text_of(path)) or 0.0 for path in self._files)
 
 
-def limited_cpu_stats(root: Path, own: Path) -> list[Path]:
+def limited_cpu_stats(root: Path, own_cgroup: Path) -> list[Path]:
     """Return the cpu.stat of every control group around us that has a CPU limit."""
     return [
         folder / "cpu.stat"
-        for folder in group_folders(CPU, root, own)
+        for folder in group_folders(CPU, root, own_cgroup)
         if cpu_limit(folder) is not None
     ]
 

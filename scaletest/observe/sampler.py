@@ -39,13 +39,13 @@ class ProgramWatch:
         self._clients = sampling.clients if present(device) else None
         if self._clients is not None:
             self._clients.begin(device)
-        self._began = self._looked = self._started = time.monotonic()
+        self._began_s = self._looked_s = self._started_s = time.monotonic()
         self._looks_s = 0.0
         # since the last look that counted
         self._unchanged_s = 0.0
         # how long we waited for a CPU to look, while the program went on
         self._late_s = 0.0
-        self._own = sampling.own_schedule()
+        self._own_schedule = sampling.own_schedule()
         self._throttled_s = sampling.throttling.seconds()
         self._interval_s = sampling.interval_s()
         self._is_short = sampling.typical_s < self._interval_s
@@ -93,35 +93,35 @@ class ProgramWatch:
             self._plan_first_look()
 
     def _plan_first_look(self) -> None:
-        self._started = time.monotonic()
-        self.due = self._started + self._first_s
+        self._started_s = time.monotonic()
+        self.due = self._started_s + self._first_s
 
     def look(self) -> None:
         """Look at the processes. As long as nobody ran the interval goes on, to be counted when
         somebody did.
         """
-        now = time.monotonic()
-        self._late_s += max(0.0, now - self.due)
+        now_s = time.monotonic()
+        self._late_s += max(0.0, now_s - self.due)
         self.due = NEVER  # where this look fails, it is the last one
         with self._errors_told():
             assert self._tree is not None
-            passed_s = max(0.0, now - self._looked)
+            passed_s = max(0.0, now_s - self._looked_s)
             if self._tree.is_unchanged():
                 self._unchanged_s = passed_s
             else:
                 self._spent.interval(passed_s, self._tree.look(), self._unchanged_s)
-                self._looked, self._unchanged_s = now, 0.0
+                self._looked_s, self._unchanged_s = now_s, 0.0
             # a device may be busy while nobody runs
             if self._clients is not None:
                 self._clients.look(self._tree.processes)
             self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
             self._spend(self._sampling.cpu_s)
             if self._is_short:
-                next_s = self._started + self._sampling.moments.looked(self._interval_s)
-                self.due = max(now, next_s)
+                next_s = self._started_s + self._sampling.moments.looked(self._interval_s)
+                self.due = max(now_s, next_s)
             else:
-                self._look_s = self._sampling.next_after_s(self._interval_s, now - self._began)
-                self.due = now + self._look_s
+                self._look_s = self._sampling.next_after_s(self._interval_s, now_s - self._began_s)
+                self.due = now_s + self._look_s
 
     def ended(self) -> None:
         """Note how long the first process ran: the program has ended, and is not yet reaped."""
@@ -155,16 +155,16 @@ class ProgramWatch:
                 # its processes live on, and can be read at the end
                 self._clients.look(self._tree.processes)
             self._count_own(self._looks_s)
-            self._sampling.ended(time.monotonic() - self._started)
-            ended = time.monotonic()
+            self._sampling.ended(time.monotonic() - self._started_s)
+            ended_s = time.monotonic()
             self._spent.close(
-                max(0.0, ended - self._looked),
+                max(0.0, ended_s - self._looked_s),
                 usage.ru_utime + usage.ru_stime if usage else 0.0,
                 self._unchanged_s,
                 self._first,
             )
             self._sampling.balance.settle(self._spent, self._stands_for_s)
-            activity = self._activity(ended, usage)
+            activity = self._activity(ended_s, usage)
             if self._clients is not None:
                 engines, memory_bytes = self._clients.busy_s(), self._clients.memory_bytes
                 activity = replace(activity, engines=engines, device_memory_bytes=memory_bytes)
@@ -179,31 +179,35 @@ class ProgramWatch:
         activity = None
         with self._errors_told():
             self._count_own(0.0)
-            ended = time.monotonic()
-            self._spent.add(state, ended - self._looked, name)
-            activity = self._activity(ended, None)
+            ended_s = time.monotonic()
+            self._spent.add(state, ended_s - self._looked_s, name)
+            activity = self._activity(ended_s, None)
         return activity
 
     def _count_own(self, looks_s: float) -> None:
         """Count our own time: to start the program, or to see that it ended, we need a CPU
         ourselves. looks_s: of looks.
         """
-        own = self._sampling.own_schedule()
-        if own is None or self._own is None:
+        schedule = self._sampling.own_schedule()
+        if schedule is None or self._own_schedule is None:
             return
-        passed_s = max(0.0, time.monotonic() - self._looked)
-        run_s = min(passed_s, max(0.0, own.run_s - self._own.run_s - looks_s))
-        wait_s = min(passed_s - run_s, max(0.0, own.wait_s - self._own.wait_s - self._late_s))
+        passed_s = max(0.0, time.monotonic() - self._looked_s)
+        run_s = min(passed_s, max(0.0, schedule.run_s - self._own_schedule.run_s - looks_s))
+        wait_s = min(
+            passed_s - run_s, max(0.0, schedule.wait_s - self._own_schedule.wait_s - self._late_s)
+        )
         self._spent.add(State.ON_CPU, run_s)
         self._spent.add(State.CPU_WAIT, wait_s)
-        self._looked += run_s + wait_s
-        self._own = own
+        self._looked_s += run_s + wait_s
+        self._own_schedule = schedule
 
-    def _activity(self, ended: float, usage: struct_rusage | None) -> Activity:
+    def _activity(self, ended_s: float, usage: struct_rusage | None) -> Activity:
         throttled_s = self._sampling.throttling.seconds() - self._throttled_s
         self._spent.throttle(throttled_s)
         activity = Activity(
-            self._spent.seconds(ended - self._began), self._spent.waits(), throttled_s=throttled_s
+            self._spent.seconds(ended_s - self._began_s),
+            self._spent.waits(),
+            throttled_s=throttled_s,
         )
         if usage is None:
             return activity

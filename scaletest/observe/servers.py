@@ -18,8 +18,8 @@ def is_here(host: str) -> bool:
         for family, _, _, _, place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
             if ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback:
                 return True
-            with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as own:
-                own.bind((place[0], 0))  # only an address of this machine can be had
+            with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.bind((place[0], 0))  # only an address of this machine can be had
                 return True
     return False
 

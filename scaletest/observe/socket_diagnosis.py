@@ -26,8 +26,8 @@ def unix_peer(inode: int) -> str | None:
     """
     with _link() as link:
         peer = _attributes(link, inode, _SHOW_PEER).get(_PEER)
-        (other,) = struct.unpack("=I", peer[:4]) if peer else (0,)
-        names = _attributes(link, other, _SHOW_NAME) if other else None
+        (peer_inode,) = struct.unpack("=I", peer[:4]) if peer else (0,)
+        names = _attributes(link, peer_inode, _SHOW_NAME) if peer_inode else None
         return None if names is None else addresses.unix_name(names.get(_NAME, b""))
 
 

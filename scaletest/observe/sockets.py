@@ -63,15 +63,15 @@ class Sockets:
         self._duplicate = duplicate and socket.getdefaulttimeout() is None
         self._clock = clock
         self._served = served
-        self._known: dict[int, SocketPeer] = {}
+        self._cached: dict[int, SocketPeer] = {}
         # source -> when it may be read again
         self._after: dict[str, float] = {}
 
     def peer(self, pid: int, descriptor: int, inode: int) -> SocketPeer | None:
         """Return the peer of a process's socket; None while it is not known."""
-        known = self._known.get(inode)
-        if known is not None:
-            return known
+        cached = self._cached.get(inode)
+        if cached is not None:
+            return cached
         peer = self._by_duplicate(pid, descriptor) if self._duplicate else None
         if peer is None and not self._duplicate:
             with suppress(OSError, struct.error):
@@ -83,9 +83,9 @@ class Sockets:
                 or self._listed("tables", inode, lambda: self._of_tables(pid))
             )
         if peer is not None and (peer.name or peer.listening or peer.unnamed):
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[inode] = peer
+            if len(self._cached) >= _MOST_KNOWN:
+                self._cached.clear()
+            self._cached[inode] = peer
         return peer
 
     def _by_duplicate(self, pid: int, descriptor: int) -> SocketPeer | None:
@@ -116,13 +116,13 @@ class Sockets:
         """Return the peer by a list of all, when that may be read again."""
         if self._clock() < self._after.get(source, 0.0):
             return None
-        began = time.thread_time()
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
+        began_s = time.thread_time()
+        if len(self._cached) >= _MOST_KNOWN:
+            self._cached.clear()
         with suppress(OSError, struct.error):
-            self._known.update({number: SocketPeer(peer) for number, peer in peers() if peer})
-        self._after[source] = self._clock() + (time.thread_time() - began) / LISTS_SHARE
-        return self._known.get(inode)
+            self._cached.update({number: SocketPeer(peer) for number, peer in peers() if peer})
+        self._after[source] = self._clock() + (time.thread_time() - began_s) / LISTS_SHARE
+        return self._cached.get(inode)
 
     def _of_tables(self, pid: int) -> Iterator[tuple[int, str]]:
         for name in _TABLES:

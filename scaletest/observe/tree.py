@@ -99,7 +99,7 @@ class Tree:
         self._processes: dict[int, _Process] = {}
         self._threads = 0
         self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        self._looked = time.monotonic()
+        self._looked_s = time.monotonic()
 
     def is_unchanged(self) -> bool:
         """Return whether no thread ran since the last look, so that nothing can be new; cheaper
@@ -118,8 +118,8 @@ class Tree:
 
     def look(self) -> TreeLook | None:
         """Return what the processes did since the last look, and do now; None when none is left."""
-        now = time.monotonic()
-        passed, self._looked = now - self._looked, now
+        now_s = time.monotonic()
+        passed_s, self._looked_s = now_s - self._looked_s, now_s
         shares: list[ThreadShare] = []
         visited: set[int] = set()
         waiting = [self._root]
@@ -130,14 +130,14 @@ class Tree:
                 continue
             visited.add(pid)
             try:
-                waiting += self._visit(pid, passed, shares)
+                waiting += self._visit(pid, passed_s, shares)
             except OSError as error:  # it is gone, or hidden
                 if isinstance(error, PermissionError):
                     self._blocking.denied("stat")
                 self._forget(pid)
         for pid in self._processes.keys() - visited:
             self._forget(pid)
-        return self._summary(shares)
+        return self._summarize(shares)
 
     @property
     def processes(self) -> Collection[int]:
@@ -169,7 +169,7 @@ class Tree:
         for pid in list(self._processes):
             self._forget(pid)
 
-    def _visit(self, pid: int, passed: float, shares: list[ThreadShare]) -> Iterator[int]:
+    def _visit(self, pid: int, passed_s: float, shares: list[ThreadShare]) -> Iterator[int]:
         """Look at a process's threads, and return the ids of its children. Raises OSError."""
         process = self._processes.get(pid)
         is_new = process is None
@@ -179,7 +179,7 @@ class Tree:
                 status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
                 began_s = status.began_s if status else 0.0
             process = self._processes[pid] = _Process(began_s)
-        if is_new or self._look_at_known(pid, process, passed, shares):
+        if is_new or self._look_at_known(pid, process, passed_s, shares):
             # A folder and its parent are links to it, and a folder for each thread; a list costs
             # several times as much.
             folder = f"/proc/{pid}/task"
@@ -190,13 +190,13 @@ class Tree:
         return chain.from_iterable(thread.children for thread in process.threads.values())
 
     def _look_at_known(
-        self, pid: int, process: _Process, passed: float, shares: list[ThreadShare]
+        self, pid: int, process: _Process, passed_s: float, shares: list[ThreadShare]
     ) -> bool:
         """Look at known threads; whether any of them ran, and so may have started others."""
         has_run = has_ended = False
         for tid, thread in list(process.threads.items()):
             try:
-                has_run |= self._look_at(pid, tid, thread, passed, shares)
+                has_run |= self._look_at(pid, tid, thread, passed_s, shares)
             except OSError:
                 self._drop(process, tid)
                 has_ended = True
@@ -220,7 +220,7 @@ class Tree:
             self._drop(process, tid)
 
     def _look_at(
-        self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[ThreadShare]
+        self, pid: int, tid: int, thread: _Thread, passed_s: float, shares: list[ThreadShare]
     ) -> bool:
         """Look at one thread; whether it ran. Raises OSError when it is gone or hidden."""
         thread.line = os.pread(thread.handle, 128, 0)
@@ -247,8 +247,8 @@ class Tree:
         if thread.last is None:
             raise ProcessLookupError(tid)
         if before is not None and not ran and before.doing == thread.last.doing == RUNNABLE:
-            thread.counted_s += passed
-            shares.append(ThreadShare(0.0, passed, 0))
+            thread.counted_s += passed_s
+            shares.append(ThreadShare(0.0, passed_s, 0))
         if ran or before is None:
             thread.children = self._children(pid, tid)
         return ran or before is None
@@ -260,7 +260,7 @@ class Tree:
             # the thread is gone, or the kernel does not tell
             return []
 
-    def _summary(self, shares: list[ThreadShare]) -> TreeLook | None:
+    def _summarize(self, shares: list[ThreadShare]) -> TreeLook | None:
         threads: dict[Key, Doing] = {}
         for pid, process in self._processes.items():
             for tid, thread in process.threads.items():

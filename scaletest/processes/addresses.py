@@ -43,7 +43,7 @@ def _peer(text: str) -> str:
     number = int(port, 16)
     if not number:
         return ""
-    parts = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
+    parts = [int(host[start : start + 8], 16) for start in range(0, len(host), 8)]
     family = socket.AF_INET6 if len(parts) == 4 else socket.AF_INET
     return place(socket.inet_ntop(family, struct.pack(f"={len(parts)}I", *parts)), number)
 

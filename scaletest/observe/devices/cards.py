@@ -215,8 +215,10 @@ def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
     names.
     """
     folders = sorted(proc.entries(folder / "hwmon"))
-    whole = next((path for path in folders if proc.text_of(path / "name").strip() == driver), None)
-    sensors = [] if whole is None else _readable(whole, _SENSORS)
+    folder_of_card = next(
+        (path for path in folders if proc.text_of(path / "name").strip() == driver), None
+    )
+    sensors = [] if folder_of_card is None else _readable(folder_of_card, _SENSORS)
     # the second one of a figure stands in where the first one cannot be read at all
     by_figure = {
         sensor[0]: sensor for sensor in reversed(sensors) if _number(sensor[1]) is not None

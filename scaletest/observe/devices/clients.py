@@ -120,8 +120,8 @@ class Clients:
     def look(self, processes: Iterable[int]) -> None:
         """Read the devices of these processes. Of those that are gone the last values stay."""
         living = sorted(processes)
-        ended = [self._processes.pop(pid) for pid in self._processes.keys() - set(living)]
-        if any(files.numbers for files in ended):
+        gone = [self._processes.pop(pid) for pid in self._processes.keys() - set(living)]
+        if any(files.numbers for files in gone):
             # somebody else may have to be read now for a client that they shared
             self._processes = {}
         memory: dict[Key, int] = {}

@@ -65,8 +65,12 @@ def parse_fdinfo(text: str) -> DrmClient | None:
             number, _, unit = rows[f"{prefix}{region}"].partition(" ")
             size = (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)
             resident.setdefault(region, size)
-    own = {region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)}
-    return DrmClient(device, client, engines, memory_bytes=sum((own or resident).values()))
+    device_memory = {
+        region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)
+    }
+    return DrmClient(
+        device, client, engines, memory_bytes=sum((device_memory or resident).values())
+    )
 
 
 def _named(rows: Mapping[str, str], prefix: str) -> set[str]:

@@ -108,13 +108,13 @@ class NvmlSource:
         except pynvml.NVMLError:
             number = index
         path = self._dev / f"nvidia{number}"
-        own = f"/dev/{path.name}" if path.exists() else path.name
+        node = f"/dev/{path.name}" if path.exists() else path.name
         try:
             address = pynvml.nvmlDeviceGetPciInfo(handle).busId
         except pynvml.NVMLError:
-            return own
+            return node
         return self._names.of(
-            address if isinstance(address, str) else address.decode(errors="replace"), own
+            address if isinstance(address, str) else address.decode(errors="replace"), node
         )
 
     def _ask(self, device: _Device) -> Figures:

@@ -37,10 +37,10 @@ def parse_memory_events(text: str) -> dict[str, float]:
 class ContainerReader:
     """Reads the control groups and knows the limits that there are when it is made."""
 
-    def __init__(self, root: Path, own: Path) -> None:
-        cpu = control_groups.group_folders(control_groups.CPU, root, own)
-        cpu_time = control_groups.group_folders(control_groups.CPU_TIME, root, own)
-        memory = control_groups.group_folders(control_groups.MEMORY, root, own)
+    def __init__(self, root: Path, own_cgroup: Path) -> None:
+        cpu = control_groups.group_folders(control_groups.CPU, root, own_cgroup)
+        cpu_time = control_groups.group_folders(control_groups.CPU_TIME, root, own_cgroup)
+        memory = control_groups.group_folders(control_groups.MEMORY, root, own_cgroup)
         tight = _tightest(cpu, control_groups.cpu_limit)
         tight_memory = _tightest(memory, control_groups.memory_limit)
         self._limits = _known(
@@ -59,7 +59,7 @@ class ContainerReader:
             same = groups.get(below)
         self._cpu_time = _opened(same, "cpuacct.usage")
         self._limited = [
-            proc.OpenFile(path) for path in control_groups.limited_cpu_stats(root, own)
+            proc.OpenFile(path) for path in control_groups.limited_cpu_stats(root, own_cgroup)
         ]
         self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
 

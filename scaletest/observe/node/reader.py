@@ -48,15 +48,15 @@ class NodeReader:
         }
         self._disks, self._networks = DiskReader(procfs, sysfs), NetworkReader(procfs, sysfs)
         self._before: Mapping[str, ResourceReading] = {}
-        self._read_at: float | None = None
+        self._read_at_s: float | None = None
         self.interval_s = 0.0
 
     def read(self) -> dict[str, Figures]:
         """Return the figures of every resource since the last call; the first call gives levels
         only.
         """
-        now = self._clock()
-        self.interval_s = 0.0 if self._read_at is None else max(0.0, now - self._read_at)
+        now_s = self._clock()
+        self.interval_s = 0.0 if self._read_at_s is None else max(0.0, now_s - self._read_at_s)
         readings = {kind: read() for kind, read in self._single.items()}
         for kind, named in ((DISK, self._disks.read()), (NETWORK, self._networks.read())):
             readings.update({f"{kind}:{name}": reading for name, reading in named.items()})
@@ -68,7 +68,7 @@ class NodeReader:
                     # an interval is known less exactly than what happened in it
                     row[figure] = min(1.0, row[figure])
             resources[name] = row
-        self._before, self._read_at = readings, now
+        self._before, self._read_at_s = readings, now_s
         # a sample has no room for all disks and networks
         disks = _busiest(resources, DISK, MOST_DISKS, ("busy",))
         networks = _busiest(resources, NETWORK, MOST_NETWORKS, ("received", "sent"))
@@ -78,11 +78,11 @@ class NodeReader:
         return {name: row for name, row in resources.items() if row and name in known}
 
 
-def _busiest(rows: Mapping[str, Figures], kind: str, most: int, by: tuple[str, ...]) -> list[str]:
+def _busiest(rows: Mapping[str, Figures], kind: str, limit: int, by: tuple[str, ...]) -> list[str]:
     """Return the names of those that did most; of those that did alike the first by name."""
     names = [name for name in rows if name.startswith(f"{kind}:")]
 
     def least_busy_last(name: str) -> tuple[float, str]:
         return -sum(rows[name].get(figure, 0.0) for figure in by), name
 
-    return sorted(names, key=least_busy_last)[:most]
+    return sorted(names, key=least_busy_last)[:limit]

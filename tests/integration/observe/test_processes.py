@@ -285,4 +285,4 @@ def test_the_cache_of_unused_peers_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     sockets = Sockets(duplicate=False, clock=lambda: float(next(clock)))
     for _ in range(20):
         assert sockets.peer(os.getpid(), 0, 0) is None
-    assert len(sockets._known) <= 2 * 4096
+    assert len(sockets._cached) <= 2 * 4096
