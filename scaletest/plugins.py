@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """An entry point. target: MODULE:NAME. package: name and version of what brings it."""
+    """An entry point."""
 
     group: str
     name: str
-    target: str
-    package: str
+    target: str  # MODULE:NAME
+    package: str  # name and version of what brings it
 
     def load(self) -> Any:
         """Import what it names. InvalidValue, of one line, when that cannot be imported."""

@@ -52,28 +52,20 @@ class PodTroubles(Document):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One request. Nothing is sent twice: a failure is what the run looks for.
+    """One request. Nothing is sent twice: a failure is what the run looks for."""
 
-    request: its number in the step. due_s: when it should have started. noticed_s: when the
-    tester saw that it was due. sent_s: when it was sent; it waits while the maximum is in
-    flight. ended_s: when the answer was read. outcome: ok, an HTTP status that is not a success, or
-    a constant of this module. size: bytes of the answer. server_s: the service's own measurement,
-    None without one. pod: the pod or worker that served a queue's request. agent: which agent
-    sent it. payload: bytes of the body that was sent; for a queue, bytes of the request's
-    arguments.
-    """
-
-    request: _StoredCount
-    due_s: _StepSeconds
-    noticed_s: _StepSeconds
-    sent_s: _StepSeconds
-    ended_s: _StepSeconds
-    outcome: str
-    size: _StoredCount = 0
+    request: _StoredCount  # its number in the step
+    due_s: _StepSeconds  # when it should have started
+    noticed_s: _StepSeconds  # when the tester saw that it was due
+    sent_s: _StepSeconds  # when it was sent; it waits while the maximum is in flight
+    ended_s: _StepSeconds  # when the answer was read
+    outcome: str  # ok, an HTTP status that is not a success, or a constant of this module
+    size: _StoredCount = 0  # bytes of the answer
+    # the service's own measurement, None without one
     server_s: Annotated[float, Meta(ge=0, le=_MOST_S, extra={"unit": "s"})] | None = None
-    pod: str = ""
-    agent: str = ""
-    payload: _StoredCount = 0
+    pod: str = ""  # the pod or worker that served a queue's request
+    agent: str = ""  # which agent sent it
+    payload: _StoredCount = 0  # bytes of the body that was sent, or of a queue's arguments
 
     @property
     def ok(self) -> bool:

@@ -4,10 +4,8 @@ A field's type says what it is, and `Annotated` its range, its name for people, 
 
     limit: Annotated[int, Meta(ge=1, le=100, title="limit"), "the largest number of workers"] = 8
 
-msgspec reads and checks by these types. Here its errors become messages that name the field and
-what it takes, and values that are made in code pass the same checks. The members of a document are
-the fields that are not INNER, and the properties whose return type is `Annotated`. What scaletest
-wrote may have members that only newer versions know; what people write may not.
+msgspec reads and checks by these types; values that are made in code pass the same checks. What
+scaletest wrote may have members that only newer versions know; what people write may not.
 """
 
 from __future__ import annotations
@@ -88,19 +86,15 @@ def parsed(function: Callable[[str], Any]) -> Meta:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Declared:
-    """A type, and what is declared of it.
-
-    optional: whether a value may be None. limits: by msgspec's names. choices: the texts that are
-    allowed, none where any is. extra: declarations that msgspec does not know.
-    """
+    """A type, and what is declared of it."""
 
     base: Any
-    optional: bool
+    optional: bool  # whether a value may be None
     title: str
     description: str
-    limits: Mapping[str, Any]
-    choices: Sequence[str]
-    extra: Mapping[str, Any]
+    limits: Mapping[str, Any]  # by msgspec's names
+    choices: Sequence[str]  # the texts that are allowed, none where any is
+    extra: Mapping[str, Any]  # declarations that msgspec does not know
 
     @property
     def allowed(self) -> str:

@@ -36,17 +36,15 @@ History = tuple[tuple[float, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Targets(Document):
-    """Targets for the number of workers.
+    """Targets for the number of workers."""
 
-    utilisation: share of time that workers are busy, above 0 to 1. wait_s: seconds in which a
-    backlog is worked off. window_s: seconds over which rates and run times are measured, and for
-    which a lower number must last.
-    """
-
+    # share of the time that workers are busy
     utilisation: Annotated[
         float, Meta(gt=0, le=1, extra={"hint": "give a share above 0, at most 1, such as 0.7"})
     ] = 0.7
+    # in which a backlog is worked off
     wait_s: Annotated[PositiveSeconds, Meta(title="wait target")] = 30.0
+    # over which rates and run times are measured, and for which a lower number must last
     window_s: Annotated[
         float, Meta(gt=0, le=LONGEST_WINDOW_S, title="window", extra={"unit": "s"})
     ] = 60.0
@@ -54,15 +52,12 @@ class Targets(Document):
 
 @dataclass(frozen=True, slots=True)
 class QueueDemand:
-    """The present load of a queue.
-
-    run_s: mean run time of a request in seconds, None when none ever ended.
-    """
+    """The present load of a queue."""
 
     waiting: int
     running: int
     submitted_per_s: float = 0.0
-    run_s: float | None = None
+    run_s: float | None = None  # mean run time of a request, None when none ever ended
 
 
 def wanted(demand: QueueDemand, targets: Targets) -> int:

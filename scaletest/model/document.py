@@ -18,12 +18,10 @@ T = TypeVar("T")
 
 
 class Document(Written):
-    """A class whose instances are also read, and checked when they are made.
-
-    document_name: what it is in messages, as in "the plan".
-    """
+    """A class whose instances are also read, and checked when they are made."""
 
     __slots__ = ()
+    # what it is in messages, as in "the plan"
     document_name: ClassVar[str] = "the document"
 
     def __post_init__(self) -> None:

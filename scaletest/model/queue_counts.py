@@ -35,13 +35,11 @@ LONGEST_ROW = _BYTES * (_BUCKETS + 2 * (LAST_BUCKET + 1))
 class EndedCounts:
     """Requests that ended: by outcome, in the slots of the last minutes, and by bucket of their
     wait and run times.
-
-    buckets: packed; they are read when somebody asks for them, as most pages show none.
     """
 
     outcomes: dict[str, int] = field(default_factory=dict)
     slots: tuple[TimeSlot, ...] = ()
-    buckets: bytes = b""
+    buckets: bytes = b""  # packed: read when somebody asks for them, as most pages show none
 
     @property
     def wait(self) -> dict[int, int]:

@@ -11,19 +11,16 @@ from scaletest.model.time_slots import SLOT_S, TimeSlot
 
 @dataclass(frozen=True, slots=True)
 class RecentWindow:
-    """A queue over the last seconds. Durations in seconds, maxima 0 when nothing ended.
+    """A queue over the last seconds. Durations in seconds, maxima 0 when nothing ended."""
 
-    submitted_per_s: requests submitted a second. ended: requests that ended. mean_run_s: their mean
-    run time; when none ended the last that is known, None when none ever was. node, pod: of the
-    longest run.
-    """
-
-    submitted_per_s: float = 0.0
-    ended: int = 0
+    submitted_per_s: float = 0.0  # requests submitted a second
+    ended: int = 0  # requests that ended
+    # their mean run time; when none ended the last that is known, None when none ever was
     mean_run_s: float | None = None
     max_wait_s: float = 0.0
     max_run_s: float = 0.0
     max_total_s: float = 0.0
+    # of the longest run
     node: str = ""
     pod: str = ""
 

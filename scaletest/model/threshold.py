@@ -46,15 +46,11 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Measurable:
-    """What a threshold may bound: a row in the table of measures of a run type.
+    """What a threshold may bound: a row in the table of measures of a run type."""
 
-    unit: the base unit, of UNITS. keys: by which a threshold may say where; a number alone is one
-    of workers. most: the largest possible bound.
-    """
-
-    unit: str
-    keys: tuple[str, ...] = ()
-    most: float = math.inf
+    unit: str  # the base unit, of UNITS
+    keys: tuple[str, ...] = ()  # by which a threshold may say where; a number alone is of workers
+    most: float = math.inf  # the largest possible bound
 
 
 # Names with their statistic, as in "run.p95".
@@ -74,19 +70,15 @@ VALIDATION_MEASURES: MeasureTable = {
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One condition of a PASS: MEASURE[.STATISTIC][(WHERE)] OP VALUE[UNIT].
+    """One condition of a PASS: MEASURE[.STATISTIC][(WHERE)] OP VALUE[UNIT]."""
 
-    measure: with its statistic. where: keys and values, as text; () for all of the run. value: as
-    it was written, in `unit`; base: the unit of the measure. bare: whether where is a value alone.
-    """
-
-    measure: str
-    where: Pairs
+    measure: str  # with its statistic
+    where: Pairs  # keys and values, as text; () for all of the run
     operator: str
-    value: float
+    value: float  # as it was written, in `unit`
     unit: str
-    base: str
-    bare: bool = False
+    base: str  # the unit of the measure
+    bare: bool = False  # whether `where` is a value alone
 
     @property
     def factor(self) -> float:

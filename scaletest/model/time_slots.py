@@ -25,18 +25,16 @@ _MOST = 2.0**53
 class TimeSlot(NamedTuple):
     """Events of ten seconds from number * 10 s on, on the Redis clock. Durations within 1 %. There
     are thousands where there are many queues.
-
-    run_sum_s: sum of the run times of requests that ended in it. place: where its longest run was,
-    node and pod with line feeds between and after them.
     """
 
     number: int
     submitted: int = 0
     ended: int = 0
-    run_sum_s: float = 0.0
+    run_sum_s: float = 0.0  # of the run times of requests that ended in it
     max_wait_s: float = 0.0
     max_run_s: float = 0.0
     max_total_s: float = 0.0
+    # where its longest run was: node and pod with line feeds between and after them
     place: str = ""
 
     @property

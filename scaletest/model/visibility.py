@@ -17,22 +17,17 @@ MOST_DEVICES = 32
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """Information that a worker can read.
+    """Information that a worker can read."""
 
-    times, calls, functions: CPU times, system calls and kernel functions of its programs' threads.
-    locks: file locks. pressure: whether the kernel counts pressure (PSI). cgroup: the version of
-    control groups, 0 without them. devices: path -> driver. counters: drivers of these devices that
-    report how busy a device is.
-    """
-
+    # of its programs' threads: CPU times, system calls and kernel functions
     times: bool
     calls: bool
     functions: bool
-    locks: bool
-    pressure: bool
-    cgroup: int
-    devices: Mapping[str, str]
-    counters: tuple[str, ...] = ()
+    locks: bool  # file locks
+    pressure: bool  # whether the kernel counts pressure (PSI)
+    cgroup: int  # the version of control groups, 0 without them
+    devices: Mapping[str, str]  # path -> driver
+    counters: tuple[str, ...] = ()  # drivers of these devices that report how busy a device is
 
     def to_line(self) -> str:
         """Return one line for a log."""

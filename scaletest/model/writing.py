@@ -1,4 +1,7 @@
-"""The members of a class's documents, and how their values are written."""
+"""The members of a class's documents, and how their values are written.
+
+They are the fields that are not INNER, and the properties whose return type is `Annotated`.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,13 @@ _PLAIN = frozenset((int, str, bool, type(None)))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DocumentMember:
-    """A member of a document. name: there; attribute: where its value is, as in growth.peak.
-
-    key: its name in files that people write, empty where these cannot have it.
-    """
+    """A member of a document."""
 
     name: str
-    attribute: str
+    attribute: str  # where its value is, as in growth.peak
     hint: Any
     default: Any
-    key: str
+    key: str  # its name in files that people write, empty where these cannot have it
 
     @property
     def rule(self) -> Declared:
@@ -43,18 +43,16 @@ class DocumentMember:
 
 
 class Written:
-    """A class whose instances are written and described as documents, or as parts of them.
-
-    constants: members with a value that is always the same, the version among them. always: members
-    that are written even when they are empty, in documents that leave out the empty ones.
-    description: of the class in schemas, unless a field of its type has one. camel_case: whether
-    host_network is hostNetwork there.
-    """
+    """A class whose instances are written and described as documents, or as parts of them."""
 
     __slots__ = ()
+    # whether host_network is hostNetwork in documents
     camel_case: ClassVar[bool] = False
+    # members with a value that is always the same, the version among them
     constants: ClassVar[Mapping[str, Any]] = {}
+    # members that are written even when they are empty, in documents that leave out the empty ones
     always: ClassVar[frozenset[str] | None] = None
+    # of the class in schemas, unless a field of its type has one
     description: ClassVar[str] = ""
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""The kernel's socket diagnosis (netlink), which answers everybody about their own network."""
+"""The kernel's socket diagnosis (netlink), which answers everybody about their own network.
+
+It names the peer of a unix socket, and lists connections at a tenth of what reading /proc/net/tcp
+costs.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""Peers of other processes' sockets, and which processes serve a port, as far as we may look.
+"""Peers of other processes' sockets, as far as we may look.
 
 A peer is found by a duplicate of the descriptor, else by what the kernel lists. A duplicate costs
 microseconds; containers forbid it. The kernel's diagnosis of all connections costs a fifth of a
 millisecond, the tables of /proc/PID/net milliseconds, however few sockets there are: each is read
 no more often than a thousandth of a core allows.
-
-The kernel's socket diagnosis answers everybody about the sockets of their own network. It names the
-peer of a unix socket, and lists connections at a tenth of what reading /proc/net/tcp costs.
 """
 
 from __future__ import annotations
@@ -39,10 +36,10 @@ CLIENTS = "waiting for requests"
 
 
 class SocketPeer(NamedTuple):
-    """The other end of a socket. listening: there is none, the socket waits for clients."""
+    """The other end of a socket."""
 
     name: str = ""
-    listening: bool = False
+    listening: bool = False  # there is none, the socket waits for clients
     unnamed: bool = False
 
 

@@ -39,32 +39,25 @@ def most_threads(open_files: int) -> int:
 
 
 class ThreadShare(NamedTuple):
-    """Seconds that one thread ran and waited for a CPU since the last look; slices: how often it
-    ran.
-    """
+    """Seconds that one thread ran and waited for a CPU since the last look."""
 
     run_s: float
     wait_s: float
-    slices: int = 1
+    slices: int = 1  # how often it ran
 
 
 NOTHING_RAN = ThreadShare(0.0, 0.0, 0)
 
 
 class TreeLook(NamedTuple):
-    """The processes at one moment. thread: the most active one; doing: what it does; age_s: of its
-    process, infinite for the first process.
+    """The processes at one moment."""
 
-    shares: of the threads that ran or waited since the last look. threads: all that live.
-    short_waits: what the most active thread waited for many times since the last look, where that
-    is known.
-    """
-
-    doing: Doing
-    thread: Key
-    age_s: float
-    shares: list[ThreadShare]
-    threads: frozenset[Key]
+    doing: Doing  # what the most active thread does
+    thread: Key  # that thread
+    age_s: float  # of its process, infinite for the first process
+    shares: list[ThreadShare]  # of the threads that ran or waited since the last look
+    threads: frozenset[Key]  # all that live
+    # what the most active thread waited for many times since the last look, where that is known
     short_waits: Doing | None = None
 
 

@@ -11,15 +11,12 @@ _LISTENING = "0A"
 
 
 class Connection(NamedTuple):
-    """A socket by its inode. peer: "" when it is not connected. own_port: that of its own end.
-
-    listening: it waits for clients.
-    """
+    """A socket."""
 
     inode: int
-    peer: str
-    own_port: int
-    listening: bool = False
+    peer: str  # "" when it is not connected
+    own_port: int  # of its own end
+    listening: bool = False  # it waits for clients
 
 
 def parse_peers(table: str) -> Iterator[Connection]:

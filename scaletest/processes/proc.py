@@ -21,33 +21,29 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Schedule(NamedTuple):
-    """A thread's seconds on CPUs and waiting for one, and how often it was put on a CPU."""
+    """A thread's seconds on CPUs, and waiting for one."""
 
     run_s: float
     wait_s: float
-    slices: int
+    slices: int  # how often it was put on a CPU
 
 
 class Status(NamedTuple):
-    """A thread's state letter, its process's parent, its page faults that read from a disk, and its
-    begin in seconds since boot.
+    """What the kernel says of a process or thread."""
 
-    cpu_s: user and system time of its process, with children that were reaped.
-    """
-
-    letter: str
-    parent: int
-    major_faults: int
-    cpu_s: float
-    began_s: float
+    letter: str  # of its state
+    parent: int  # of its process
+    major_faults: int  # page faults that read from a disk
+    cpu_s: float  # user and system time of its process, with children that were reaped
+    began_s: float  # since boot
 
 
 class SystemCall(NamedTuple):
-    """The system call that blocks a thread, -1 outside of any. stack: 0 when it is dead."""
+    """The system call that blocks a thread."""
 
-    number: int
+    number: int  # -1 outside of any
     arguments: tuple[int, ...]
-    stack: int
+    stack: int  # 0 when the thread is dead
 
 
 def read(path: str | Path, limit: int = 4096, offset: int = 0) -> bytes:

@@ -72,34 +72,28 @@ def parse_levels(text: str) -> float | None:
 
 
 class CardClock(NamedTuple):
-    """Files of one part of a card: its clock, the highest one, what lowers it, and its sleep in
-    milliseconds.
-    """
+    """Files of one part of a card."""
 
-    actual: str
-    highest: str
-    throttled: tuple[str, ...]
-    sleep: str
+    actual: str  # its clock
+    highest: str  # the highest clock
+    throttled: tuple[str, ...]  # what lowers the clock
+    sleep: str  # milliseconds of sleep
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card, and the files that it has.
+    """One card, and the files that it has."""
 
-    link: in /sys/class/drm; folder: of its PCI device, named after its address. node: the path of
-    its render node; "" when it has none. numbers, sensors: figure, file, and by what to multiply
-    its number. levels: a file of clocks. status: of its sleep. slept: what files of sleep held when
-    they were last read.
-    """
-
-    link: Path
-    folder: Path
-    node: str = ""
+    link: Path  # in /sys/class/drm
+    folder: Path  # of its PCI device, named after its address
+    node: str = ""  # the path of its render node; "" when it has none
     clocks: tuple[CardClock, ...] = ()
+    # figure, file, and by what to multiply its number
     numbers: tuple[tuple[str, str, float], ...] = ()
-    levels: str = ""
-    sensors: tuple[tuple[str, str, float], ...] = ()
-    status: str = ""
+    levels: str = ""  # a file of clocks
+    sensors: tuple[tuple[str, str, float], ...] = ()  # as `numbers`
+    status: str = ""  # of its sleep
+    # what files of sleep held when they were last read
     slept: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def awake(self, path: str, now_s: float) -> float | None:

@@ -4,9 +4,6 @@ The kernel's drivers say it of open device files, in /proc/PID/fdinfo/N. A clien
 when it opens the device, so that a look which finds it late misses nothing; what it does between
 the last look and its end is not seen. Each client counts once, whatever its descriptors and
 processes.
-
-The form is that of the kernel's page "DRM client usage stats": i915, amdgpu and others count
-nanoseconds of each kind of engine, xe counts cycles beside a clock of the device.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What drivers of graphics devices say of an open device file, in /proc/PID/fdinfo/N."""
+"""What drivers of graphics devices say of an open device file, in /proc/PID/fdinfo/N.
+
+The form is that of the kernel's page "DRM client usage stats": i915, amdgpu and others count
+nanoseconds of each kind of engine, xe counts cycles beside a clock of the device.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +19,21 @@ _RESIDENT = ("drm-resident-", "drm-memory-")
 
 
 class Engine(NamedTuple):
-    """Counters of one kind of engine since the client was opened.
+    """Counters of one kind of engine since the client was opened."""
 
-    busy_ns: None where the driver counts cycles. cycles: busy ones, clock: those that passed; None
-    where it does not count them. capacity: how many engines of the kind the device has.
-    """
-
-    busy_ns: int | None
-    cycles: int | None
-    clock: int | None
-    capacity: int
+    busy_ns: int | None  # None where the driver counts cycles
+    cycles: int | None  # busy ones, None where it does not count them
+    clock: int | None  # cycles that passed
+    capacity: int  # how many engines of the kind the device has
 
 
 class DrmClient(NamedTuple):
-    """One opening of one device, which several descriptors and processes may share.
+    """One opening of one device, which several descriptors and processes may share."""
 
-    device: PCI address, or the driver's name for a device that is not on PCI. id: unique for the
-    device.
-    memory_bytes: of the device's own memory, of the machine's where the device has none.
-    """
-
-    device: str
-    id: str
+    device: str  # PCI address, or the driver's name for a device that is not on PCI
+    id: str  # unique for the device
     engines: Mapping[str, Engine]
-    memory_bytes: int
+    memory_bytes: int  # of the device's own memory, of the machine's where the device has none
 
 
 def parse_fdinfo(text: str) -> DrmClient | None:

@@ -1,9 +1,4 @@
-"""CPUs, memory, disks and networks of a node: parsers, and figures of two readings.
-
-CPUs have work, clocks, and throttling by heat. With the memory are the waits of threads for CPU,
-memory and storage. Disks are whole disks, without partitions, RAM disks, files and combined ones.
-Networks are those of the node, or of the pod whose network this process sees.
-"""
+"""A reading of a resource of the node, and the figures of two readings."""
 
 from __future__ import annotations
 
@@ -13,15 +8,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ResourceReading:
-    """What a resource's files said at one time, by figure.
+    """What a resource's files said at one time, by figure."""
 
-    levels: figures as they are. counters: what only grows, in the figure's unit times seconds; its
-    growth in a second is the figure. quotients: two counters, of which the first one's growth in
-    units of the second one's is the figure.
-    """
-
+    # figures as they are
     levels: Mapping[str, float] = field(default_factory=dict)
+    # what only grows, in the figure's unit times seconds; its growth in a second is the figure
     counters: Mapping[str, float] = field(default_factory=dict)
+    # two counters, of which the first one's growth in units of the second one's is the figure
     quotients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 

@@ -16,10 +16,10 @@ _BUSY = ("user", "system", "steal")
 
 
 class MachineTime(NamedTuple):
-    """cores: that are online. busy_s: since boot, of all of them."""
+    """CPU time of the machine."""
 
-    cores: int
-    busy_s: float
+    cores: int  # that are online
+    busy_s: float  # since boot, of all of them
 
 
 def machine_time() -> MachineTime:
