@@ -1,4 +1,13 @@
-"""A guard that ends what a killed parent leaves behind."""
+"""A guard that ends what a killed parent leaves behind.
+
+It is a tiny shell that outlives its parent by a moment. The parent holds the write end of the
+guard's standard input. When the parent dies, however it dies, the kernel closes that end, the
+shell's `read` returns, and it signals the process group that it was last told of. Then it looks
+through /proc for processes that carry the guard's own mark in their environment: that finds a
+process that was started but not yet announced, and one that left its group. A shell costs a
+megabyte and no Python start-up, and nothing that the parent does (a long C call, a stopped
+interpreter) can hold it up.
+"""
 
 from __future__ import annotations
 
