@@ -76,7 +76,7 @@ def members(kind: Any) -> tuple[DocumentMember, ...]:
 # a cache, since a set may have a hundred thousand specs of one class
 @cache
 def _members(kind: Any) -> tuple[DocumentMember, ...]:
-    document_members = []
+    rows = []
     hints = field_hints(kind)
     for field in dataclasses.fields(kind):
         rule = declared(hints[field.name])
@@ -85,19 +85,19 @@ def _members(kind: Any) -> tuple[DocumentMember, ...]:
             for member in members(rule.base):
                 if not names or member.name in names:
                     place = f"{field.name}.{member.attribute}"
-                    document_members.append(dataclasses.replace(member, attribute=place))
+                    rows.append(dataclasses.replace(member, attribute=place))
         elif "inner" not in rule.extra:
             default = field.default
             if field.default_factory is not dataclasses.MISSING:
                 default = field.default_factory()
-            document_members.append(_member(kind, field.name, hints[field.name], default))
+            rows.append(_member(kind, field.name, hints[field.name], default))
     # properties with a declared type are written, and never read
     for attribute, part in vars(kind).items():
         if isinstance(part, property):
             hint = get_type_hints(part.fget, include_extras=True).get("return")
             if get_origin(hint) is Annotated:
-                document_members.append(_member(kind, attribute, hint, dataclasses.MISSING))
-    return tuple(document_members)
+                rows.append(_member(kind, attribute, hint, dataclasses.MISSING))
+    return tuple(rows)
 
 
 def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMember:
