@@ -38,12 +38,12 @@ class Balance:
         """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0
         when none did.
         """
-        blocked = spent.blocked()
+        blocked = spent.blocked_seconds()
         total_s = sum(blocked.values())
         if total_s <= 0:
             return
         if stands_for_s <= 0:
-            spent.observe(self._take(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
+            spent.assign_unobserved(self._take(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
             return
         self._last = {doing: seconds / total_s for doing, seconds in blocked.items()}
         for doing, part in self._last.items():

@@ -41,12 +41,12 @@ class Moments:
             self._end_s += interval_s
         return self._next_s
 
-    def looked(self, interval_s: float) -> float:
+    def next_after_look_s(self, interval_s: float) -> float:
         """Return when to look again, after a look."""
         self._next_s = 0.0
         return self.next_s(interval_s, anew=False)
 
-    def passed(self, seconds: float) -> None:
+    def count_run(self, seconds: float) -> None:
         """Take in how long a program ran."""
         self._next_s -= seconds
         self._end_s = max(0.0, self._end_s - seconds)
@@ -66,6 +66,6 @@ class Allowance:
         """Between two looks."""
         return self._cost_s / self._share
 
-    def spend(self, seconds: float) -> None:
+    def count_look(self, seconds: float) -> None:
         """Take in what a look cost, with the waking up for it."""
         self._cost_s = 0.8 * self._cost_s + 0.2 * seconds

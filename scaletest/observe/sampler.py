@@ -87,7 +87,7 @@ class ProgramWatch:
                 self._clients.look(tree.processes)
                 self._clients.begin(self._device)
             if look is not None:
-                self._spent.interval(0.0, look._replace(shares=[]))
+                self._spent.add_interval(0.0, look._replace(shares=[]))
             self._tree, self._keeps_tree = tree, False
             self._spend(began_s)
             self._plan_first_look()
@@ -109,7 +109,7 @@ class ProgramWatch:
             if self._tree.is_unchanged():
                 self._unchanged_s = passed_s
             else:
-                self._spent.interval(passed_s, self._tree.look(), self._unchanged_s)
+                self._spent.add_interval(passed_s, self._tree.look(), self._unchanged_s)
                 self._looked_s, self._unchanged_s = now_s, 0.0
             # a device may be busy while nobody runs
             if self._clients is not None:
@@ -117,7 +117,9 @@ class ProgramWatch:
             self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
             self._spend(self._sampling.cpu_s)
             if self._is_short:
-                next_s = self._started_s + self._sampling.moments.looked(self._interval_s)
+                next_s = self._started_s + self._sampling.moments.next_after_look_s(
+                    self._interval_s
+                )
                 self.due = max(now_s, next_s)
             else:
                 self._look_s = self._sampling.next_after_s(self._interval_s, now_s - self._began_s)
@@ -126,13 +128,13 @@ class ProgramWatch:
     def ended(self) -> None:
         """Note how long the first process ran: the program has ended, and is not yet reaped."""
         if self._tree is not None:
-            self._first = self._tree.ended()
+            self._first = self._tree.look_at_end()
 
     def _spend(self, since_s: float) -> None:
         """Count the CPU time of this thread since then as that of a look, with the waking up."""
         self._sampling.cpu_s = time.thread_time()
         self._looks_s += self._sampling.cpu_s - since_s
-        self._sampling.allowance.spend(self._sampling.cpu_s - since_s)
+        self._sampling.allowance.count_look(self._sampling.cpu_s - since_s)
 
     @contextmanager
     def _errors_told(self) -> Iterator[None]:
@@ -155,9 +157,9 @@ class ProgramWatch:
                 # its processes live on, and can be read at the end
                 self._clients.look(self._tree.processes)
             self._count_own(self._looks_s)
-            self._sampling.ended(time.monotonic() - self._started_s)
+            self._sampling.count_program(time.monotonic() - self._started_s)
             ended_s = time.monotonic()
-            self._spent.close(
+            self._spent.add_end(
                 max(0.0, ended_s - self._looked_s),
                 usage.ru_utime + usage.ru_stime if usage else 0.0,
                 self._unchanged_s,
@@ -203,10 +205,10 @@ class ProgramWatch:
 
     def _activity(self, ended_s: float, usage: struct_rusage | None) -> Activity:
         throttled_s = self._sampling.throttling.seconds() - self._throttled_s
-        self._spent.throttle(throttled_s)
+        self._spent.count_throttled(throttled_s)
         activity = Activity(
-            self._spent.seconds(ended_s - self._began_s),
-            self._spent.waits(),
+            self._spent.seconds_by_state(ended_s - self._began_s),
+            self._spent.longest_waits(),
             throttled_s=throttled_s,
         )
         if usage is None:

@@ -76,10 +76,10 @@ class Sampling:
         """Return how long after a look the next one comes, of a program that ran so long."""
         return max(interval_s, min(LONGEST_INTERVAL_S, GROWTH * ran_s), self.allowance.interval_s)
 
-    def ended(self, ran_s: float) -> None:
+    def count_program(self, ran_s: float) -> None:
         """Take in how long a program took."""
         self.has_typical = True
-        self.moments.passed(ran_s)
+        self.moments.count_run(ran_s)
         self.typical_s = 0.8 * self.typical_s + 0.2 * ran_s
 
     def tell(self, key: str, text: str = "") -> None:

@@ -56,7 +56,7 @@ def parse_connection(message: bytes) -> addresses.Connection:
     address = message[24 : 24 + (16 if family == socket.AF_INET6 else 4)]
     (inode,) = struct.unpack_from("=I", message, 68)
     return addresses.Connection(
-        inode, addresses.place(socket.inet_ntop(family, address), port), own_port
+        inode, addresses.host_and_port(socket.inet_ntop(family, address), port), own_port
     )
 
 

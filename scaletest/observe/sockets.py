@@ -155,7 +155,7 @@ def _peer_of(connection: socket.socket) -> SocketPeer:
             return SocketPeer(listening=listening)
         return SocketPeer()
     if connection.family in _INTERNET:
-        return SocketPeer(addresses.place(address[0], address[1]))
+        return SocketPeer(addresses.host_and_port(address[0], address[1]))
     if connection.family != socket.AF_UNIX:
         return SocketPeer()
     name = addresses.unix_name(address if isinstance(address, bytes) else os.fsencode(address))

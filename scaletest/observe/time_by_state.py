@@ -47,7 +47,7 @@ class TimeByState:
         """Add time whose state is known."""
         self._seconds[Doing(state, name)] += max(0.0, seconds)
 
-    def interval(self, seconds: float, look: TreeLook | None, unchanged_s: float = 0.0) -> None:
+    def add_interval(self, seconds: float, look: TreeLook | None, unchanged_s: float = 0.0) -> None:
         """Add the time up to a look at all processes, which saw nobody when it is None.
 
         unchanged_s: how long at the begin of the interval nobody ran.
@@ -65,7 +65,7 @@ class TimeByState:
         self._divide(seconds, run_s, wait_s, unchanged_s, look, counted=counted)
         self._last = look
 
-    def close(
+    def add_end(
         self,
         seconds: float,
         cpu_s: float,
@@ -100,19 +100,19 @@ class TimeByState:
         """Whether the last look met something blocked."""
         return self._last is not None and self._last.doing.state is not None
 
-    def blocked(self) -> dict[Doing, float]:
+    def blocked_seconds(self) -> dict[Doing, float]:
         """Return the seconds that only looks tell of, with those that were not observed."""
         return {
             doing: s for doing, s in self._seconds.items() if doing.state not in _COUNTED and s > 0
         }
 
-    def observe(self, seconds: dict[Doing, float]) -> None:
+    def assign_unobserved(self, seconds: dict[Doing, float]) -> None:
         """Give time that was not observed to the states that it was spent in."""
         for doing, s in seconds.items():
             self._seconds[doing] += s
         self._seconds[Doing(State.NOT_OBSERVED)] -= sum(seconds.values())
 
-    def throttle(self, seconds: float) -> None:
+    def count_throttled(self, seconds: float) -> None:
         """Take in the seconds in which a limit held all processes back: that part of the waiting
         for a CPU was for the limit.
         """
@@ -120,7 +120,7 @@ class TimeByState:
             State.CPU_WAIT, State.THROTTLED, min(seconds, self._seconds[Doing(State.CPU_WAIT)])
         )
 
-    def seconds(self, total_s: float) -> dict[State, float]:
+    def seconds_by_state(self, total_s: float) -> dict[State, float]:
         """Return seconds by state, which sum to the total."""
         sums: dict[State, float] = defaultdict(float)
         for doing, seconds in self._seconds.items():
@@ -131,7 +131,7 @@ class TimeByState:
         # less than a nanosecond is what sums of floats are off by
         return {state: sums[state] for state in State if sums[state] > 1e-9}
 
-    def waits(self) -> tuple[Wait, ...]:
+    def longest_waits(self) -> tuple[Wait, ...]:
         """Return the longest waits for something that has a name."""
         named = [
             Wait(doing.state, doing.object, s)

@@ -137,7 +137,7 @@ class Tree:
         """Processes of the last look."""
         return self._processes.keys()
 
-    def ended(self) -> ThreadShare:
+    def look_at_end(self) -> ThreadShare:
         """Return how long the first process ran and waited for a CPU since the last look; it is not
         reaped yet.
         """

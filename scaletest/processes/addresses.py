@@ -42,10 +42,10 @@ def _peer(text: str) -> str:
         return ""
     parts = [int(host[start : start + 8], 16) for start in range(0, len(host), 8)]
     family = socket.AF_INET6 if len(parts) == 4 else socket.AF_INET
-    return place(socket.inet_ntop(family, struct.pack(f"={len(parts)}I", *parts)), number)
+    return host_and_port(socket.inet_ntop(family, struct.pack(f"={len(parts)}I", *parts)), number)
 
 
-def place(host: str, port: int) -> str:
+def host_and_port(host: str, port: int) -> str:
     """Return host:port, with brackets around IPv6."""
     host = host.removeprefix("::ffff:") if "." in host else host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -64,7 +64,9 @@ def parse_address(data: bytes) -> str:
     if len(data) < first + size:
         return ""
     (port,) = struct.unpack_from("!H", data, 2)
-    return place(socket.inet_ntop(socket.AddressFamily(family), data[first : first + size]), port)
+    return host_and_port(
+        socket.inet_ntop(socket.AddressFamily(family), data[first : first + size]), port
+    )
 
 
 def unix_name(name: bytes) -> str:

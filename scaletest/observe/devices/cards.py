@@ -127,7 +127,7 @@ class CardSource:
             self._next_s = now_s + AGAIN_S
             self.find()
             self._names.learn({card.folder.name: card.node for card in self._cards})
-        return {self._names.of(card.folder.name): self._read(card) for card in self._cards}
+        return {self._names.name_of(card.folder.name): self._read(card) for card in self._cards}
 
     def find(self) -> None:
         """Look which cards there are. Raises nothing."""

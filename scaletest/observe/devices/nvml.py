@@ -113,7 +113,7 @@ class NvmlSource:
             address = pynvml.nvmlDeviceGetPciInfo(handle).busId
         except pynvml.NVMLError:
             return node
-        return self._names.of(
+        return self._names.name_of(
             address if isinstance(address, str) else address.decode(errors="replace"), node
         )
 

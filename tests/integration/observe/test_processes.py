@@ -202,7 +202,7 @@ def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
         table = proc.read_all(f"/proc/self/net/{'tcp6' if ':' in host else 'tcp'}")
         expected = (
             inode,
-            addresses.place(*server.getsockname()[:2]),
+            addresses.host_and_port(*server.getsockname()[:2]),
             client.getsockname()[1],
             False,
         )
