@@ -79,8 +79,10 @@ class Guard:
             env={"PATH": os.environ.get("PATH", os.defpath)},
         )
 
+        assert self._process.stdin is not None
+        self._stream = self._process.stdin
         # A forked child must not hold the pipe open: the guard would take it for the parent.
-        stream = weakref.ref(self._process.stdin) if self._process.stdin else lambda: None
+        stream = weakref.ref(self._stream)
         os.register_at_fork(after_in_child=lambda: _close(stream()))
 
     def environment(self, base: dict[str, str] | None = None) -> dict[str, str]:
@@ -89,19 +91,15 @@ class Guard:
 
     def watch(self, group: int | None) -> None:
         """Name the process group to end, None for none. Costs one small write."""
-        stream = self._process.stdin
-        assert stream is not None
         # the guard was killed: nothing to tell it; the next command starts without one
         with suppress(OSError):
-            os.write(stream.fileno(), b"%d\n" % group if group else b"\n")
+            os.write(self._stream.fileno(), b"%d\n" % group if group else b"\n")
 
     def close(self) -> None:
         """End whatever still carries the mark, then the guard."""
-        stream = self._process.stdin
-        assert stream is not None
-        if stream.closed:
+        if self._stream.closed:
             return
         with suppress(OSError):  # it was killed
-            os.write(stream.fileno(), b"close\n")
+            os.write(self._stream.fileno(), b"close\n")
         self._process.wait()
-        stream.close()
+        self._stream.close()
