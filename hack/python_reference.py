@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import scaletest
-from scaletest.model.declared import Document
+from scaletest.model.document import Document
 
 INTRODUCTION = """# Python
 

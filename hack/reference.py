@@ -21,9 +21,9 @@ from scaletest.benchmarks.kinds.spec import CommonSpec
 from scaletest.cli.main import cli
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.metrics import BOUNDS
-from scaletest.model.declared import DocumentMember, members
 from scaletest.model.json_schema import json_type
 from scaletest.model.texts import as_yaml
+from scaletest.model.writing import DocumentMember, members
 
 ROOT = Path(__file__).parents[1]
 CLI_PAGE = ROOT / "docs" / "reference" / "cli.md"

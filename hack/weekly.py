@@ -62,6 +62,7 @@ PARTS = {
             "scaletest/causes/causes.py",
             "scaletest/causes/evidence.py",
             "scaletest/observe/sampler.py",
+            "scaletest/observe/sampling.py",
             "scaletest/observe/control_groups.py",
             "tests/cluster/real/test_causes.py",
         ),

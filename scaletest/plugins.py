@@ -21,22 +21,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """An entry point. target: MODULE:NAME. package: name and version of what brings it."""
+    """An entry point."""
 
     group: str
     name: str
-    target: str
-    package: str
+    target: str  # MODULE:NAME
+    package: str  # name and version of what brings it
 
     def load(self) -> Any:
-        """What it names. InvalidValue, of one line, when that cannot be imported."""
+        """Import what it names. InvalidValue, of one line, when that cannot be imported."""
         try:
             return metadata.EntryPoint(self.name, self.target, self.group).load()
         except Exception as error:
             raise self.unusable(f"{type(error).__name__}: {error}") from error
 
     def unusable(self, why: str) -> InvalidValue:
-        """The error that says why it cannot be used."""
+        """Return the error that says why it cannot be used."""
         text = cut(" ".join(why.split()), 300)
         return InvalidValue(
             f"{self.name} of the package {self.package} cannot be used: {text}",
@@ -56,9 +56,14 @@ class Plugins:
     @cached_property
     def by_name(self) -> dict[str, Plugin]:
         """All whose name is free; of two with one name the first by package."""
-        entry_points = metadata.entry_points(group=self._group)
+        candidates = []
+        for entry_point in metadata.entry_points(group=self._group):
+            package = entry_point.dist
+            brought_by = f"{package.name} {package.version}" if package else "unknown"
+            name = cut(entry_point.name, 60)
+            candidates.append(Plugin(self._group, name, entry_point.value, cut(brought_by, 80)))
         plugins = {}
-        for plugin in sorted(map(_plugin, entry_points), key=lambda plugin: plugin.package):
+        for plugin in sorted(candidates, key=lambda plugin: plugin.package):
             owner = self._taken.setdefault(plugin.name.lower(), plugin.package)
             if owner == plugin.package:
                 plugins[plugin.name] = plugin
@@ -103,12 +108,12 @@ class Registry(Mapping[str, T], Generic[T]):
         return [*self._plugins.problems, *(error.message for error in self._errors.values())]
 
     def package(self, name: str) -> str:
-        """What brings an object of this registry."""
+        """Return what brings an object of this registry."""
         return BUILT_IN if name in self._built_in else self._plugins.by_name[name].package
 
     def unknown(self, name: object, subject: str) -> InvalidValue:
-        """The error for a name that is not here: why its entry point is unusable, else what there
-        is. subject: such as "kind".
+        """Return the error for a name that is not here: why its entry point is unusable, else what
+        there is. subject: such as "kind".
         """
         error = self._errors.get(str(name).lower())
         return error or InvalidValue(
@@ -120,23 +125,15 @@ class Registry(Mapping[str, T], Generic[T]):
         members = {}
         for name, plugin in self._plugins.by_name.items():
             try:
-                members[name] = self._member(plugin)
+                member = plugin.load()
+                if not isinstance(member, self._type):
+                    raise plugin.unusable(
+                        f"it is of type {type(member).__name__}, not {self._type.__name__}"
+                    )
+                called = getattr(member, "name", plugin.name)
+                if plugin.name != called:
+                    raise plugin.unusable(f"it calls itself {called!r}")
+                members[name] = member
             except InvalidValue as error:
                 self._errors[name.lower()] = error
         return members
-
-    def _member(self, plugin: Plugin) -> T:
-        member = plugin.load()
-        if not isinstance(member, self._type):
-            raise plugin.unusable(
-                f"it is of type {type(member).__name__}, not {self._type.__name__}"
-            )
-        if plugin.name != getattr(member, "name", plugin.name):
-            raise plugin.unusable(f"it calls itself {member.name!r}")  # type: ignore[attr-defined]
-        return member
-
-
-def _plugin(entry_point: metadata.EntryPoint) -> Plugin:
-    package = entry_point.dist
-    name = f"{package.name} {package.version}" if package else "unknown"
-    return Plugin(entry_point.group, cut(entry_point.name, 60), entry_point.value, cut(name, 80))

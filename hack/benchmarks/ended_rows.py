@@ -9,7 +9,7 @@ from typing import Any
 
 from scaletest.broker import keys
 from scaletest.model import queue_counts
-from scaletest.model.queue_counts import RING
+from scaletest.model.time_slots import RING
 
 SLOT_S, ENDED_A_SLOT = 10, 7
 OUTCOMES, BUCKETS = 0, 1000

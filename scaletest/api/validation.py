@@ -16,8 +16,9 @@ from scaletest.api.client import Argument
 from scaletest.api.result import Result
 from scaletest.api.words import as_text, python_names
 from scaletest.model.checks import cut
-from scaletest.model.declared import Seconds, file_values, read_value
+from scaletest.model.declared import Seconds
 from scaletest.model.errors import UsageError
+from scaletest.model.file_documents import file_values, read_value
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import ProgressChange, RunProgress
 from scaletest.model.workload import WORKLOAD_PROCESS, reference

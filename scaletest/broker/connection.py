@@ -21,7 +21,7 @@ from scaletest.broker.redis_url import CONNECT_TIMEOUT_S, client_for_url, hosts_
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.server_limits import warn_of_limits
 from scaletest.model.errors import InvalidValue, Unreachable
-from scaletest.model.texts import masked
+from scaletest.model.masking import masked
 
 Redis = redis.Redis
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from scaletest.broker.connection import connect
 from scaletest.model.errors import NoServer, Unreachable
-from scaletest.processes.children import Guard
+from scaletest.processes.guard import Guard
 
 START_TIMEOUT_S = 60.0
 # Servers of the machine, by preference.

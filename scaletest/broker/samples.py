@@ -23,7 +23,7 @@ from scaletest.broker.scripts import script
 from scaletest.model import NodeSample, wire
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.measurement import DEVICE, DISK, NETWORK
+from scaletest.model.node_sample import DEVICE, DISK, NETWORK
 
 logger = logging.getLogger("scaletest.broker")
 

@@ -29,8 +29,10 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.cluster.node_size import AboveZero, Amount, NodeSize
-from scaletest.model.declared import Written, called, check
+from scaletest.model.declared import called
+from scaletest.model.document import check
 from scaletest.model.errors import InvalidValue
+from scaletest.model.writing import Written
 
 SHARED_PODS, SHARED_CPU = 3, 1.3
 HEADROOM = 0.7

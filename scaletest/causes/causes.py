@@ -51,7 +51,8 @@ from scaletest.causes.request_time import (
 )
 from scaletest.causes.steps import UNSEEN, MeasuredStep, Rows
 from scaletest.model import State
-from scaletest.model.declared import Count, Positive, Written, choice
+from scaletest.model.declared import Count, Positive, choice
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import Chance, Estimate
 
 # A state with a smaller share does not explain the growth alone.

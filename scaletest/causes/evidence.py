@@ -15,7 +15,7 @@ from scaletest.causes.causes import Cause, Causes
 from scaletest.causes.request_time import GAP, PLACE_TEXTS, cause_sentence, seconds_text
 from scaletest.causes.resources import NodeResource, StepResources, cores_text, differing, on_node
 from scaletest.model import State
-from scaletest.model.measurement import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
+from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
 
 # A resource is full from the first part of its time on, and has room below the second.
 FULL, ROOM = 0.9, 0.5

@@ -27,8 +27,9 @@ from typing import Annotated
 from scaletest.causes.resources import clock_text, cores_text, samples_by_node
 from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.model import Record, Reply
-from scaletest.model.declared import Written, choice
-from scaletest.model.measurement import CPU, DEVICE, PRESSURE, NodeSample
+from scaletest.model.declared import choice
+from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
+from scaletest.model.writing import Written
 
 # Parts of the cores that other programs may use, or a hypervisor take, without a warning.
 BUSY_PART, STOLEN_PART = 0.25, 0.05

@@ -24,7 +24,8 @@ from typing import Annotated
 
 from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
 from scaletest.model import Activity, Record, Reply, State
-from scaletest.model.declared import Written, choice
+from scaletest.model.declared import choice
+from scaletest.model.writing import Written
 from scaletest.stats.completions import ends_of
 from scaletest.stats.estimate import Chance, Estimate
 

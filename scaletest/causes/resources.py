@@ -20,8 +20,9 @@ from typing import Annotated
 
 from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.model import Record, Reply
-from scaletest.model.declared import INNER, Count, Positive, Written, called
-from scaletest.model.measurement import CONTAINER, CPU, DEVICE, NodeFigures, NodeSample
+from scaletest.model.declared import INNER, Count, Positive, called
+from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, NodeFigures, NodeSample
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.stats.completions import Ends, deal_in_turn, ends_of, progress, span
 

@@ -20,7 +20,8 @@ from scaletest.client_page import text
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
-from scaletest.model.texts import masked, short
+from scaletest.model.masking import masked
+from scaletest.model.texts import short
 from scaletest.render.numbers import seconds
 from scaletest.report import words
 from scaletest.runs.stopping import StopRequest, stopping

@@ -13,9 +13,10 @@ from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 from scaletest.model import checks
-from scaletest.model.desired_workers import Targets, in_slots
-from scaletest.model.queue_counts import LONGEST_WINDOW_S
-from scaletest.model.texts import masked
+from scaletest.model.desired_workers import Targets
+from scaletest.model.masking import masked
+from scaletest.model.recent_window import in_slots
+from scaletest.model.time_slots import LONGEST_WINDOW_S
 
 
 @cloup.command("exporter")

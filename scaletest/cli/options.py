@@ -24,7 +24,7 @@ from scaletest.cli.output import Output, confirm, echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
-from scaletest.model.texts import PER_SECOND, SECONDS, in_base_units
+from scaletest.model.quantities import PER_SECOND, SECONDS, in_base_units
 from scaletest.report import formats
 from scaletest.report.suffixes import form_of
 

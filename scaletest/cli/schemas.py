@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from scaletest.model import Measurement, NodeSample, Record
+from scaletest.model.environment import Environment
 from scaletest.model.json_schema import Schema, described
-from scaletest.model.measurement import Environment
 from scaletest.model.run_progress import ProgressEvent
 from scaletest.runs import registry
 from scaletest.stats.comparison import Comparison

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from scaletest.cli.output import echo, is_verbose, live_rows
-from scaletest.model.histogram import DurationHistogram
-from scaletest.model.texts import masked, short
+from scaletest.model.durations import DurationHistogram
+from scaletest.model.masking import masked
+from scaletest.model.texts import short
 from scaletest.observe.visibility import visibility
 from scaletest.report import words
 from scaletest_workers import before_run

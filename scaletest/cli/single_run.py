@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scaletest.cli.output import Output
 from scaletest.model import Outcome
-from scaletest.processes.children import adopt_orphans
+from scaletest.processes.orphans import adopt_orphans
 from scaletest.render.numbers import seconds
 from scaletest.report import words
 from scaletest_workers.settings import Settings

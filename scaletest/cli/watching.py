@@ -20,7 +20,8 @@ from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import echo
 from scaletest.cli.progress_views import NONE, shown
 from scaletest.pages.server import bind, url_of
-from scaletest.processes.children import Guard, end_all, python_module
+from scaletest.processes.children import end_all, python_module
+from scaletest.processes.guard import Guard
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.ui.live import LONGEST_S

@@ -7,7 +7,7 @@ from itertools import chain
 
 from scaletest.load.statistics import LoadSnapshot
 from scaletest.model.checks import cut
-from scaletest.model.histogram import DurationSummary
+from scaletest.model.durations import DurationSummary
 from scaletest.render.text import device_name
 
 BAR = 60

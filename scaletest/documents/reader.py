@@ -42,7 +42,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_quoted(self, node: yaml.ScalarNode) -> str:
-        """Text, marked where it stood in quotes."""
+        """Return text, marked where it stood in quotes."""
         text = str(self.construct_scalar(node))
         return Quoted(text) if node.style in ("'", '"') else text
 
@@ -55,8 +55,8 @@ _QuoteLoader.add_constructor("tag:yaml.org,2002:str", _QuoteLoader.construct_quo
 
 
 def text_of(path: str | Path, name: str, hint: str) -> str:
-    """The text of a file; - is standard input. name: what it is, for messages. UsageError when it
-    cannot be read, InvalidValue when it is too long or no text.
+    """Return the text of a file; - is standard input. name: what it is, for messages. UsageError
+    when it cannot be read, InvalidValue when it is too long or no text.
     """
     try:
         with contextlib.ExitStack() as stack:
@@ -73,12 +73,14 @@ def text_of(path: str | Path, name: str, hint: str) -> str:
 
 
 def read_file(path: str | Path, name: str, hint: str) -> Any:
-    """The value of a file with one document at most, as `text_of` and `read` give it."""
+    """Return the value of a file with one document at most, as `text_of` and `read` give it."""
     return read(text_of(path, name, hint), name, hint)
 
 
 def read(text: str, name: str, hint: str = "correct it") -> Any:
-    """The value of a text with one document at most; None when it is empty. Raises InvalidValue."""
+    """Return the value of a text with one document at most; None when it is empty. Raises
+    InvalidValue.
+    """
     documents = read_all(text, name, hint)
     checks.refuse(
         (len(documents) > 1, f"{name} holds {len(documents)} documents", "give one alone")
@@ -87,13 +89,20 @@ def read(text: str, name: str, hint: str = "correct it") -> Any:
 
 
 def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = False) -> list[Any]:
-    """The documents of a YAML or JSON text, without empty ones. Raises InvalidValue.
+    """Return the documents of a YAML or JSON text, without empty ones. Raises InvalidValue.
 
     name: what the text is, for messages. quoted: text in quotes becomes `Quoted`.
     """
     place = ""
     try:
-        values = [value for value in _parsed(text, quoted) if value is not None]
+        values = []
+        if text.startswith("{"):
+            # YAML reads JSON too, but not the pairs in which JSON escapes characters beyond 16 bits
+            with contextlib.suppress(ValueError, RecursionError):
+                values = [json.loads(text, object_pairs_hook=_table)]
+        if not values:
+            loader = _QuoteLoader if quoted else _Loader
+            values = [value for value in yaml.load_all(text, loader) if value is not None]
         for _ in itertools.islice(_walk(values), MOST_VALUES, None):
             raise ValueError(f"it holds more than {MOST_VALUES} values")
         return values
@@ -109,16 +118,10 @@ def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = F
     raise InvalidValue(f"{name} is not valid YAML{place}: {problem}", hint=remedy)
 
 
-def _parsed(text: str, quoted: bool) -> list[Any]:
-    if text.startswith("{"):
-        # YAML reads JSON too, but not the pairs in which JSON escapes characters beyond 16 bits
-        with contextlib.suppress(ValueError, RecursionError):
-            return [json.loads(text, object_pairs_hook=_table)]
-    return list(yaml.load_all(text, _QuoteLoader if quoted else _Loader))
-
-
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of those pairs; ValueError when a key comes twice, which YAML's reader names."""
+    """Return the object of those pairs; ValueError when a key comes twice, which YAML's reader
+    names.
+    """
     table = dict(pairs)
     if len(table) < len(pairs):
         raise ValueError("a key stands twice")
@@ -126,7 +129,9 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _walk(value: Any, depth: int = 0) -> Iterator[Any]:
-    """The value and all within it; RecursionError when it nests too deeply, or holds itself."""
+    """Return the value and all within it; RecursionError when it nests too deeply, or holds
+    itself.
+    """
     if depth > MOST_DEPTH:
         raise RecursionError
     if isinstance(value, str):

@@ -59,7 +59,7 @@ class _Unknown(StrictUndefined):
 
 
 def to_yaml(value: object) -> str:
-    """A value as YAML on one line."""
+    """Return a value as YAML on one line."""
     text: str = yaml.safe_dump(value, default_flow_style=True)
     return text.removesuffix("...\n").strip()
 
@@ -86,7 +86,7 @@ _ENGINE.globals.clear()
 
 
 @lru_cache(1000)
-def _compiled(template: str) -> Template:
+def _compile(template: str) -> Template:
     tree = _ENGINE.parse(template)
     level: list[nodes.Node] = [tree]
     for _ in range(DEEPEST):
@@ -113,12 +113,12 @@ def _compiled(template: str) -> Template:
 
 
 @lru_cache(1000)
-def _value(text: str, name: str) -> Any:
+def _read_cached(text: str, name: str) -> Any:
     return reader.read(text, name)
 
 
 def changed(document: Any, text: Callable[[str], Any], key: Callable[[str], Any]) -> Any:
-    """A document with its texts and the keys of its tables changed by these functions."""
+    """Return a document with its texts and the keys of its tables changed by these functions."""
     if isinstance(document, Mapping):
         return {key(str(name)): changed(inner, text, key) for name, inner in document.items()}
     if isinstance(document, list | tuple):
@@ -131,14 +131,15 @@ def fill(document: Any, values: Mapping[str, Any]) -> Any:
 
     A text that is one {{ }} and nothing else becomes the YAML value that its result stands for.
     """
-    return changed(document, lambda text: _filled(text, values), lambda key: fill_text(key, values))
 
+    def fill_value(template: str) -> Any:
+        text = fill_text(template, values)
+        if not _WHOLE.fullmatch(template):
+            return text
+        made = f"what the template {checks.cut(template, 60)!r} makes"
+        return copy.deepcopy(_read_cached(text, made))
 
-def _filled(template: str, values: Mapping[str, Any]) -> Any:
-    text = fill_text(template, values)
-    if _WHOLE.fullmatch(template):
-        return copy.deepcopy(_value(text, f"what the template {checks.cut(template, 60)!r} makes"))
-    return text
+    return changed(document, fill_value, lambda key: fill_text(key, values))
 
 
 def fill_text(template: str, values: Mapping[str, Any]) -> str:
@@ -150,7 +151,7 @@ def fill_text(template: str, values: Mapping[str, Any]) -> str:
     checks.refuse((len(template) > MOST_CHARACTERS, *too_long))
     text = ""
     try:
-        for piece in _compiled(template).generate(values):
+        for piece in _compile(template).generate(values):
             text += piece
             checks.refuse((len(text) > MOST_CHARACTERS, *too_long))
     except UndefinedError as error:

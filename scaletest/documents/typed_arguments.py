@@ -15,14 +15,13 @@ from typing import Any, Literal, get_origin
 import msgspec
 
 from scaletest.model.checks import cut
-from scaletest.model.declared import Declared, declared, explained, is_enum
+from scaletest.model.conversion_errors import explain_error
+from scaletest.model.declared import Declared, declared, is_enum
 from scaletest.model.errors import InvalidValue, NoDevice, suggestion
 from scaletest.model.workload import Device
 
 _READABLE = (int, float, str, bool, Path, Any)
 _NAMED = re.compile(r"--([A-Za-z_][\w-]*)(?:=(.*))?", re.DOTALL)
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_MANY = (inspect.Parameter.VAR_POSITIONAL,)
 
 
 class TypedArguments:
@@ -42,40 +41,59 @@ class TypedArguments:
                 hint="import their types where it is defined; if it is not written in Python, write"
                 " a function around it",
             ) from error
-        parameters = self._signature.parameters.values()
-        self._devices = [each for each in parameters if declared(each.annotation).base is Device]
-        own = [each for each in parameters if each not in self._devices]
-        self._rules = {each.name: self._rule(each) for each in own}
-        self._flags = {name for name, rule in self._rules.items() if rule.base is bool}
-        self._positional = [each.name for each in own if each.kind in _POSITIONAL]
-        self._many = "".join(each.name for each in own if each.kind in _MANY)
-        self._needed = {
-            each.name for each in own if each.default is each.empty and each.kind not in _MANY
-        }
-        by_position = (inspect.Parameter.POSITIONAL_ONLY, *_MANY)
-        self._named = {
-            self._rules[each.name].extra.get("key", each.name): each.name
-            for each in own
-            if each.kind not in by_position
-        }
+        self._devices: list[inspect.Parameter] = []
+        self._rules: dict[str, Declared] = {}
+        self._positional: list[str] = []
+        self._further = ""  # the parameter of all further words
+        self._named: dict[str, str] = {}  # what a word calls it -> parameter
+        self._needed: set[str] = set()
+        for parameter in self._signature.parameters.values():
+            if declared(parameter.annotation).base is Device:
+                self._devices.append(parameter)
+                continue
+            rule = self._rules[parameter.name] = self._rule(parameter)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                self._further = parameter.name
+                continue
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                self._positional.append(parameter.name)
+            if parameter.kind is not parameter.POSITIONAL_ONLY:
+                self._named[rule.extra.get("key", parameter.name)] = parameter.name
+            if parameter.default is parameter.empty:
+                self._needed.add(parameter.name)
 
     def values(self, texts: Sequence[str]) -> dict[str, Any]:
-        """The values of the parameters that words are given for. InvalidValue for words that do not
-        fit.
+        """Return the values of the parameters that words are given for. InvalidValue for words that
+        do not fit.
         """
-        named, rest = self._by_name(texts)
-        values: dict[str, Any] = {name: self._value(name, text) for name, text in named.items()}
-        if self._many:
-            values[self._many] = tuple(self._value(self._many, text) for text in rest)
-        elif rest:
+        named: dict[str, str] = {}
+        positional: list[str] = []
+        queue = iter(texts)
+        for text in queue:
+            if text == "--":
+                positional += queue
+            elif match := _NAMED.fullmatch(text):
+                name, value = self._option(match[1].replace("-", "_"), match[2], queue)
+                named[name] = value
+            else:
+                positional.append(text)
+        # positional words fill the parameters that no word names
+        unnamed = [name for name in self._positional if name not in named]
+        by_position = dict(zip(unnamed, positional, strict=False))
+        further = positional[len(by_position) :]
+        values = {name: self._value(name, text) for name, text in (by_position | named).items()}
+        if self._further:
+            values[self._further] = tuple(self._value(self._further, text) for text in further)
+        elif further:
+            argument = cut(repr(further[0]), 60)
             raise InvalidValue(
-                f"{self._name} takes no further argument {cut(repr(rest[0]), 60)}", hint=self._usage
+                f"{self._name} takes no further argument {argument}", hint=self._usage
             )
         return values
 
     def read(self, texts: Sequence[str], device: Device | None) -> inspect.BoundArguments:
-        """The arguments, ready to call with. InvalidValue for words that do not fit, NoDevice where
-        a device is needed and there is none.
+        """Return the arguments, ready to call with. InvalidValue for words that do not fit,
+        NoDevice where a device is needed and there is none.
         """
         values = self.values(texts)
         for parameter in self._devices:
@@ -93,27 +111,12 @@ class TypedArguments:
         bound.apply_defaults()
         return bound
 
-    def _by_name(self, texts: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-        """The text of each parameter, and the further positional ones."""
-        named: dict[str, str] = {}
-        positional: list[str] = []
-        queue = iter(texts)
-        for text in queue:
-            if text == "--":
-                positional += queue
-            elif match := _NAMED.fullmatch(text):
-                name, value = self._option(match[1].replace("-", "_"), match[2], queue)
-                named[name] = value
-            else:
-                positional.append(text)
-        unnamed = [name for name in self._positional if name not in named]
-        by_position = dict(zip(unnamed, positional, strict=False))
-        return by_position | named, positional[len(by_position) :]
-
     def _option(self, name: str, text: str | None, queue: Iterator[str]) -> tuple[str, str]:
-        """Parameter and text of a named argument, with the next word where it needs that."""
-        positive = self._named.get(name.removeprefix("no_"))
-        if name not in self._named and positive in self._flags and text is None:
+        """Return the parameter and text of a named argument, with the next word where it
+        needs that.
+        """
+        positive = self._named.get(name.removeprefix("no_"), "")
+        if name not in self._named and text is None and self._is_flag(positive):
             return positive, "false"
         if name not in self._named:
             raise InvalidValue(
@@ -122,10 +125,13 @@ class TypedArguments:
             )
         parameter = self._named[name]
         if text is None:
-            text = "true" if parameter in self._flags else next(queue, None)
+            text = "true" if self._is_flag(parameter) else next(queue, None)
         if text is None:
             raise InvalidValue(f"--{name} of {self._name} lacks its value", hint=self._usage)
         return parameter, text
+
+    def _is_flag(self, parameter: str) -> bool:
+        return parameter in self._rules and self._rules[parameter].base is bool
 
     def _value(self, name: str, text: str) -> Any:
         rule = self._rules[name]
@@ -134,7 +140,7 @@ class TypedArguments:
         try:
             return msgspec.convert(text, rule.base, strict=False, dec_hook=_path)
         except msgspec.ValidationError as error:
-            wrong = explained(error, rule.base, text, name, self._name)
+            wrong = explain_error(error, rule.base, text, name, self._name)
             raise InvalidValue(wrong.message, hint=self._usage) from error
         except UnicodeEncodeError as error:
             raise InvalidValue(
@@ -142,7 +148,7 @@ class TypedArguments:
             ) from error
 
     def _rule(self, parameter: inspect.Parameter) -> Declared:
-        """The type of a parameter; InvalidValue when it cannot be read from text."""
+        """Return the type of a parameter; InvalidValue when it cannot be read from text."""
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             raise InvalidValue(
                 f"{self._name} takes any names ({parameter}), which cannot be read from text",
@@ -150,8 +156,10 @@ class TypedArguments:
             )
         is_untyped = parameter.annotation in (object, parameter.empty)
         rule = declared(Any if is_untyped else parameter.annotation)
-        known = rule.base in _READABLE or get_origin(rule.base) is Literal or is_enum(rule.base)
-        if not known and "parse" not in rule.extra:
+        is_readable = (
+            rule.base in _READABLE or get_origin(rule.base) is Literal or is_enum(rule.base)
+        )
+        if not is_readable and "parse" not in rule.extra:
             annotation = inspect.formatannotation(parameter.annotation)
             raise InvalidValue(
                 f"{parameter.name} of {self._name} is of type {annotation}, which cannot be read"
@@ -163,8 +171,8 @@ class TypedArguments:
     @property
     def _usage(self) -> str:
         parameters = self._signature.parameters
-        shown = ", ".join(str(parameters[name]) for name in self._rules)
-        return f"its arguments are {shown}" if shown else "it has no arguments"
+        words = ", ".join(str(parameters[name]) for name in self._rules)
+        return f"its arguments are {words}" if words else "it has no arguments"
 
 
 def _path(kind: type, text: Any) -> Any:

@@ -20,8 +20,8 @@ from scaletest.exporter import intel
 from scaletest.exporter.metrics import families
 from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model import wire
-from scaletest.model.desired_workers import within
 from scaletest.model.errors import Unreachable
+from scaletest.model.recent_window import within
 from scaletest.model.wording import as_options
 from scaletest.pages.site import READ, Route, make_site
 from scaletest.pages.turns import ReadingTurns

@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model import histogram
-from scaletest.model.measurement import CONTAINER, DEVICE, MEMORY, PRESSURE
+from scaletest.model.node_sample import CONTAINER, DEVICE, MEMORY, PRESSURE
 from scaletest.model.record import Outcome
 
 # Upper bounds in seconds.

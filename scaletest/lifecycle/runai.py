@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from scaletest.lifecycle.records import LifecycleObject, Submission
 from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import InvalidValue
-from scaletest.model.texts import epoch, iso
+from scaletest.model.times import epoch, iso
 
 PREFIX = "runai-"
 # field of sampled.json -> our milestone

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from scaletest.causes.interference import Resources, busy
-from scaletest.observe.node import NodeReader
-from scaletest.observe.node_resources import own_used_s
+from scaletest.observe.node.reader import NodeReader
+from scaletest.observe.node.used_time import own_used_s
 
 # The least time between two readings; workers usually take longer to start.
 LOOK_S = 1.0

@@ -23,7 +23,7 @@ from scaletest.load.http_call import HttpCall, Sender, open_sender
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
 from scaletest.model.attempt import UNSENT, Attempt
-from scaletest.observe.control_groups import Effort
+from scaletest.observe.node.used_time import Effort
 
 # select takes no descriptor from here on
 FD_SETSIZE = 1024

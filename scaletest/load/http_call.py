@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from scaletest.model import attempt
 from scaletest.model.errors import UsageError
-from scaletest.model.texts import in_base_units
+from scaletest.model.quantities import in_base_units
 
 # The likely cause when the first call to an endpoint fails, and what to do, by status or outcome.
 CAUSES: Mapping[str, tuple[str, str]] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scaletest.model.attempt import Attempt, PodTroubles
-from scaletest.model.measurement import MachineUse
+from scaletest.model.machine_use import MachineUse
 
 
 @dataclass(frozen=True, slots=True)

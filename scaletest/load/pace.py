@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.texts import PER_SECOND, in_base_units
+from scaletest.model.quantities import PER_SECOND, in_base_units
 
 MAX_RATE = 100_000.0
 RATES = {"": 1.0, **PER_SECOND}

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from scaletest.load.places import LoadTally, PlaceCount, highest
 from scaletest.model import Outcome, Record
-from scaletest.model.histogram import DurationHistogram, DurationSummary, quantile
+from scaletest.model.durations import DurationHistogram, DurationSummary
+from scaletest.model.histogram import quantile
 from scaletest.stats.failures import FailureGroup
 
 SCHEMA_VERSION = 1

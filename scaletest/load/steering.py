@@ -19,7 +19,8 @@ from scaletest.load import pace
 from scaletest.load.loops import ClosedLoop, LoadLoop, OpenLoop
 from scaletest.load.pace import RatePace
 from scaletest.load.statistics import Gauges, LoadSnapshot, Statistics
-from scaletest.model.declared import Arguments, Count, Seconds, check
+from scaletest.model.declared import Arguments, Count, Seconds
+from scaletest.model.document import check
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.processes.wake import Wake
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scaletest.model.activity import Activity, State, Wait
     from scaletest.model.errors import ScaletestError
-    from scaletest.model.measurement import Measurement, NodeSample
+    from scaletest.model.measurement import Measurement
+    from scaletest.model.node_sample import NodeSample
     from scaletest.model.record import Outcome, Reason, Record, Reply, Request
     from scaletest.model.verdict import Verdict, VerdictKind
 
@@ -38,14 +39,15 @@ __all__ = [
 _MODULES = {
     "activity": ("Activity", "State", "Wait"),
     "errors": ("ScaletestError",),
-    "measurement": ("Measurement", "NodeSample"),
+    "measurement": ("Measurement",),
+    "node_sample": ("NodeSample",),
     "record": ("Outcome", "Reason", "Record", "Reply", "Request"),
     "verdict": ("Verdict", "VerdictKind"),
 }
 
 
 def __getattr__(name: str) -> object:
-    """The class of that name, from its module."""
+    """Return the class of that name, from its module."""
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)

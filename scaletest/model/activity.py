@@ -7,7 +7,6 @@ one state: the state of its most active thread, in the order of `State`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import itemgetter
@@ -17,7 +16,11 @@ import msgspec
 from msgspec import Meta
 
 from scaletest.model import checks
-from scaletest.model.declared import Document, check, members
+from scaletest.model.document import Document, check
+from scaletest.model.writing import members
+
+# Lengths of an object's name, tried until the activity fits; without objects it always fits.
+_CUTS = (120, 90, 60, 40, 20)
 
 MAX_OBJECT_CHARACTERS = 160
 MAX_WAITS = 4
@@ -122,7 +125,7 @@ class Activity(Document):
             object.__setattr__(self, "engines", names)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values without zeros, seconds with 4 decimals, at most 1 KB as JSON.
+        """Return plain values without zeros, seconds with 4 decimals, at most 1 KB as JSON.
 
         To fit, the shortest waits are left out first, so that an object has the same name in all
         requests. If one wait alone is too long, its name loses its middle. At most 8 engines are
@@ -137,40 +140,30 @@ class Activity(Document):
         for name in _NUMBERS:
             if number := round(getattr(self, name), 4):
                 fields[name] = number
-        for waits, engines in self._shorter():
+        rounded = {name: round(busy_s, 4) for name, busy_s in self.engines.items()}
+        largest = heapq.nlargest(MAX_ENGINES, rounded.items(), key=itemgetter(1))
+        busiest = [(name, busy_s) for name, busy_s in largest if busy_s]
+        # what may be written: so many waits, the length of their names, and so many engines
+        lengths = [(count, MAX_OBJECT_CHARACTERS) for count in range(len(self.waits), 0, -1)]
+        lengths += [(1, limit) for limit in _CUTS]
+        bounds = [(*length, MAX_ENGINES) for length in lengths]
+        bounds += [(0, 0, count) for count in range(len(busiest), 0, -1)]
+        for waits, limit, engines in bounds:
             bounded = dict(fields)
-            if waits:
-                bounded["waits"] = waits
-            if engines:
-                bounded["engines"] = engines
+            if self.waits[:waits]:
+                bounded["waits"] = [
+                    {
+                        "state": wait.state.value,
+                        "object": checks.cut(wait.object, limit),
+                        "seconds": round(wait.seconds, 4),
+                    }
+                    for wait in self.waits[:waits]
+                ]
+            if busiest:
+                bounded["engines"] = dict(busiest[:engines])
             if len(msgspec.json.encode(bounded)) <= MAX_BYTES:
                 return bounded
         return fields
 
-    def _shorter(self) -> Iterator[tuple[list[dict[str, Any]], dict[str, float]]]:
-        """Waits and engines as plain values, shorter each time."""
-        rounded = {name: round(busy_s, 4) for name, busy_s in self.engines.items()}
-        largest = heapq.nlargest(MAX_ENGINES, rounded.items(), key=itemgetter(1))
-        busiest = [(name, busy_s) for name, busy_s in largest if busy_s]
-        for count in range(len(self.waits), 0, -1):
-            yield (
-                [_wait_row(wait, MAX_OBJECT_CHARACTERS) for wait in self.waits[:count]],
-                dict(busiest),
-            )
-        for limit in _CUTS:
-            yield [_wait_row(wait, limit) for wait in self.waits[:1]], dict(busiest)
-        for count in range(len(busiest), 0, -1):
-            yield [], dict(busiest[:count])
-
-
-def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
-    return {
-        "state": wait.state.value,
-        "object": checks.cut(wait.object, limit),
-        "seconds": round(wait.seconds, 4),
-    }
-
 
 _NUMBERS = [member.attribute for member in members(Activity) if member.default == 0]
-# Lengths of an object's name, tried until the activity fits; without objects it always fits.
-_CUTS = (120, 90, 60, 40, 20)

@@ -14,7 +14,19 @@ import msgspec
 from msgspec import Meta, structs
 
 from scaletest.model import checks, wire
-from scaletest.model.declared import Document, read
+from scaletest.model.document import Document, read
+
+OK = "ok"
+REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
+    "refused",
+    "reset",
+    "timed out",
+    "name unknown",
+    "TLS",
+    "no HTTP",
+)
+UNSENT = "not sent"
+_TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")
 
 # Times that dates can tell, and numbers of 64 bits.
 _MOST_S, _MOST = 1e11, 2**63 - 1
@@ -39,41 +51,21 @@ class PodTroubles(Document):
     ] = ()
 
 
-OK = "ok"
-REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
-    "refused",
-    "reset",
-    "timed out",
-    "name unknown",
-    "TLS",
-    "no HTTP",
-)
-UNSENT = "not sent"
-
-
 class Attempt(msgspec.Struct, frozen=True):
-    """One request. Nothing is sent twice: a failure is what the run looks for.
+    """One request. Nothing is sent twice: a failure is what the run looks for."""
 
-    request: its number in the step. due_s: when it should have started. noticed_s: when the
-    tester saw that it was due. sent_s: when it was sent; it waits while the maximum is in
-    flight. ended_s: when the answer was read. outcome: ok, an HTTP status that is not a success, or
-    a constant of this module. size: bytes of the answer. server_s: the service's own measurement,
-    None without one. pod: the pod or worker that served a queue's request. agent: which agent
-    sent it. payload: bytes of the body that was sent; for a queue, bytes of the request's
-    arguments.
-    """
-
-    request: _StoredCount
-    due_s: _StepSeconds
-    noticed_s: _StepSeconds
-    sent_s: _StepSeconds
-    ended_s: _StepSeconds
-    outcome: str
-    size: _StoredCount = 0
+    request: _StoredCount  # its number in the step
+    due_s: _StepSeconds  # when it should have started
+    noticed_s: _StepSeconds  # when the tester saw that it was due
+    sent_s: _StepSeconds  # when it was sent; it waits while the maximum is in flight
+    ended_s: _StepSeconds  # when the answer was read
+    outcome: str  # ok, an HTTP status that is not a success, or a constant of this module
+    size: _StoredCount = 0  # bytes of the answer
+    # the service's own measurement, None without one
     server_s: Annotated[float, Meta(ge=0, le=_MOST_S, extra={"unit": "s"})] | None = None
-    pod: str = ""
-    agent: str = ""
-    payload: _StoredCount = 0
+    pod: str = ""  # the pod or worker that served a queue's request
+    agent: str = ""  # which agent sent it
+    payload: _StoredCount = 0  # bytes of the body that was sent, or of a queue's arguments
 
     @property
     def ok(self) -> bool:
@@ -92,12 +84,12 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 def rounded(attempt: Attempt) -> Attempt:
-    """The attempt with times rounded to microseconds, as it is stored."""
+    """Return the attempt with times rounded to microseconds, as it is stored."""
     return structs.replace(attempt, **{name: round(getattr(attempt, name), 6) for name in _TIMES})
 
 
 def to_json(attempt: Attempt, step: int) -> str:
-    """One line of JSON, schema version 1."""
+    """Return one line of JSON, schema version 1."""
     fields: dict[str, Any] = {"step": step, **structs.asdict(rounded(attempt))}
     if attempt.server_s is None:
         del fields["server_s"]
@@ -105,10 +97,7 @@ def to_json(attempt: Attempt, step: int) -> str:
 
 
 def from_json(text: str | bytes) -> tuple[int, Attempt]:
-    """Step and attempt that `to_json` wrote; InvalidValue on anything else."""
+    """Return step and attempt that `to_json` wrote; InvalidValue on anything else."""
     fields = wire.load(text, "the record")
     step = checks.count(fields.get("step", ""), "the step of the record", maximum=_MOST)
     return step, read(Attempt, fields, "the record")
-
-
-_TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")

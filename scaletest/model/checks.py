@@ -6,7 +6,6 @@ import math
 import re
 import sys
 from collections.abc import Iterable
-from functools import partial
 from urllib.parse import urlsplit
 
 from scaletest.model.errors import InvalidValue, suggestion
@@ -27,7 +26,7 @@ MAX_ERROR_CHARACTERS = 2000
 
 
 def queue_name(name: str) -> str:
-    """A queue name: 1 to 100 letters, digits, dots, underscores, dashes and slashes.
+    """Check a queue name: 1 to 100 letters, digits, dots, underscores, dashes and slashes.
 
     The first character, and each after a slash, is a letter or a digit.
     """
@@ -41,12 +40,12 @@ def queue_name(name: str) -> str:
 
 
 def request_id(text: str) -> str:
-    """A request id: what RQ accepts as a job id, 128 characters at most."""
+    """Check a request id: what RQ accepts as a job id, 128 characters at most."""
     return _fitting(text, REQUEST_ID, "request id", "use letters, digits, '_' and '-' only")
 
 
 def worker_name(name: str) -> str:
-    """A worker name: like a queue name without slashes, 128 characters at most.
+    """Check a worker name: like a queue name without slashes, 128 characters at most.
 
     It becomes part of Redis keys and of lease members.
     """
@@ -54,14 +53,14 @@ def worker_name(name: str) -> str:
 
 
 def _fitting(text: object, pattern: re.Pattern[str], subject: str, hint: str) -> str:
-    """The text, where all of it fits the pattern. subject: as the error calls it."""
+    """Return the text, if all of it fits the pattern. subject: as the error calls it."""
     if not isinstance(text, str) or not pattern.fullmatch(text):
         raise InvalidValue(f"invalid {subject} {shown(text)}", hint=hint)
     return text
 
 
 def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> tuple[str, ...]:
-    """Workload arguments: text without control characters (tab and newline are allowed).
+    """Check workload arguments: text without control characters (tab and newline are allowed).
 
     limit_bytes: at most this many in all, as UTF-8.
     """
@@ -94,7 +93,7 @@ def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> t
 def seconds(
     value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero: bool = True
 ) -> float:
-    """A finite duration in seconds, from 0 (or above 0) to `maximum`."""
+    """Check a finite duration in seconds, from 0 (or above 0) to `maximum`."""
     real = isinstance(value, int | float) and not isinstance(value, bool)
     # not math.isfinite(), which fails with whole numbers that no float can hold
     if not real or not -math.inf < value < math.inf:
@@ -113,7 +112,9 @@ def seconds(
 def number(
     value: float, name: str, *, maximum: float, minimum: float = 0.0, zero: bool = False
 ) -> float:
-    """A finite number from `minimum` to `maximum`, without a unit; 0 only where that is allowed."""
+    """Check a finite number from `minimum` to `maximum`, without a unit; 0 only where that is
+    allowed.
+    """
     real = isinstance(value, int | float) and not isinstance(value, bool)
     # whole numbers may be larger than any float
     real = real and (abs(value) <= sys.float_info.max or abs(value) == math.inf)
@@ -127,7 +128,7 @@ def number(
 
 
 def http_url(address: str, name: str) -> str:
-    """An HTTP or HTTPS URL."""
+    """Check an HTTP or HTTPS URL."""
     try:
         parts = urlsplit(address)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -141,7 +142,7 @@ def http_url(address: str, name: str) -> str:
 
 
 def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_000) -> int:
-    """A whole number from `minimum` to `maximum`."""
+    """Check a whole number from `minimum` to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidValue(
             f"{name} is {shown(value)}, not a whole number", hint="give a whole number"
@@ -154,40 +155,42 @@ def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_0
 
 
 def one_of(name: str, known: Iterable[str], kind: str) -> str:
-    """One of the known names; InvalidValue suggests the nearest. kind: what they are names of."""
+    """Check that a name is one of the known ones; InvalidValue suggests the nearest. kind: what
+    they are names of.
+    """
     names = list(known)
     if name not in names:
-        shown = cut(repr(name), 60)
-        raise InvalidValue(f"there is no {kind} {shown}", hint=suggestion(name, names))
+        quoted = cut(repr(name), 60)
+        raise InvalidValue(f"there is no {kind} {quoted}", hint=suggestion(name, names))
     return name
 
 
 def refuse(*mistakes: tuple[object, str, str]) -> None:
-    """Raises InvalidValue for the first mistake that is there: whether it is, message and hint."""
+    """Raise InvalidValue for the first mistake that is there: whether it is, message and hint."""
     for is_there, message, hint in mistakes:
         if is_there:
             raise InvalidValue(message, hint=hint)
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Text that cannot control a terminal: control characters and the like are written as escapes.
+    """Return text that cannot control a terminal: control characters and the like are written as
+    escapes.
 
     keep: characters that stay as they are. Text from Redis, from an imported run or from a program
     passes through here before it is shown.
     """
     if text.isprintable():
         return text
-    return "".join(map(partial(_escaped, keep=keep), text))
-
-
-def _escaped(character: str, keep: str) -> str:
-    if character.isprintable() or character in keep:
-        return character
-    return character.encode("unicode_escape").decode()
+    return "".join(
+        character
+        if character.isprintable() or character in keep
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
-    """Text safe for a log line or reply: control characters escaped, cut in its middle."""
+    """Return text safe for a log line or reply: control characters escaped, cut in its middle."""
     safe = printable(text)
     if len(safe) <= limit:
         return safe
@@ -196,7 +199,7 @@ def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it: text in quotes, anything else as YAML writes it."""
+    """Return a value as an error shows it: text in quotes, anything else as YAML writes it."""
     try:
         return cut(repr(value) if isinstance(value, str | float) else as_yaml(value), 80)
     except (ValueError, RecursionError):

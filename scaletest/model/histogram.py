@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 from operator import mul
@@ -26,7 +24,7 @@ _log = math.log
 
 
 def bucket(seconds: float) -> int:
-    """The bucket of a duration in seconds."""
+    """Return the bucket of a duration in seconds."""
     micros = seconds * 1e6
     if micros < 1.0:
         return 0
@@ -35,19 +33,19 @@ def bucket(seconds: float) -> int:
 
 
 def middle(index: float) -> float:
-    """The duration in seconds that a bucket stands for: its geometric middle."""
+    """Return the duration in seconds that a bucket stands for: its geometric middle."""
     return float(GROWTH ** (index + 0.5)) / 1e6
 
 
 def bucket_at(counts: Mapping[int, int], share: float) -> int:
-    """The bucket up to which `share` (0 to 1) of the counts lie, which must not all be 0."""
+    """Return the bucket up to which `share` (0 to 1) of the counts lie, which must not all be 0."""
     indexes = sorted(counts)
     sums = list(accumulate(map(counts.__getitem__, indexes)))
     return indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))]
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
-    """The duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
+    """Return the duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
     if not any(counts.values()):
         return None
     return middle(bucket_at(counts, share))
@@ -60,12 +58,12 @@ def _middles() -> tuple[float, ...]:
 
 @cache
 def _edges(bounds: tuple[float, ...]) -> tuple[int, ...]:
-    """The first bucket beyond each bound."""
+    """Return the first bucket beyond each bound."""
     return tuple(bisect_right(_middles(), bound) for bound in bounds)
 
 
 def cumulative(counts: Mapping[int, int], bounds: tuple[float, ...]) -> list[tuple[str, float]]:
-    """Cumulative counts by upper bound in seconds, as Prometheus wants them.
+    """Return cumulative counts by upper bound in seconds, as Prometheus wants them.
 
     A bucket always belongs to the first bound that its middle does not exceed, so that no count
     ever moves from one bound to another.
@@ -77,7 +75,7 @@ def cumulative(counts: Mapping[int, int], bounds: tuple[float, ...]) -> list[tup
 
 
 def total_s(counts: Mapping[int, int]) -> float:
-    """The sum of all durations in seconds, within 1 %.
+    """Return the sum of all durations in seconds, within 1 %.
 
     It is rounded once, at its end: otherwise it could become smaller when a count grows.
     """
@@ -87,83 +85,8 @@ def total_s(counts: Mapping[int, int]) -> float:
 
 
 def _known(counts: Mapping[int, int]) -> list[int]:
-    """The buckets in their order, without those that do not exist."""
+    """Return the buckets in their order, without those that do not exist."""
     indices = sorted(counts)
     if indices and not 0 <= indices[0] <= indices[-1] <= LAST_BUCKET:
         return [index for index in indices if 0 <= index <= LAST_BUCKET]
     return indices
-
-
-# A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie
-# below it is more than 5 %.
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
-NEEDED = {name: math.ceil(math.log(0.05) / math.log(share)) for name, share in QUANTILES.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class DurationSummary:
-    """Summary of durations, in seconds; None where there are too few."""
-
-    count: int
-    low_s: float | None
-    mean_s: float | None
-    high_s: float | None
-    quantiles_s: Mapping[str, float | None]
-
-    def to_dict(self) -> dict[str, float | int | None]:
-        """Return plain values for JSON; names end with their unit."""
-        quantiles = {f"{name}_s": value for name, value in self.quantiles_s.items()}
-        return {
-            "count": self.count,
-            "min_s": self.low_s,
-            "mean_s": self.mean_s,
-            **quantiles,
-            "max_s": self.high_s,
-        }
-
-
-@dataclass(slots=True)
-class DurationHistogram:
-    """Counts of any number of durations by bucket, beside their exact minimum, maximum and sum."""
-
-    counts: Counter[int] = field(default_factory=Counter)
-    count: int = 0
-    total: float = 0.0
-    low: float = math.inf
-    high: float = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Count one duration."""
-        index = bucket(seconds)
-        counts = self.counts
-        counts[index] = counts.get(index, 0) + 1
-        self.count += 1
-        self.total += seconds
-        if seconds < self.low:
-            self.low = seconds
-        if seconds > self.high:
-            self.high = seconds
-
-    def plus(self, other: DurationHistogram) -> DurationHistogram:
-        """Return a new histogram of what both counted."""
-        return DurationHistogram(
-            self.counts + other.counts,
-            self.count + other.count,
-            self.total + other.total,
-            min(self.low, other.low),
-            max(self.high, other.high),
-        )
-
-    def quantile(self, name: str) -> float | None:
-        """Return one of QUANTILES in seconds; None for too few durations."""
-        if self.count < NEEDED[name]:
-            return None
-        seconds = quantile(self.counts, QUANTILES[name])
-        return None if seconds is None else min(self.high, max(self.low, seconds))
-
-    def summary(self) -> DurationSummary:
-        """Return count, extremes, mean and the quantiles for which there are enough durations."""
-        quantiles = {name: self.quantile(name) for name in QUANTILES}
-        if not self.count:
-            return DurationSummary(0, None, None, None, quantiles)
-        return DurationSummary(self.count, self.low, self.total / self.count, self.high, quantiles)

@@ -10,13 +10,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Union, get_args, get_origin
 
-from scaletest.model.declared import (
-    DocumentMember,
-    declared,
-    is_enum,
-    members,
-    plain,
-)
+from scaletest.model.declared import declared, is_enum
+from scaletest.model.writing import DocumentMember, members, plain
 
 Schema = dict[str, Any]
 
@@ -39,21 +34,21 @@ _KEYWORDS = {
 }
 # of what has a length, by its type in schemas
 _LENGTHS = {"string": "maxLength", "array": "maxItems", "object": "maxProperties"}
+VERSION: Schema = {"type": "integer", "minimum": 1, "description": "version of the format"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
     """How schemas are made of classes.
 
-    is_file: whether people write the document, who use the
-    keys that are declared for files, may leave out what has a default, and write durations with a
-    unit.
+    is_file: whether people write the document, who use the keys that are declared for files, may
+    leave out what has a default, and write durations with a unit.
     """
 
     is_file: bool = False
 
     def properties(self, kind: type) -> dict[str, Schema]:
-        """The schemas of the members of a class's documents."""
+        """Return the schemas of the members of a class's documents."""
         schemas: dict[str, Schema] = {}
         if not self.is_file:
             constants = getattr(kind, "constants", {})
@@ -70,21 +65,21 @@ class Form:
         return schemas
 
     def schema(self, hint: Any) -> Schema:
-        """The schema of values of a type, with all that is declared of it."""
+        """Return the schema of values of a type, with all that is declared of it."""
         rule = declared(hint)
-        made = self._of_type(rule.base)
+        schema = self._of_type(rule.base)
         if rule.choices:
-            made["enum"] = [*rule.choices, *rule.extra.get("aliases", ())]
-        made |= rule.extra.get("schema", {})
+            schema["enum"] = [*rule.choices, *rule.extra.get("aliases", ())]
+        schema |= rule.extra.get("schema", {})
         for name, limit in rule.limits.items():
-            keyword = _LENGTHS[str(made["type"])] if name == "max_length" else _KEYWORDS[name]
+            keyword = _LENGTHS[str(schema["type"])] if name == "max_length" else _KEYWORDS[name]
             # \Z is Python's alone
-            made[keyword] = limit.replace(r"\Z", "$") if name == "pattern" else limit
+            schema[keyword] = limit.replace(r"\Z", "$") if name == "pattern" else limit
         if self.is_file and rule.is_duration:
-            made["type"] = ["number", "string"]
+            schema["type"] = ["number", "string"]
         if rule.optional:
-            made["type"] = list(dict.fromkeys([*type_names(made), "null"]))
-        return {**made, "description": rule.description} if rule.description else made
+            schema["type"] = list(dict.fromkeys([*type_names(schema), "null"]))
+        return {**schema, "description": rule.description} if rule.description else schema
 
     def _key(self, member: DocumentMember) -> str:
         return member.key if self.is_file else member.name
@@ -113,7 +108,7 @@ class Form:
         raise TypeError(f"no schema for {base!r}")
 
     def object(self, kind: Any) -> Schema:
-        """The schema of a class's documents."""
+        """Return the schema of a class's documents."""
         always = getattr(kind, "always", None)
         optional = [
             self._key(member)
@@ -127,11 +122,10 @@ class Form:
         return {**closed(self.properties(kind), optional), **note}
 
 
-VERSION: Schema = {"type": "integer", "minimum": 1, "description": "version of the format"}
-
-
 def closed(properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Schema:
-    """The schema of an object with these members, of which the optional ones may be missing."""
+    """Return the schema of an object with these members, of which the optional ones may be
+    missing.
+    """
     return {
         "type": "object",
         "properties": dict(properties),
@@ -141,7 +135,7 @@ def closed(properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Sc
 
 
 def headed(name: str, schema: Schema) -> Schema:
-    """The schema of a whole document, version 1."""
+    """Return the schema of a whole document, version 1."""
     return {
         "$schema": DRAFT,
         "$id": f"urn:scaletest:{name}:1",
@@ -151,16 +145,16 @@ def headed(name: str, schema: Schema) -> Schema:
 
 
 def described(name: str, description: str, kind: type, form: Form | None = None) -> Schema:
-    """The schema of a class's documents as a whole."""
+    """Return the schema of a class's documents as a whole."""
     return headed(name, {**(form or Form()).object(kind), "description": description})
 
 
 def json_type(hint: Any) -> str:
-    """The JSON type of a type's values, null aside."""
+    """Return the JSON type of a type's values, null aside."""
     return type_names(Form().schema(hint))[0]
 
 
 def type_names(schema: Schema) -> Sequence[str]:
-    """The JSON types of a schema's values."""
+    """Return the JSON types of a schema's values."""
     names = schema.get("type", "any")
     return [names] if isinstance(names, str) else names

@@ -9,7 +9,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.model.checks import printable
-from scaletest.model.declared import VERSIONED, Document
+from scaletest.model.declared import VERSIONED
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 
 LATEST = "LAST"
@@ -46,7 +47,7 @@ class Labels(Document):
         return f"called {self.name}" if self.name else ""
 
     def numbered(self, number: int) -> Labels:
-        """The labels of one of several runs, whose name tells it from the others."""
+        """Return the labels of one of several runs, whose name tells it from the others."""
         return replace(self, name=f"{self.name}-{number}") if self.name else self
 
 

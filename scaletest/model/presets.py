@@ -13,23 +13,16 @@ from scaletest.model import checks
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Devices of one vendor.
-
-    vendor: PCI vendor id as sysfs writes it; devices of other vendors that match the pattern are
-    left out.
-    resources: Kubernetes resources that a pod can request, the usual one first.
-    groups: one of them owns the device nodes.
-    visible: the environment variable that restricts the vendor's libraries to one device.
-    order: further variables that make those libraries number devices by PCI address, as scaletest
-    does.
-    """
+    """Devices of one vendor."""
 
     name: str
     device_glob: str
+    # PCI vendor id as sysfs writes it; devices of others that match the pattern are left out
     vendor: str
-    resources: tuple[str, ...]
-    groups: tuple[str, ...]
-    visible: str
+    resources: tuple[str, ...]  # Kubernetes resources that a pod can request, the usual one first
+    groups: tuple[str, ...]  # one of them owns the device nodes
+    visible: str  # the environment variable that restricts the vendor's libraries to one device
+    # further variables that make those libraries number devices by PCI address, as scaletest does
     order: tuple[tuple[str, str], ...] = ()
 
 
@@ -64,5 +57,5 @@ PRESETS = {
 
 
 def preset(name: str) -> Preset:
-    """The preset with this name; InvalidValue lists the known names."""
+    """Return the preset with this name; InvalidValue lists the known names."""
     return PRESETS[checks.one_of(name, PRESETS, "preset")]

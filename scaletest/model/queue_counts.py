@@ -1,10 +1,6 @@
-"""Counts of a queue as the broker's scripts pack them: time slots, and requests that ended.
+"""Requests of a queue that ended, as the broker's scripts count them.
 
-Time slots of ten seconds have the recent submissions and ends. A queue has a ring of RING slots, so
-that everybody can read the last minutes without a reset. A slot that was not written again for a
-turn of the ring stays: it has the last run time of an idle queue.
-
-Requests that ended are one row of big-endian 64-bit numbers: one command of Redis updates all
+They are one row of big-endian 64-bit numbers: one command of Redis updates all
 numbers of a row, and reading it needs no search. The numbers are as follows, where ii is the place
 of a time slot in its ring, 00 to 63, and b a bucket of model/histogram.py:
     0 to 4          requests by outcome, in the order of model/record.py
@@ -19,97 +15,16 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from scaletest.model.histogram import LAST_BUCKET, middle
 from scaletest.model.record import Outcome
-
-SLOT_S = 10
-RING = 64
-# the slot that is being written, and the next one, are not complete
-LONGEST_WINDOW_S = float((RING - 2) * SLOT_S)
-
-_ARRIVED = struct.Struct("<dd")
-# A double counts exactly up to here.
-_MOST = 2.0**53
-
-
-class TimeSlot(NamedTuple):
-    """Events of ten seconds from number * 10 s on, on the Redis clock. Durations within 1 %. There
-    are thousands where there are many queues.
-
-    run_sum_s: sum of the run times of requests that ended in it. place: where its longest run was,
-    node and pod with line feeds between and after them.
-    """
-
-    number: int
-    submitted: int = 0
-    ended: int = 0
-    run_sum_s: float = 0.0
-    max_wait_s: float = 0.0
-    max_run_s: float = 0.0
-    max_total_s: float = 0.0
-    place: str = ""
-
-    @property
-    def node(self) -> str:
-        """The node of its longest run."""
-        return self.place.partition("\n")[0]
-
-    @property
-    def pod(self) -> str:
-        """The pod of its longest run."""
-        return self.place.rstrip("\n").partition("\n")[2]
-
-
-def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tuple[TimeSlot, ...]:
-    """The slots of a ring, oldest first. Slots that cannot be read are left out.
-
-    fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest
-    run was. ended: ends as `read` gives them.
-    """
-    arrived, places = _arrived(fields), _places(fields)
-    # cheaper than naming the fields: there are thousands of slots
-    known = {
-        slot.number: TimeSlot(
-            slot.number, arrived.pop(slot.number, 0), *slot[2:7], places.get(slot.number, "")
-        )
-        for slot in ended
-    }
-    known |= {number: TimeSlot(number, submitted) for number, submitted in arrived.items()}
-    return tuple(known[number] for number in sorted(known))
-
-
-def _arrived(fields: Mapping[bytes, bytes]) -> dict[int, int]:
-    """Submissions by slot."""
-    rows = [
-        packed
-        for name, packed in fields.items()
-        if name.startswith(b"a") and len(packed) == _ARRIVED.size
-    ]
-    arrived: dict[int, int] = {}
-    for number, submitted in _ARRIVED.iter_unpack(b"".join(rows)):
-        if 0.0 <= number <= _MOST and 0.0 <= submitted <= _MOST:
-            arrived[int(number)] = arrived.get(int(number), 0) + int(submitted)
-    return arrived
-
-
-def _places(fields: Mapping[bytes, bytes]) -> dict[int, str]:
-    """Where the longest run was by slot."""
-    places = {}
-    for name, packed in fields.items():
-        if name.startswith(b"at"):
-            try:
-                slot, _, place = packed.decode("utf-8", "replace").partition("\n")
-                places[int(slot)] = place
-            except ValueError:
-                continue
-    return places
-
+from scaletest.model.time_slots import RING, TimeSlot
 
 _OUTCOMES = {outcome.value: number for number, outcome in enumerate(Outcome)}
+# The number that counts each outcome, as BITFIELD takes it.
+OUTCOME_NUMBERS = {outcome: f"#{number}" for outcome, number in _OUTCOMES.items()}
 _BYTES = 8
 _BUCKETS = 1000
 # The bytes of a row in which every number is counted.
@@ -120,13 +35,11 @@ LONGEST_ROW = _BYTES * (_BUCKETS + 2 * (LAST_BUCKET + 1))
 class EndedCounts:
     """Requests that ended: by outcome, in the slots of the last minutes, and by bucket of their
     wait and run times.
-
-    buckets: packed; they are read when somebody asks for them, as most pages show none.
     """
 
     outcomes: dict[str, int] = field(default_factory=dict)
     slots: tuple[TimeSlot, ...] = ()
-    buckets: bytes = b""
+    buckets: bytes = b""  # packed: read when somebody asks for them, as most pages show none
 
     @property
     def wait(self) -> dict[int, int]:
@@ -143,13 +56,9 @@ class EndedCounts:
         return {bucket: counted for bucket, counted in enumerate(counts) if counted}
 
 
-# The number that counts each outcome, as BITFIELD takes it.
-OUTCOME_NUMBERS = {outcome: f"#{number}" for outcome, number in _OUTCOMES.items()}
-
-
 def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, str, int, int]:
-    """Arguments of a script that counts a request: three places of the row, as BITFIELD takes them,
-    and wait and run in microseconds, as the middles of their buckets, so within 1 %.
+    """Return the arguments of a script that counts a request: three places of the row, as BITFIELD
+    takes them, and wait and run in microseconds, as the middles of their buckets, so within 1 %.
     """
     return (
         OUTCOME_NUMBERS[outcome],
@@ -161,7 +70,7 @@ def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, 
 
 
 def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """The sum of two counts: those of a hash, and those of a row."""
+    """Return the sum of two counts: those of a hash, and those of a row."""
     sums = Counter(counts)
     sums.update(more)
     return dict(sums)  # dataclasses.asdict makes no copy of a Counter
@@ -183,24 +92,21 @@ def read(packed: bytes | None) -> EndedCounts:
     # the first byte of a negative number is above 127
     if min(outcomes) < 0 or not buckets[::_BYTES].isascii():
         raise ValueError("a number of requests that ended is negative")
+    # the slots of the ring in which requests ended, unsorted, without impossible numbers
+    columns = [numbers[start : start + RING] for start in range(100, 700, 100)]
+    slots = [
+        TimeSlot(number, 0, ended, run_us / 1e6, wait_us / 1e6, longest_us / 1e6, total_us / 1e6)
+        for number, ended, run_us, wait_us, longest_us, total_us in zip(*columns, strict=False)
+        if ended and min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
+    ]
     return EndedCounts(
         {name: count for name, count in zip(_OUTCOMES, outcomes, strict=False) if count},
-        tuple(_slots(numbers)),
+        tuple(slots),
         buckets,
     )
 
 
 def _numbers(packed: bytes) -> tuple[int, ...]:
-    """The numbers of a row, or of a part of one."""
+    """Return the numbers of a row, or of a part of one."""
     count = len(packed) // _BYTES
     return struct.unpack(f">{count}q", packed[: _BYTES * count])
-
-
-def _slots(numbers: tuple[int, ...]) -> list[TimeSlot]:
-    """The slots of the ring in which requests ended, unsorted, without impossible numbers."""
-    columns = [numbers[start : start + RING] for start in range(100, 700, 100)]
-    return [
-        TimeSlot(number, 0, ended, run_us / 1e6, wait_us / 1e6, longest_us / 1e6, total_us / 1e6)
-        for number, ended, run_us, wait_us, longest_us, total_us in zip(*columns, strict=False)
-        if ended and min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
-    ]

@@ -12,18 +12,14 @@ from msgspec import Meta
 
 from scaletest.model import checks
 from scaletest.model.activity import Activity
-from scaletest.model.declared import (
-    INNER,
-    VERSIONED,
-    Count,
-    Document,
-    QueueName,
-    RequestId,
-    check,
-    flat,
-    read,
-)
+from scaletest.model.declared import INNER, VERSIONED, Count, QueueName, RequestId, flat
+from scaletest.model.document import Document, check, read
 from scaletest.model.errors import InvalidValue
+
+Figures = dict[str, float | int | str]
+# Seconds of a clock, or since the epoch.
+ClockSeconds = Annotated[float, Meta(ge=0, le=1e12, extra={"unit": "s"})]
+_ALWAYS = frozenset({"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +46,7 @@ class Request:
 
 def effective_limit(worker_s: float, request_s: float) -> float:
     """The smaller of the non-zero limits in seconds; 0 when there is none."""
-    limits = [limit for limit in (worker_s, request_s) if limit > 0]
-    return min(limits, default=0.0)
-
-
-Figures = dict[str, float | int | str]
-# Seconds of a clock, or since the epoch.
-ClockSeconds = Annotated[float, Meta(ge=0, le=1e12, extra={"unit": "s"})]
-_ALWAYS = frozenset({"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"})
+    return min((limit for limit in (worker_s, request_s) if limit > 0), default=0.0)
 
 
 class Outcome(StrEnum):
@@ -171,15 +160,12 @@ class Reply(Document):
         An activity that cannot be read is None: the outcome counts without it.
         """
         if isinstance(data, Mapping) and data.get("activity") is not None:
-            data = {**data, "activity": _activity(data["activity"])}
+            try:
+                activity = Activity.from_dict(data["activity"])
+            except InvalidValue:
+                activity = None
+            data = {**data, "activity": activity}
         return read(cls, data, cls.document_name)
-
-
-def _activity(data: Any) -> Activity | None:
-    try:
-        return Activity.from_dict(data)
-    except InvalidValue:
-        return None
 
 
 def unreadable(request_id: str, why: str) -> Reply:

@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from scaletest.model.declared import VERSIONED, Count, Document, flat
+from scaletest.model.declared import VERSIONED, Count, flat
+from scaletest.model.document import Document
 
 # Lines of its log that are kept, the newest ones, and their length.
 MOST_LINES, LONGEST_LINE = 50, 300

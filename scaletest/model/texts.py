@@ -1,18 +1,15 @@
-"""Numbers, quantities, times and addresses with passwords, as they stand in text."""
+"""Numbers and values as they stand in text."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
 
 # A smaller number is floating-point noise.
 SMALLEST = 1e-9
 
 
 def short(number: float, digits: int = 3) -> str:
-    """At most `digits` significant digits: 0.5, 12.3, 12300, 0.00012; noise is 0."""
+    """Return at most `digits` significant digits: 0.5, 12.3, 12300, 0.00012; noise is 0."""
     if abs(number) < SMALLEST:
         return "0"
     text = f"{number:.{digits}g}"
@@ -22,27 +19,8 @@ def short(number: float, digits: int = 3) -> str:
     return f"{float(text):.{places}f}"
 
 
-SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
-PER_SECOND = {"/s": 1.0, "/min": 1 / 60}
-DECIMAL_BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
-BYTES = {**DECIMAL_BYTES, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
-# No quantity is longer. Headers of a service are read with it too, for each of its responses.
-LONGEST_QUANTITY = 40
-_QUANTITY = re.compile(
-    r"((?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*([A-Za-z/%]*)"
-)
-
-
-def in_base_units(text: str, units: Mapping[str, float]) -> float | None:
-    """The number times its unit's factor; None where the text is no number with such a unit."""
-    if len(text) > LONGEST_QUANTITY:
-        return None
-    match = _QUANTITY.fullmatch(text.strip())
-    return float(match[1]) * units[match[2]] if match and match[2] in units else None
-
-
 def as_yaml(value: object) -> str:
-    """A value as YAML writes it on one line: true, null, [1, 2]; text as it is."""
+    """Return a value as YAML writes it on one line: true, null, [1, 2]; text as it is."""
     if isinstance(value, str):
         return value
     try:
@@ -50,58 +28,3 @@ def as_yaml(value: object) -> str:
     except TypeError:
         # in YAML a key may have any type
         return str(value)
-
-
-def epoch(text: object) -> float | None:
-    """Epoch seconds of a time as Kubernetes writes it; None for anything else."""
-    if not isinstance(text, str) or not text:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
-
-
-def iso(time_s: float | None) -> str | None:
-    """A time in UTC with microseconds and offset; None for none."""
-    if time_s is None:
-        return None
-    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")
-
-
-HIDDEN = "***"
-# Up to the last @: a password may contain any character if it was not encoded.
-_LOGIN = re.compile(r"//([^:@/]*):.*@")
-_USER = re.compile(r"//[^@/]*@")
-_QUERY = re.compile(r"([?&]([^=&#\s]+)=)[^&]*")
-_SECRET_PARAMETER = re.compile(r"(?i)(password|passwd|pwd|username|secret|token)$")
-# scaletest's own variables (SCALETEST_REDIS_URL, SCALETEST_WORKER_REDIS_URL, SCALETEST_CLIENT_TOKEN
-# ...), and the one with the password of the chart. docs/how-to/workers.md lists them.
-_SECRET_VARIABLE = re.compile(
-    r"SCALETEST_REDIS.*|SCALETEST_(.*_)?(REDIS_URL|TOKEN|HEADERS?)|REDIS_PASSWORD"
-)
-
-
-def masked(address: str, *, service: bool = False) -> str:
-    """An address, or an option with an address, without its passwords; any other text unchanged.
-
-    service: also hide the user name and all values of the query, which may be keys of a service.
-    """
-    if "//" not in address:
-        return address
-
-    def hidden(match: re.Match[str]) -> str:
-        secret = service or _SECRET_PARAMETER.search(match[2])
-        return f"{match[1]}{HIDDEN}" if secret else match[0]
-
-    public = _LOGIN.sub(rf"//\1:{HIDDEN}@", address)
-    public = _USER.sub(f"//{HIDDEN}@", public) if service else public
-    return _QUERY.sub(hidden, public)
-
-
-def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a program that does not belong to scaletest."""
-    return {
-        name: value for name, value in environment.items() if not _SECRET_VARIABLE.fullmatch(name)
-    }

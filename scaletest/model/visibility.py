@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
 from scaletest.model import checks, wire
-from scaletest.model.declared import read
+from scaletest.model.document import read
 from scaletest.model.errors import InvalidValue
 
 # Beginning of the line in a worker's log that contains its visibility as JSON.
@@ -17,25 +17,20 @@ MOST_DEVICES = 32
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """Information that a worker can read.
+    """Information that a worker can read."""
 
-    times, calls, functions: CPU times, system calls and kernel functions of its programs' threads.
-    locks: file locks. pressure: whether the kernel counts pressure (PSI). cgroup: the version of
-    control groups, 0 without them. devices: path -> driver. counters: drivers of these devices that
-    report how busy a device is.
-    """
-
+    # of its programs' threads: CPU times, system calls and kernel functions
     times: bool
     calls: bool
     functions: bool
-    locks: bool
-    pressure: bool
-    cgroup: int
-    devices: Mapping[str, str]
-    counters: tuple[str, ...] = ()
+    locks: bool  # file locks
+    pressure: bool  # whether the kernel counts pressure (PSI)
+    cgroup: int  # the version of control groups, 0 without them
+    devices: Mapping[str, str]  # path -> driver
+    counters: tuple[str, ...] = ()  # drivers of these devices that report how busy a device is
 
     def to_line(self) -> str:
-        """One line for a log."""
+        """Return one line for a log."""
         return MARK + wire.dump(asdict(self))
 
     @classmethod
@@ -53,15 +48,35 @@ class Visibility:
 
 
 def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
-    """Information that cannot be read, the effect of each gap, and its remedy."""
-    rows = (
+    """Return the information that cannot be read, the effect of each gap, and its remedy."""
+    calls = (
+        "system calls and kernel functions",
+        "waits count as not observed",
+        "set kernel.yama.ptrace_scope to 0 or 1 on the node, and mount /proc without hidepid",
+    )
+    if visibility.functions:
+        effect = "waits have a state, and lock files and addresses may have no name"
+        calls = ("system calls", effect, calls[2])
+    cgroup = (
+        "control groups",
+        "limits of containers are unknown",
+        "mount /sys/fs/cgroup into the container",
+    )
+    if visibility.cgroup == 1:
+        cgroup = (
+            "control groups of version 2",
+            "a container's pressure and the reclaim of its memory are unknown; its CPU limit is"
+            " known",
+            "boot the node with version 2 (systemd.unified_cgroup_hierarchy=1)",
+        )
+    rows = [
         (
             visibility.times,
             "times of threads",
             "no cause is named",
             "use a kernel with CONFIG_SCHED_INFO",
         ),
-        (visibility.calls, *_calls_gap(visibility)),
+        (visibility.calls, *calls),
         (
             visibility.locks,
             "/proc/locks",
@@ -74,53 +89,17 @@ def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
             "nothing confirms that the node's CPU, memory or disk is scarce",
             "boot the node with psi=1, or use a kernel with CONFIG_PSI",
         ),
-        (visibility.cgroup == 2, *_cgroup_gap(visibility)),
-        *(
-            (driver in visibility.counters, *_device_gap(path, driver))
-            for path, driver in visibility.devices.items()
-        ),
-    )
+        (visibility.cgroup == 2, *cgroup),
+    ]
+    for path, driver in visibility.devices.items():
+        remedy = "use a driver that counts its clients' time in /proc/PID/fdinfo"
+        if driver == "nvidia":
+            remedy = "install scaletest[nvidia] in the image"
+        counters = f"counters of {path} ({driver or 'unknown driver'})"
+        effect = "how busy the device is stays unknown"
+        rows.append((driver in visibility.counters, counters, effect, remedy))
     return [
         {"missing": missing, "effect": effect, "remedy": remedy}
         for is_known, missing, effect, remedy in rows
         if not is_known
     ]
-
-
-def _calls_gap(visibility: Visibility) -> tuple[str, str, str]:
-    remedy = "set kernel.yama.ptrace_scope to 0 or 1 on the node, and mount /proc without hidepid"
-    if visibility.functions:
-        return (
-            "system calls",
-            "waits have a state, and lock files and addresses may have no name",
-            remedy,
-        )
-    return "system calls and kernel functions", "waits count as not observed", remedy
-
-
-def _cgroup_gap(visibility: Visibility) -> tuple[str, str, str]:
-    effect = (
-        "a container's pressure and the reclaim of its memory are unknown; its CPU limit is known"
-    )
-    if visibility.cgroup == 1:
-        return (
-            "control groups of version 2",
-            effect,
-            "boot the node with version 2 (systemd.unified_cgroup_hierarchy=1)",
-        )
-    return (
-        "control groups",
-        "limits of containers are unknown",
-        "mount /sys/fs/cgroup into the container",
-    )
-
-
-def _device_gap(path: str, driver: str) -> tuple[str, str, str]:
-    remedy = "use a driver that counts its clients' time in /proc/PID/fdinfo"
-    if driver == "nvidia":
-        remedy = "install scaletest[nvidia] in the image"
-    return (
-        f"counters of {path} ({driver or 'unknown driver'})",
-        "how busy the device is stays unknown",
-        remedy,
-    )

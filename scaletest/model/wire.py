@@ -15,10 +15,12 @@ SCHEMA_VERSION = 1
 
 # json.dumps would make a new encoder for each call.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+# zlib tells gzip's header from its own.
+_EITHER_HEADER = 32 + zlib.MAX_WBITS
 
 
 def dump(document: Mapping[str, Any]) -> str:
-    """One line of JSON without spaces, in UTF-8; refuses NaN and infinities."""
+    """Return one line of JSON without spaces, in UTF-8; refuses NaN and infinities."""
     return _ENCODER.encode(document)
 
 
@@ -27,19 +29,16 @@ def load(text: str | bytes, name: str) -> dict[str, Any]:
     try:
         document = msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        document = _tolerant(text, name)
+        # the strict and fast reader refuses some JSON, as lone surrogates
+        try:
+            tolerant = json.loads(text, parse_constant=_refuse_constant)
+            written = json.dumps(tolerant, ensure_ascii=False).encode("utf-8", "replace")
+            document = json.loads(written)
+        except (ValueError, RecursionError) as error:
+            raise InvalidValue(f"{name} is not valid JSON: {error}") from error
     if not isinstance(document, dict):
         raise InvalidValue(f"{name} is not a JSON object")
     return document
-
-
-def _tolerant(text: str | bytes, name: str) -> Any:
-    """What JSON says that the strict and fast reader refuses, as lone surrogates."""
-    try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-        return json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"{name} is not valid JSON: {error}") from error
 
 
 def _refuse_constant(name: str) -> None:
@@ -47,18 +46,16 @@ def _refuse_constant(name: str) -> None:
 
 
 def texts(candidate: object) -> list[str]:
-    """The texts of a list; none where the argument is no list."""
+    """Return the texts of a list; none where the argument is no list."""
     if not isinstance(candidate, list):
         return []
     return [text for text in candidate if isinstance(text, str)]
 
 
-# zlib tells gzip's header from its own.
-_EITHER_HEADER = 32 + zlib.MAX_WBITS
-
-
 def unpack(packed: bytes, most_bytes: int, name: str) -> bytes:
-    """The content of gzip or zlib data; InvalidValue when it is damaged or exceeds `most_bytes`."""
+    """Return the content of gzip or zlib data; InvalidValue when it is damaged or exceeds
+    `most_bytes`.
+    """
     unpacker = zlib.decompressobj(_EITHER_HEADER)
     try:
         content = unpacker.decompress(packed, most_bytes + 1)

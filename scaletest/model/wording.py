@@ -24,15 +24,15 @@ _SETTING = re.compile(rf"<({'|'.join(SETTINGS)})>")
 
 
 def as_options(text: str) -> str:
-    """The text with settings as options of commands."""
+    """Return the text with settings as options of commands."""
     return _SETTING.sub(lambda setting: f"--{option(setting[1])}", text)
 
 
 def option(setting: str) -> str:
-    """What a setting is called as an option."""
+    """Return what a setting is called as an option."""
     return _OPTIONS.get(setting, setting.replace("_", "-"))
 
 
 def as_arguments(text: str) -> str:
-    """The text with settings as arguments of Python."""
+    """Return the text with settings as arguments of Python."""
     return _SETTING.sub(lambda setting: _ARGUMENTS.get(setting[1], setting[1]), text)

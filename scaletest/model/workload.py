@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from types import ModuleType
 from typing import Annotated, Any, Protocol
 
 from scaletest.model.errors import UsageError
@@ -17,6 +16,8 @@ REFERENCE = re.compile(r"(?:[A-Za-z_][\w.]*|[^:]*[^/:]\.py):[A-Za-z_][\w.]*")
 
 # The module that a worker starts as the process of a workload.
 WORKLOAD_PROCESS = "scaletest_workers.python_child"
+# The child's exit code when PyTorch cannot be loaded, as EX_UNAVAILABLE of sysexits.h.
+UNAVAILABLE = 69
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +77,6 @@ class Workload(Protocol):
         """runs one request, and returns figures by name, or None."""
 
 
-def _program(main: ModuleType) -> str:
-    """The program that runs: the module that `python -m` names, else its file; "" for neither."""
-    spec = getattr(main, "__spec__", None)
-    if spec is not None and spec.name != "__main__":
-        return str(spec.name)
-    return str(getattr(main, "__file__", ""))
-
-
 def reference(workload: Callable[..., Any]) -> str:
     """The name by which a worker finds a class or function: MODULE:NAME, or FILE.py:NAME for one of
     the program that runs. UsageError for one that no other process can import by it.
@@ -91,24 +84,24 @@ def reference(workload: Callable[..., Any]) -> str:
     kind = type(workload)
     module = getattr(workload, "__module__", kind.__module__)
     name = getattr(workload, "__qualname__", f"<{kind.__qualname__}>")
-    text = f"{_program(sys.modules[module]) if module == '__main__' else module}:{name}"
+    place = module
+    if module == "__main__":
+        # the module that `python -m` names, else the file of the program that runs
+        main = sys.modules[module]
+        spec = getattr(main, "__spec__", None)
+        place = getattr(main, "__file__", "")
+        if spec is not None and spec.name != "__main__":
+            place = spec.name
+    text = f"{place}:{name}"
     # a method of an object, or what a decorator returned, may have the name of something else
-    if not REFERENCE.fullmatch(text) or not _is_named(workload, sys.modules.get(module), name):
+    try:
+        is_named = bool(attrgetter(name)(sys.modules.get(module)) == workload)
+    except AttributeError:
+        is_named = False
+    if not is_named or not REFERENCE.fullmatch(text):
         raise UsageError(
             f"{name} cannot be imported by another process",
             hint="write it into a module or file, outside of any function, as a function or class"
             " under its own name",
         )
     return text
-
-
-def _is_named(workload: object, module: ModuleType | None, name: str) -> bool:
-    """Whether the module has it under that name."""
-    try:
-        return bool(attrgetter(name)(module) == workload)
-    except AttributeError:
-        return False
-
-
-# The child's exit code when PyTorch cannot be loaded, as EX_UNAVAILABLE of sysexits.h.
-UNAVAILABLE = 69

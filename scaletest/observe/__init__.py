@@ -1,5 +1,4 @@
-"""Processes of this machine: guards that end what a killed parent leaves behind, waiting without
-polling.
+"""Where the processes of requests spend their time, and what the node does meanwhile.
 
-Knows nothing of Redis, Kubernetes or requests, and imports nothing of the project but the model.
+All of it is read from /proc, /sys and the drivers of devices, without privileges.
 """

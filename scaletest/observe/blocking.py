@@ -9,188 +9,22 @@ gives the state, and objects may be missing.
 from __future__ import annotations
 
 import os
-import platform
 import re
-import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from enum import Enum, auto
 from typing import NamedTuple
 
 from scaletest.model.activity import State
-from scaletest.observe.sockets import CLIENTS, SOCKET, Sockets
-from scaletest.processes import proc
+from scaletest.observe.descriptors import MOST_DESCRIPTORS, Descriptors, open_descriptors, path_of
+from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
+from scaletest.observe.sockets import Sockets
+from scaletest.observe.system_calls import LOCK_COMMANDS, WaitKind, call_kinds
+from scaletest.processes import addresses, proc
 
-
-class WaitKind(Enum):
-    """Kinds of blocking system calls whose arguments tell what the thread waits for."""
-
-    DESCRIPTOR = auto()
-    CONNECT = auto()
-    FLOCK = auto()
-    FCNTL = auto()
-    FUTEX = auto()
-    POLL = auto()
-    SELECT = auto()
-    EPOLL = auto()
-
-
-# (x86_64, aarch64); None where the architecture has no such call. A state: of calls that wait for
-# nothing else.
-_NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]] = {
-    WaitKind.DESCRIPTOR: {
-        "read": (0, 63),
-        "write": (1, 64),
-        "ioctl": (16, 29),
-        "pread64": (17, 67),
-        "pwrite64": (18, 68),
-        "readv": (19, 65),
-        "writev": (20, 66),
-        "sendfile": (40, 71),
-        "sendto": (44, 206),
-        "recvfrom": (45, 207),
-        "sendmsg": (46, 211),
-        "recvmsg": (47, 212),
-        "fsync": (74, 82),
-        "fdatasync": (75, 83),
-        "ftruncate": (77, 46),
-        "getdents": (78, None),
-        "getdents64": (217, 61),
-        "splice": (275, 76),
-        "tee": (276, 77),
-        "sync_file_range": (277, 84),
-        "vmsplice": (278, 75),
-        "fallocate": (285, 47),
-        "preadv": (295, 69),
-        "pwritev": (296, 70),
-        "recvmmsg": (299, 243),
-        "sendmmsg": (307, 269),
-        "copy_file_range": (326, 285),
-        "preadv2": (327, 286),
-        "pwritev2": (328, 287),
-    },
-    WaitKind.CONNECT: {"connect": (42, 203)},
-    State.IDLE: {
-        "accept": (43, 202),
-        "accept4": (288, 242),
-        "pause": (34, None),
-        "rt_sigtimedwait": (128, 137),
-        "rt_sigsuspend": (130, 133),
-    },
-    WaitKind.FLOCK: {"flock": (73, 32)},
-    WaitKind.FCNTL: {"fcntl": (72, 25)},
-    WaitKind.FUTEX: {"futex": (202, 98)},
-    # those of futexes have the flags and the address elsewhere than futex has
-    State.LOCK: {
-        "semop": (65, 193),
-        "semtimedop": (220, 192),
-        "futex_waitv": (449, 449),
-        "futex_wait": (455, 455),
-    },
-    State.PIPE: {
-        "msgsnd": (69, 189),
-        "msgrcv": (70, 188),
-        "mq_timedsend": (242, 182),
-        "mq_timedreceive": (243, 183),
-    },
-    State.SLEEP: {"nanosleep": (35, 101), "clock_nanosleep": (230, 115)},
-    State.CHILD: {"wait4": (61, 260), "waitid": (247, 95), "vfork": (58, None)},
-    WaitKind.POLL: {"poll": (7, None), "ppoll": (271, 73)},
-    WaitKind.SELECT: {"select": (23, None), "pselect6": (270, 72)},
-    WaitKind.EPOLL: {
-        "epoll_wait": (232, None),
-        "epoll_pwait": (281, 22),
-        "epoll_pwait2": (441, 441),
-    },
-    State.DISK: {"sync": (162, 81), "syncfs": (306, 267), "msync": (26, 227)},
-    # they wait for the lock of the address space, or for pages
-    State.MEMORY: {
-        "mmap": (9, 222),
-        "mprotect": (10, 226),
-        "munmap": (11, 215),
-        "brk": (12, 214),
-        "mremap": (25, 216),
-        "madvise": (28, 233),
-    },
-}
-_COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
-# The commands of fcntl that wait for a lock, F_SETLKW and F_OFD_SETLKW, on both architectures.
-LOCK_COMMANDS = (7, 38)
-
-
-def calls(machine: str = "") -> Mapping[int, WaitKind | State]:
-    """The kind of each number on this machine's architecture; empty for an unknown one."""
-    column = _COLUMNS.get(machine or platform.machine())
-    if column is None:
-        return {}
-    kinds: dict[int | None, WaitKind | State] = {}
-    for kind, names in _NUMBERS.items():
-        kinds.update(dict.fromkeys((numbers[column] for numbers in names.values()), kind))
-    return {number: kind for number, kind in kinds.items() if number is not None}
-
-
-# Descriptors of a poll that are examined, at most.
-_MOST_DESCRIPTORS = 64
-_RANK = {state: rank for rank, state in enumerate(State)}
-_DEVICES = re.compile(
-    r"/dev/(?:dri/|nvidia|accel/|kfd\b|dxg\b|habanalabs|neuron|davinci|infiniband/|apex_|video\d|media\d)"
-)
 _POLLING = re.compile(r"ep_poll|epoll|do_poll|do_sys_poll|do_select|core_sys_select|poll_schedule")
-# Tried in this order: the first pattern that matches the name of the kernel function decides.
-_FUNCTIONS: Sequence[tuple[re.Pattern[str], State]] = [
-    (re.compile(pattern), state)
-    for pattern, state in (
-        (r"locks_lock|flock_lock|posix_lock|fcntl_setlk|nlmclnt", State.FILE_LOCK),
-        (r"futex|semop|semtimedop", State.LOCK),
-        (r"nanosleep", State.SLEEP),
-        (r"do_wait|kernel_wait|vfork|kernel_clone", State.CHILD),
-        (r"accept|signal|sigsuspend|sigtimedwait|pause|ptrace", State.IDLE),
-        (r"pipe|fifo|wait_for_partner|mq_|msgrcv|msgsnd|wq_sleep", State.PIPE),
-        (
-            r"dma_fence|dma_resv|drm_|i915|^xe_|amdgpu|ttm_|nvidia|uvm_|^nv_|kfd_|ib_uverbs",
-            State.DEVICE,
-        ),
-        (r"mem_cgroup|reclaim|shrink_|swap|compact|oom|userfault", State.MEMORY),
-        (r"^sk_|skb_|inet|tcp|udp|unix_|sock|wait_woken|rpc_|nfs|ceph|cifs|smb", State.NETWORK),
-        (
-            r"io_schedule|folio|page|_bit|buffer|blk|bio|jbd2|ext4|xfs|btrfs|f2fs|zfs|dio|balance_dirty|^wb_|writeback"
-            r"|rq_qos|wbt|fuse|request_wait_answer|rwsem|sync|filemap|iterate|nvme|scsi|read_events|io_cqring",
-            State.DISK,
-        ),
-    )
-]
-
-
-class Doing(NamedTuple):
-    """Activity of a thread. state: None while it runs or could run."""
-
-    state: State | None
-    object: str = ""
-
-    @property
-    def rank(self) -> tuple[int, bool]:
-        """The most active comes first, and of those the one whose object is known."""
-        return -1 if self.state is None else _RANK[self.state], not self.object
-
-
-RUNNABLE = Doing(None)
-UNKNOWN = Doing(State.NOT_OBSERVED)
-_LETTERS = {
-    "R": RUNNABLE,
-    "D": Doing(State.DISK),
-    "T": Doing(State.IDLE),
-    "t": Doing(State.IDLE),
-}
-
-
-def of_function(name: str) -> State | None:
-    """The state of a thread that sleeps in this kernel function; None for an unknown function."""
-    return next((state for pattern, state in _FUNCTIONS if pattern.search(name)), None)
-
-
-def of_letter(letter: str) -> Doing:
-    """Activity of a thread as far as its state letter says."""
-    return _LETTERS.get(letter, UNKNOWN)
+# The flag of a futex that no other process can share; nearly all have it.
+_FUTEX_PRIVATE = 128
+_HIGHEST_OF_32_BITS = 0xFFFFFFFF
 
 
 class ThreadLook(NamedTuple):
@@ -206,17 +40,18 @@ class Blocking:
     def __init__(
         self, sockets: Sockets | None = None, denied: Callable[[str], None] = lambda _: None
     ) -> None:
-        self._sockets = sockets or Sockets()
-        self._calls = calls()
+        self._descriptors = Descriptors(sockets or Sockets())
+        self._calls = call_kinds()
         self.denied = denied
-        self._device = ""
 
     def use_device(self, path: str) -> None:
         """Treat this file as the device of programs from now on, besides files known as devices."""
-        self._device = path
+        self._descriptors.device = path
 
     def open(self, pid: int, tid: int) -> int:
-        """A handle for `look`, which the caller closes; -1 where the kernel has no such file."""
+        """Return a handle for `look`, which the caller closes; -1 where the kernel has no such
+        file.
+        """
         with suppress(OSError):
             if self._calls:
                 return os.open(f"/proc/{pid}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
@@ -247,9 +82,13 @@ class Blocking:
         call = proc.parse_call(line)
         if call is None:
             return RUNNABLE
-        if call.number < 0:
-            return self._in_fault(pid, thread) if call.stack else None
-        return self._in_call(pid, thread, call)
+        if call.number >= 0:
+            return self._in_call(pid, thread, call)
+        if not call.stack:
+            return None
+        # blocked outside of any call: it waits for a page or is stopped
+        doing = self._by_function(pid, thread)
+        return Doing(State.MEMORY) if doing is not None and doing.state is State.DISK else doing
 
     def _in_call(self, pid: int, thread: str, call: proc.SystemCall) -> Doing | None:
         if call.stack <= _HIGHEST_OF_32_BITS:  # these have numbers of their own
@@ -261,7 +100,7 @@ class Blocking:
             case WaitKind.FCNTL if call.arguments[1] not in LOCK_COMMANDS:
                 return self._descriptor(pid, thread, first)
             case WaitKind.FLOCK | WaitKind.FCNTL:
-                return Doing(State.FILE_LOCK, _path(proc_link(pid, first)))
+                return Doing(State.FILE_LOCK, path_of(pid, first))
             case WaitKind.DESCRIPTOR:
                 return self._descriptor(pid, thread, first)
             case WaitKind.FUTEX if call.arguments[1] & _FUTEX_PRIVATE:
@@ -274,16 +113,11 @@ class Blocking:
             case WaitKind.CONNECT:
                 place = call.arguments[1:3]
                 return Doing(
-                    State.NETWORK, _quietly(lambda: proc.parse_address(_memory(pid, *place)))
+                    State.NETWORK, _quietly(lambda: addresses.parse_address(_memory(pid, *place)))
                 )
             case WaitKind.POLL | WaitKind.SELECT | WaitKind.EPOLL:
                 return self._polled(pid, kind, call.arguments)
         return self._by_function(pid, thread)
-
-    def _in_fault(self, pid: int, thread: str) -> Doing | None:
-        """Activity of a thread blocked outside of any call: it waits for a page or is stopped."""
-        doing = self._by_function(pid, thread)
-        return Doing(State.MEMORY) if doing is not None and doing.state is State.DISK else doing
 
     def _by_function(self, pid: int, thread: str) -> Doing | None:
         status = proc.parse_status(proc.read(f"{thread}/stat"))
@@ -295,21 +129,21 @@ class Blocking:
         if name in ("", "0"):
             return of_letter(status.letter)
         if _POLLING.search(name):
-            return self._most_active(pid, descriptors(pid))
+            return self._descriptors.most_active(pid, open_descriptors(pid))
         state = of_function(name)
         if state is State.FILE_LOCK:
             return Doing(state, _quietly(lambda: _locked_file(pid)))
         if state is State.NETWORK:
-            peers = self._most_active(pid, descriptors(pid))
+            peers = self._descriptors.most_active(pid, open_descriptors(pid))
             return peers if peers.state is State.NETWORK else Doing(state)
         return Doing(state) if state else of_letter(status.letter)
 
     def _descriptor(self, pid: int, thread: str, number: int) -> Doing | None:
-        """Activity of a thread that is blocked on a descriptor, which decides the state.
+        """Return the activity of a thread that is blocked on a descriptor, which decides the state.
 
         A named pipe looks like a file, so the kernel function is checked too.
         """
-        doing = self._target(pid, number)
+        doing = self._descriptors.target(pid, number)
         if doing.state is not State.DISK:
             return doing
         by_function = self._by_function(pid, thread)
@@ -320,126 +154,47 @@ class Blocking:
         return doing
 
     def _polled(self, pid: int, kind: WaitKind, arguments: Sequence[int]) -> Doing:
+        """Return the state of the most important descriptor of a poll, select or epoll_wait."""
         try:
-            numbers = _watched(pid, kind, arguments)
+            match kind:
+                case WaitKind.EPOLL:
+                    fdinfo = proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}")
+                    numbers = proc.parse_epoll(fdinfo)
+                case WaitKind.POLL:
+                    size = 8 * min(arguments[1], MOST_DESCRIPTORS)
+                    numbers = proc.parse_pollfds(_memory(pid, arguments[0], size))
+                case _:
+                    size = (min(arguments[0], 1024) + 63) // 64 * 8
+                    selected: set[int] = set()
+                    for address in filter(None, arguments[1:3]):
+                        selected.update(proc.parse_fd_set(_memory(pid, address, size)))
+                    numbers = sorted(selected)
         except OSError:
-            numbers = descriptors(pid)
-        return self._most_active(pid, numbers) if numbers else Doing(State.SLEEP)
-
-    def _most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
-        """The state of the most important descriptor. Files are always ready, so a poll does not
-        wait.
-
-        A peer that was asked is more important than clients that may ask.
-        """
-        targets = [self._target(pid, number) for number in list(numbers)[:_MOST_DESCRIPTORS]]
-        waiting = (doing for doing in targets if doing.state is not State.DISK)
-        return min(waiting, key=_telling, default=Doing(State.IDLE))
-
-    def _target(self, pid: int, number: int) -> Doing:
-        """State and object of a thread that waits for a descriptor."""
-        link = proc_link(pid, number)
-        match = SOCKET.fullmatch(link)
-        if match:
-            return self._socket(pid, number, int(match[1]))
-        if link.startswith(("pipe:", "anon_inode:")):
-            # it has no path
-            state = next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE)
-            return Doing(state)
-        path = _path(link)
-        if path and (path == self._device or _DEVICES.match(path)):
-            return Doing(State.DEVICE, path)
-        if _TERMINALS.match(path):
-            return Doing(State.IDLE)
-        if path.startswith("/dev/") and _is_character_device(pid, number):
-            return Doing(State.DEVICE, path)
-        return Doing(State.DISK, path) if path else UNKNOWN
-
-    def _socket(self, pid: int, number: int, inode: int) -> Doing:
-        peer = self._sockets.peer(pid, number, inode)
-        if peer is None:
-            return Doing(State.NETWORK)
-        if peer.listening:
-            return Doing(State.IDLE)
-        if peer.unnamed:
-            return Doing(State.PIPE)
-        return Doing(State.NETWORK, peer.name)
-
-
-def proc_link(pid: int, number: int) -> str:
-    """The link of a descriptor; "" when it may not be read, or is no longer open."""
-    return _quietly(lambda: proc.link(f"/proc/{pid}/fd/{number}"))
-
-
-def descriptors(pid: int) -> list[int]:
-    """The open descriptors of a process; none when they may not be read."""
-    try:
-        return proc.numbers(f"/proc/{pid}/fd")
-    except OSError:
-        return []
-
-
-def _is_character_device(pid: int, number: int) -> bool:
-    """Whether a descriptor is a character device, and not a disk or a file, as in /dev/shm."""
-    try:
-        return stat.S_ISCHR(os.stat(f"/proc/{pid}/fd/{number}").st_mode)  # noqa: PTH116 - a path of /proc
-    except OSError:
-        return False
-
-
-def _watched(pid: int, kind: WaitKind, arguments: Sequence[int]) -> list[int]:
-    """Descriptors of a running poll, select or epoll_wait. Raises OSError."""
-    match kind:
-        case WaitKind.EPOLL:
-            return proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
-        case WaitKind.POLL:
-            return proc.polled(_memory(pid, arguments[0], 8 * min(arguments[1], _MOST_DESCRIPTORS)))
-    size = (min(arguments[0], 1024) + 63) // 64 * 8
-    numbers: set[int] = set()
-    for address in filter(None, arguments[1:3]):
-        numbers.update(proc.selected(_memory(pid, address, size)))
-    return sorted(numbers)
+            numbers = open_descriptors(pid)
+        return self._descriptors.most_active(pid, numbers) if numbers else Doing(State.SLEEP)
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:
-    """A process's memory. Raises OSError."""
+    """Return a process's memory. Raises OSError."""
     if address and size:
         return proc.read(f"/proc/{pid}/mem", min(size, 4096), address)
     return b""
 
 
 def _locked_file(pid: int) -> str:
-    """The file whose lock a process waits for, by its inode among the process's descriptors."""
+    """Return the file whose lock a process waits for, by its inode among the process's
+    descriptors.
+    """
     inode = proc.awaited_inode(proc.read_all("/proc/locks"), pid)
-    for number in descriptors(pid)[:_MOST_DESCRIPTORS] if inode else ():
+    for number in open_descriptors(pid)[:MOST_DESCRIPTORS] if inode else ():
         if proc.inode_of(proc.read_all(f"/proc/{pid}/fdinfo/{number}")) == inode:
-            return _path(proc_link(pid, number))
+            return path_of(pid, number)
     return ""
 
 
-def _path(link: str) -> str:
-    return link.removesuffix(" (deleted)") if link.startswith("/") else ""
-
-
 def _quietly(look: Callable[[], str]) -> str:
-    """The text that the function returns, "" where reading is forbidden."""
+    """Return the text that the function returns, "" where reading is forbidden."""
     try:
         return look()
     except (OSError, ValueError):
         return ""
-
-
-def _telling(doing: Doing) -> tuple[tuple[int, bool], bool]:
-    """A key by which the most active comes first, and known peers before clients."""
-    return doing.rank, doing.object == CLIENTS
-
-
-# The flag of a futex that no other process can share; nearly all have it.
-_FUTEX_PRIVATE = 128
-_HIGHEST_OF_32_BITS = 0xFFFFFFFF
-_INODES = (
-    (re.compile(r"sync_file|dmabuf|i915|kvm|drm"), State.DEVICE),
-    (re.compile("timerfd"), State.SLEEP),
-    (re.compile("^pipe:"), State.PIPE),
-)
-_TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")

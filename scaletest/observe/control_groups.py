@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import resource
-import time
 from pathlib import Path, PurePosixPath
 
 from scaletest.processes import proc
@@ -28,13 +27,13 @@ _NO_MEMORY_LIMIT = 2**60
 _PERIOD_US = 100_000
 
 
-def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path]:
-    """This process's control group of a controller and its parents, innermost first.
+def group_folders(controller: str, root: Path = CGROUPS, own_cgroup: Path = OWN) -> list[Path]:
+    """Return this process's control group of a controller and its parents, innermost first.
 
-    root: where control groups are mounted. own: the file that names this process's groups.
+    root: where control groups are mounted. own_cgroup: the file that names this process's groups.
     """
-    paths = []
-    for line in proc.OpenFile(own).text().splitlines():
+    paths: list[Path] = []
+    for line in proc.OpenFile(own_cgroup).text().splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and controller not in controllers.split(","):
             continue
@@ -43,26 +42,22 @@ def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path
             mounts = [root / name for name in MOUNTS[controller]]
         base = next((mount for mount in mounts if _is_visible(mount / "cgroup.procs")), None)
         if base is not None:
-            paths += _up(base, path)
+            below = PurePosixPath(path.strip("/"))
+            # what lies outside of a container's own view begins with ".." and cannot be seen
+            parents = () if ".." in below.parts else (below, *below.parents)
+            inside = [base / parent for parent in parents if str(parent) != "."]
+            # a container sees itself as the root, whatever its name
+            paths += filter(_is_visible, (*inside, base))
     return paths
 
 
 def _is_visible(path: Path) -> bool:
-    """Whether it exists, as far as this process may look."""
+    """Return whether a path exists, as far as this process may look."""
     return os.access(path, os.F_OK)
 
 
-def _up(base: Path, path: str) -> list[Path]:
-    """The folder and its parents; a container sees itself as the root, whatever its name."""
-    below = PurePosixPath(path.strip("/"))
-    # what lies outside of a container's own view begins with ".." and cannot be seen
-    parents = () if ".." in below.parts else (below, *below.parents)
-    inside = [base / parent for parent in parents if str(parent) != "."]
-    return list(filter(_is_visible, (*inside, base)))
-
-
 def cpu_limit(folder: Path) -> float | None:
-    """Cores that a control group's processes may use; None without a readable limit."""
+    """Return the cores that a control group's processes may use; None without a readable limit."""
     texts = [
         proc.text_of(folder / name) for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
     ]
@@ -70,7 +65,7 @@ def cpu_limit(folder: Path) -> float | None:
 
 
 def parse_cpu_limit(text: str) -> float | None:
-    """Cores, of "QUOTA PERIOD" as in cpu.max; None without a limit."""
+    """Parse cores, of "QUOTA PERIOD" as in cpu.max; None without a limit."""
     fields = text.split()
     try:
         quota, period = int(fields[0]), int(fields[1])
@@ -80,14 +75,14 @@ def parse_cpu_limit(text: str) -> float | None:
 
 
 def memory_limit(folder: Path) -> float | None:
-    """Bytes that a control group's processes may use; None without a readable limit."""
+    """Return the bytes that a control group's processes may use; None without a readable limit."""
     return parse_memory_limit(
         proc.text_of(folder / "memory.max") or proc.text_of(folder / "memory.limit_in_bytes")
     )
 
 
 def parse_memory_limit(text: str) -> float | None:
-    """Bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
+    """Parse bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
     size = proc.parse_number(text)
     return None if size is None or size >= _NO_MEMORY_LIMIT else size
 
@@ -95,52 +90,43 @@ def parse_memory_limit(text: str) -> float | None:
 class Throttling:
     """Counts from its creation, for the limits at that time; reads nothing without a limit."""
 
-    def __init__(self, root: Path = CGROUPS, own: Path = OWN) -> None:
-        self._files = limited(root, own)
+    def __init__(self, root: Path = CGROUPS, own_cgroup: Path = OWN) -> None:
+        self._files = limited_cpu_stats(root, own_cgroup)
         self._began_s = self._sum_s()
         self._periods = [_periods(path) for path in self._files]
 
     def seconds(self) -> float:
-        """Throttled seconds since creation, summed over CPUs; nested limits add up."""
+        """Return throttled seconds since creation, summed over CPUs; nested limits add up."""
         return max(0.0, self._sum_s() - self._began_s)
 
     def part(self) -> float:
-        """Share of throttled periods since creation, of the limit with the highest share."""
-        return max(map(_part, self._periods, map(_periods, self._files)), default=0.0)
+        """Return the share of throttled periods since creation, of the limit with the highest
+        share.
+        """
+        shares = [0.0]
+        for (held_back, count), path in zip(self._periods, self._files, strict=True):
+            held_back_now, count_now = _periods(path)
+            if held_back_now > held_back and count_now > count:
+                shares.append(min(1.0, (held_back_now - held_back) / (count_now - count)))
+        return max(shares)
 
     def _sum_s(self) -> float:
         return sum(proc.parse_throttled_s(proc.text_of(path)) or 0.0 for path in self._files)
 
 
-def limited(root: Path, own: Path) -> list[Path]:
-    """The cpu.stat of every control group around us that has a CPU limit."""
+def limited_cpu_stats(root: Path, own_cgroup: Path) -> list[Path]:
+    """Return the cpu.stat of every control group around us that has a CPU limit."""
     return [
-        folder / "cpu.stat" for folder in folders(CPU, root, own) if cpu_limit(folder) is not None
+        folder / "cpu.stat"
+        for folder in group_folders(CPU, root, own_cgroup)
+        if cpu_limit(folder) is not None
     ]
 
 
 def _periods(path: Path) -> tuple[int, int]:
-    """In how many it was held back, and how many there were."""
+    """Return in how many periods a group was held back, and how many there were."""
     rows = proc.parse_table(proc.text_of(path))
     return rows.get("nr_throttled", 0), rows.get("nr_periods", 0)
-
-
-def _part(before: tuple[int, int], after: tuple[int, int]) -> float:
-    throttled, periods = after[0] - before[0], after[1] - before[1]
-    return min(1.0, throttled / periods) if throttled > 0 and periods > 0 else 0.0
-
-
-class Effort:
-    """Counts from when it is made. throttling: by the CPU limit of this container."""
-
-    def __init__(self) -> None:
-        self._began, self._cpu_s = time.monotonic(), time.process_time()
-        self.throttling = Throttling()
-
-    def cores(self) -> float:
-        """CPU time of this process over time passed."""
-        passed = time.monotonic() - self._began
-        return (time.process_time() - self._cpu_s) / passed if passed > 0 else 0.0
 
 
 def raise_open_files(wanted: int) -> int:

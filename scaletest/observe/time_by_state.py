@@ -1,18 +1,12 @@
 """From looks at a request's processes to seconds by state, which sum to the time that passed.
 
 Time on a CPU, and waiting for one, is counted by the kernel between two looks. What is left of the
-interval was spent
-blocked: part of it is given to what was blocked at its begin, the rest to what is blocked at its
-end, so that a state is neither too long nor too short on average, wherever in a request the looks
-fall. Where something ran at one end and was blocked once, all is the other end's; after many short
-waits its part goes to the states that got less than the looks at what was blocked say, since these
-are a sample of the blocked time. A process that did not live through the interval gets no more of
-it than it lived. Nothing else is guessed: the rest was not observed.
-
-Looks fall into short requests by chance. Over many of them each look stands for as much time as
-passes between two, so `Balance` keeps what that is more than the blocked time of the requests that
-looks met, and gives it to those that none
-met: the sums of a worker's requests are right, those of a short request alone are not.
+interval was spent blocked: part of it is given to what was blocked at its begin, the rest to what
+is blocked at its end, so that a state is neither too long nor too short on average, wherever in a
+request the looks fall. Where something ran at one end and was blocked once, all is the other end's;
+after many short waits its part goes to the states that got less than the looks at what was blocked
+say, since these are a sample of the blocked time. A process that did not live through the interval
+gets no more of it than it lived. Nothing else is guessed: the rest was not observed.
 """
 
 from __future__ import annotations
@@ -22,18 +16,13 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from scaletest.model.activity import MAX_WAITS, State, Wait
-from scaletest.observe.blocking import Doing
+from scaletest.observe.doing import Doing
 from scaletest.observe.tree import FEW_SLICES, NOTHING_RAN, ThreadShare, TreeLook
 
 # The kernel counts these.
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
 # With no more CPU time beside that of a request's first process no other one was there.
 _ALONE_S = 0.002
-# Seconds of one state that are kept for later requests, or given to them in advance, at most.
-MOST_KEPT_S = 1.0
-# States with an object for which seconds are kept: requests may each wait for a file or an address
-# of its own.
-MOST_KEPT = 64
 
 
 class TimeByState:
@@ -55,35 +44,35 @@ class TimeByState:
         self._last: TreeLook | None = None
 
     def add(self, state: State, seconds: float, name: str = "") -> None:
-        """Time whose state is known."""
+        """Add time whose state is known."""
         self._seconds[Doing(state, name)] += max(0.0, seconds)
 
-    def interval(self, seconds: float, look: TreeLook | None, unchanged_s: float = 0.0) -> None:
-        """The time up to a look at all processes, which saw nobody when it is None.
+    def add_interval(self, seconds: float, look: TreeLook | None, unchanged_s: float = 0.0) -> None:
+        """Add the time up to a look at all processes, which saw nobody when it is None.
 
         unchanged_s: how long at the begin of the interval nobody ran.
         """
         shares = look.shares if look else []
         self._seen_run_s += sum(share.run_s for share in shares)
-        run_s, wait_s = union(seconds, shares)
-        self._divide(
-            seconds,
-            run_s,
-            wait_s,
-            unchanged_s,
-            look,
-            counted=_is_counted(self._last, look),
-        )
+        run_s, wait_s = run_and_wait_s(seconds, shares)
+        # The kernel's counts tell of all waits for a CPU where no thread came or went, and one of
+        # them ran at most: of several, how long they waited at once is only estimated.
+        counted = look is not None and len(shares) <= 1
+        if look is not None and self._last is not None:
+            counted = counted and look.threads == self._last.threads
+        elif look is not None:  # at the begin of the request
+            counted = counted and len(look.threads) == 1
+        self._divide(seconds, run_s, wait_s, unchanged_s, look, counted=counted)
         self._last = look
 
-    def close(
+    def add_end(
         self,
         seconds: float,
         cpu_s: float,
         unchanged_s: float = 0.0,
         first: ThreadShare = NOTHING_RAN,
     ) -> None:
-        """The time from the last look to the end.
+        """Add the time from the last look to the end.
 
         cpu_s: of all processes since the begin. first: how long the first process ran and waited
         for a CPU since that look.
@@ -96,9 +85,9 @@ class TimeByState:
         counted = is_alone and unseen_s <= first.run_s + _ALONE_S
         self._divide(seconds, run_s, wait_s, unchanged_s, None, counted=counted)
         # what was blocked near a look at which something ran, by the looks at which nothing did
-        lacking = self._lacking()
-        if sum(lacking.values()) > 0:
-            self._spread(self._unknown_s + self._uncounted_s, lacking)
+        shortfalls = self._shortfalls()
+        if sum(shortfalls.values()) > 0:
+            self._spread(self._unknown_s + self._uncounted_s, shortfalls)
             self._unknown_s = self._uncounted_s = 0.0
         self._spread_or_hide(self._unknown_s, _COUNTED)
         self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
@@ -111,28 +100,28 @@ class TimeByState:
         """Whether the last look met something blocked."""
         return self._last is not None and self._last.doing.state is not None
 
-    def blocked(self) -> dict[Doing, float]:
-        """The seconds that only looks tell of, with those that were not observed."""
+    def blocked_seconds(self) -> dict[Doing, float]:
+        """Return the seconds that only looks tell of, with those that were not observed."""
         return {
             doing: s for doing, s in self._seconds.items() if doing.state not in _COUNTED and s > 0
         }
 
-    def observe(self, seconds: dict[Doing, float]) -> None:
+    def assign_unobserved(self, seconds: dict[Doing, float]) -> None:
         """Give time that was not observed to the states that it was spent in."""
         for doing, s in seconds.items():
             self._seconds[doing] += s
         self._seconds[Doing(State.NOT_OBSERVED)] -= sum(seconds.values())
 
-    def throttle(self, seconds: float) -> None:
-        """Seconds in which a limit held all processes back: that part of the waiting for a CPU was
-        for the limit.
+    def count_throttled(self, seconds: float) -> None:
+        """Take in the seconds in which a limit held all processes back: that part of the waiting
+        for a CPU was for the limit.
         """
         self._move(
             State.CPU_WAIT, State.THROTTLED, min(seconds, self._seconds[Doing(State.CPU_WAIT)])
         )
 
-    def seconds(self, total_s: float) -> dict[State, float]:
-        """By state; they sum to the total."""
+    def seconds_by_state(self, total_s: float) -> dict[State, float]:
+        """Return seconds by state, which sum to the total."""
         sums: dict[State, float] = defaultdict(float)
         for doing, seconds in self._seconds.items():
             sums[doing.state or State.NOT_OBSERVED] += seconds
@@ -142,8 +131,8 @@ class TimeByState:
         # less than a nanosecond is what sums of floats are off by
         return {state: sums[state] for state in State if sums[state] > 1e-9}
 
-    def waits(self) -> tuple[Wait, ...]:
-        """The longest waits for something that has a name."""
+    def longest_waits(self) -> tuple[Wait, ...]:
+        """Return the longest waits for something that has a name."""
         named = [
             Wait(doing.state, doing.object, s)
             for doing, s in self._seconds.items()
@@ -161,7 +150,10 @@ class TimeByState:
         *,
         counted: bool,
     ) -> None:
-        """Divide an interval since the last look, in which so much was run and waited for a CPU."""
+        """Divide an interval since the last look, in which so much was run and waited for a CPU.
+
+        counted: whether all waits for a CPU in this time are known.
+        """
         self.add(State.ON_CPU, run_s)
         self.add(State.CPU_WAIT, wait_s)
         blocked_s = max(0.0, seconds - run_s - wait_s)
@@ -169,36 +161,24 @@ class TimeByState:
         if self._last:  # at the begin of the interval nobody ran
             still_s = min(blocked_s, unchanged_s)
             self._grant(self._last, still_s, counted=True)
-            self._weigh(still_s, self._last, None)
-        self._blocked(blocked_s - still_s, self._last, end, counted=counted)
-        self._weigh(seconds - still_s, self._last, end)
-
-    def _blocked(
-        self, seconds: float, begin: TreeLook | None, end: TreeLook | None, *, counted: bool
-    ) -> None:
-        """Time in which nothing ran, between two looks; at the begin and the end of the request one
-        is missing.
-
-        counted: whether all waits for a CPU in this time are known.
-        """
-        left_s = seconds
-        for look, other, part in self._parts(begin, end):
-            lived = other is not None and look.thread in other.threads
-            granted_s = seconds * part if lived else min(seconds * part, look.age_s)
+            if self._last.doing.state is not None:
+                self._weights[self._last.doing] += still_s
+        # at the begin and the end of the request one of the two looks is missing
+        divided_s = left_s = blocked_s - still_s
+        for look, opposite, part in self._parts(self._last, end):
+            is_in_both = opposite is not None and look.thread in opposite.threads
+            granted_s = divided_s * part if is_in_both else min(divided_s * part, look.age_s)
             left_s -= granted_s
             self._grant(look, granted_s, counted=counted, at_end=end is None)
-        self.add(State.NOT_OBSERVED, left_s)
-
-    def _weigh(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
-        """Remember how much of the request each look at a blocked state stands for."""
-        for look, _, part in self._parts(begin, end):
+            # each look at a blocked state stands for its part of the request
             if look.doing.state is not None:
-                self._weights[look.doing] += seconds * part
+                self._weights[look.doing] += (seconds - still_s) * part
+        self.add(State.NOT_OBSERVED, left_s)
 
     def _parts(
         self, begin: TreeLook | None, end: TreeLook | None
     ) -> list[tuple[TreeLook, TreeLook | None, float]]:
-        """The looks at the ends of an interval, each with the other one and its part of the
+        """Return the looks at the ends of an interval, each with the other one and its part of the
         interval.
         """
         if begin is None or end is None:
@@ -227,33 +207,33 @@ class TimeByState:
         """Give seconds to the known states but the impossible ones, by their length; where there is
         none, they were not observed.
         """
-        known = {
-            doing: known_s
-            for doing, known_s in self._seconds.items()
-            if doing.state not in (*impossible, State.NOT_OBSERVED) and known_s > 0
+        possible = {
+            doing: spent_s
+            for doing, spent_s in self._seconds.items()
+            if doing.state not in (*impossible, State.NOT_OBSERVED) and spent_s > 0
         }
-        if sum(known.values()) > 0:
-            self._spread(seconds, known)
+        if sum(possible.values()) > 0:
+            self._spread(seconds, possible)
         else:
             self.add(State.NOT_OBSERVED, seconds)
 
-    def _lacking(self) -> dict[Doing, float]:
-        """By how much each blocked state lacks its part of all blocked time; when none lacks any,
-        these parts.
+    def _shortfalls(self) -> dict[Doing, float]:
+        """Return by how much each blocked state lacks its part of all blocked time; when none lacks
+        any, these parts.
         """
-        whole = sum(self._weights.values())
-        if whole <= 0:
+        total = sum(self._weights.values())
+        if total <= 0:
             return {}
         blocked_s = self._unknown_s + self._uncounted_s
         blocked_s += sum(self._seconds[doing] for doing in self._weights)
-        parts = {doing: blocked_s * weight / whole for doing, weight in self._weights.items()}
-        lacking = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
-        return lacking if sum(lacking.values()) > 0 else parts
+        parts = {doing: blocked_s * weight / total for doing, weight in self._weights.items()}
+        shortfalls = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
+        return shortfalls if sum(shortfalls.values()) > 0 else parts
 
     def _spread(self, seconds: float, weights: dict[Doing, float]) -> None:
-        whole = sum(weights.values())
+        total = sum(weights.values())
         for doing, weight in weights.items():
-            self._seconds[doing] += seconds * weight / whole
+            self._seconds[doing] += seconds * weight / total
 
     def _move(self, source: State, target: State, seconds: float) -> None:
         if seconds > 0:
@@ -261,21 +241,9 @@ class TimeByState:
             self._seconds[Doing(target)] += seconds
 
 
-def _is_counted(begin: TreeLook | None, end: TreeLook | None) -> bool:
-    """Whether the kernel's counts tell of all waits for a CPU between two looks.
-
-    They do where no thread came or went, and one of them ran at most: of several, how long they
-    waited at once is only estimated. begin: None at the begin of the request.
-    """
-    if end is None or len(end.shares) > 1:
-        return False
-    is_alone_at_first = begin is None and len(end.threads) == 1
-    return is_alone_at_first or (begin is not None and begin.threads == end.threads)
-
-
-def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
-    """Seconds in which any thread ran, and in which none did and any waited for a CPU, as if they
-    were independent.
+def run_and_wait_s(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
+    """Return the seconds in which any thread ran, and in which none did and any waited for a CPU,
+    as if they were independent.
     """
     none_runs = none_runs_or_waits = 1.0
     for share in shares:
@@ -283,63 +251,3 @@ def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
         none_runs *= 1 - part
         none_runs_or_waits *= 1 - min(1.0, part + share.wait_s / seconds) if seconds > 0 else 1.0
     return seconds * (1 - none_runs), seconds * (none_runs - none_runs_or_waits)
-
-
-class Balance:
-    """What the looks at a worker's requests stand for beyond the blocked time of the requests that
-    they met.
-
-    As much again may be given in advance, as the last look has it, so that what is kept need not
-    come first.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[Doing, float] = defaultdict(float)
-        self._last: dict[Doing, float] = {}
-
-    def settle(self, spent: TimeByState, stands_for_s: float) -> None:
-        """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0
-        when none did.
-        """
-        blocked = spent.blocked()
-        whole_s = sum(blocked.values())
-        if whole_s <= 0:
-            return
-        if stands_for_s <= 0:
-            spent.observe(self._taken(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
-            return
-        self._last = {doing: seconds / whole_s for doing, seconds in blocked.items()}
-        for doing, part in self._last.items():
-            self._keep(doing, part * (stands_for_s - whole_s))
-        self._merge()
-
-    def _keep(self, doing: Doing, seconds: float) -> None:
-        self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))
-
-    def _merge(self) -> None:
-        """Where too many objects have something kept, those with the least of it become one without
-        a name.
-        """
-        objects = [doing for doing in self._kept if doing.object]
-        if len(objects) <= MOST_KEPT:
-            return
-        for doing in heapq.nsmallest(
-            len(objects) - MOST_KEPT // 2, objects, key=lambda doing: abs(self._kept[doing])
-        ):
-            self._keep(Doing(doing.state), self._kept.pop(doing))
-
-    def _taken(self, seconds: float) -> dict[Doing, float]:
-        """So much of what is kept; what is missing in advance, if not too much is given already."""
-        positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
-        whole_s = sum(positive.values())
-        part = min(1.0, seconds / whole_s) if whole_s > 0 else 0.0
-        taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in positive.items()})
-        advance_s = min(
-            seconds - sum(taken.values()),
-            MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()),
-        )
-        for doing, share in self._last.items():
-            taken[doing] += share * max(0.0, advance_s)
-        for doing, taken_s in taken.items():
-            self._kept[doing] -= taken_s
-        return taken

@@ -11,7 +11,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from scaletest.model.activity import State
-from scaletest.observe.blocking import RUNNABLE, Blocking, Doing, ThreadLook
+from scaletest.observe.blocking import Blocking, ThreadLook
+from scaletest.observe.doing import RUNNABLE, Doing
 from scaletest.processes import proc
 
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each
@@ -29,8 +30,8 @@ Key = tuple[int, int]
 
 
 def most_threads(open_files: int) -> int:
-    """Threads to look at when a process may open this many files: they need half of them at
-    most.
+    """Return the threads to look at when a process may open this many files: they need half of them
+    at most.
     """
     return (
         MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
@@ -38,32 +39,25 @@ def most_threads(open_files: int) -> int:
 
 
 class ThreadShare(NamedTuple):
-    """Seconds that one thread ran and waited for a CPU since the last look; slices: how often it
-    ran.
-    """
+    """Seconds that one thread ran and waited for a CPU since the last look."""
 
     run_s: float
     wait_s: float
-    slices: int = 1
+    slices: int = 1  # how often it ran
 
 
 NOTHING_RAN = ThreadShare(0.0, 0.0, 0)
 
 
 class TreeLook(NamedTuple):
-    """The processes at one moment. thread: the most active one; doing: what it does; age_s: of its
-    process, infinite for the first process.
+    """The processes at one moment."""
 
-    shares: of the threads that ran or waited since the last look. threads: all that live.
-    short_waits: what the most active thread waited for many times since the last look, where that
-    is known.
-    """
-
-    doing: Doing
-    thread: Key
-    age_s: float
-    shares: list[ThreadShare]
-    threads: frozenset[Key]
+    doing: Doing  # what the most active thread does
+    thread: Key  # that thread
+    age_s: float  # of its process, infinite for the first process
+    shares: list[ThreadShare]  # of the threads that ran or waited since the last look
+    threads: frozenset[Key]  # all that live
+    # what the most active thread waited for many times since the last look, where that is known
     short_waits: Doing | None = None
 
 
@@ -98,11 +92,11 @@ class Tree:
         self._processes: dict[int, _Process] = {}
         self._threads = 0
         self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        self._looked = time.monotonic()
+        self._looked_s = time.monotonic()
 
     def is_unchanged(self) -> bool:
-        """Whether no thread ran since the last look, so that nothing can be new; cheaper than a
-        look.
+        """Return whether no thread ran since the last look, so that nothing can be new; cheaper
+        than a look.
         """
         has_threads = False
         try:
@@ -116,9 +110,9 @@ class Tree:
         return has_threads
 
     def look(self) -> TreeLook | None:
-        """What the processes did since the last look, and do now; None when none is left."""
-        now = time.monotonic()
-        passed, self._looked = now - self._looked, now
+        """Return what the processes did since the last look, and do now; None when none is left."""
+        now_s = time.monotonic()
+        passed_s, self._looked_s = now_s - self._looked_s, now_s
         shares: list[ThreadShare] = []
         visited: set[int] = set()
         waiting = [self._root]
@@ -129,23 +123,23 @@ class Tree:
                 continue
             visited.add(pid)
             try:
-                waiting += self._visit(pid, passed, shares)
+                waiting += self._visit(pid, passed_s, shares)
             except OSError as error:  # it is gone, or hidden
                 if isinstance(error, PermissionError):
                     self._blocking.denied("stat")
                 self._forget(pid)
         for pid in self._processes.keys() - visited:
             self._forget(pid)
-        return self._summary(shares)
+        return self._summarize(shares)
 
     @property
     def processes(self) -> Collection[int]:
         """Processes of the last look."""
         return self._processes.keys()
 
-    def ended(self) -> ThreadShare:
-        """How long the first process ran and waited for a CPU since the last look; it is not reaped
-        yet.
+    def look_at_end(self) -> ThreadShare:
+        """Return how long the first process ran and waited for a CPU since the last look; it is not
+        reaped yet.
         """
         process = self._processes.get(self._root)
         thread = process.threads.get(self._root) if process else None
@@ -168,53 +162,58 @@ class Tree:
         for pid in list(self._processes):
             self._forget(pid)
 
-    def _visit(self, pid: int, passed: float, shares: list[ThreadShare]) -> Iterator[int]:
-        """Look at a process's threads; returns the ids of its children. Raises OSError."""
+    def _visit(self, pid: int, passed_s: float, shares: list[ThreadShare]) -> Iterator[int]:
+        """Look at a process's threads, and return the ids of its children. Raises OSError."""
         process = self._processes.get(pid)
         is_new = process is None
         if process is None:
-            process = self._processes[pid] = _Process(self._began_s(pid))
-        if is_new or self._look_at_known(pid, process, passed, shares):
-            self._look_for_new(pid, process, shares)
+            began_s = float("-inf")  # the first process lives as long as the request
+            if pid != self._root:
+                status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
+                began_s = status.began_s if status else 0.0
+            process = self._processes[pid] = _Process(began_s)
+        if is_new or self._look_at_known(pid, process, passed_s, shares):
+            # A folder and its parent are links to it, and a folder for each thread; a list costs
+            # several times as much.
+            folder = f"/proc/{pid}/task"
+            is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
+            for tid in [pid] if is_alone else proc.numbers(folder):
+                if tid not in process.threads and self._threads < self._most_threads:
+                    self._look_at_new(pid, tid, process, shares)
         return chain.from_iterable(thread.children for thread in process.threads.values())
 
     def _look_at_known(
-        self, pid: int, process: _Process, passed: float, shares: list[ThreadShare]
+        self, pid: int, process: _Process, passed_s: float, shares: list[ThreadShare]
     ) -> bool:
         """Look at known threads; whether any of them ran, and so may have started others."""
-        ran = ended = False
+        has_run = has_ended = False
         for tid, thread in list(process.threads.items()):
             try:
-                ran |= self._look_at(pid, tid, thread, passed, shares)
+                has_run |= self._look_at(pid, tid, thread, passed_s, shares)
             except OSError:
                 self._drop(process, tid)
-                ended = True
-        if ended:  # another thread, which need not have run, is the parent of its children now
+                has_ended = True
+        if has_ended:  # another thread, which need not have run, is the parent of its children now
             for tid, thread in process.threads.items():
                 thread.children = self._children(pid, tid)
-        return ran or ended
+        return has_run or has_ended
 
-    def _look_for_new(self, pid: int, process: _Process, shares: list[ThreadShare]) -> None:
-        folder = f"/proc/{pid}/task"
-        # a folder and its parent are links to it, and a folder for each thread; a list costs
-        # several times as much
-        is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
-        for tid in [pid] if is_alone else proc.numbers(folder):
-            if tid in process.threads or self._threads >= self._most_threads:
-                continue
-            try:
-                handle = os.open(f"/proc/{pid}/task/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                continue
-            process.threads[tid] = _Thread(handle, self._blocking.open(pid, tid), _NEVER_RAN)
-            self._threads += 1
-            try:
-                self._look_at(pid, tid, process.threads[tid], 0.0, shares)
-            except OSError:
-                self._drop(process, tid)
+    def _look_at_new(
+        self, pid: int, tid: int, process: _Process, shares: list[ThreadShare]
+    ) -> None:
+        try:
+            handle = os.open(f"/proc/{pid}/task/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        process.threads[tid] = _Thread(handle, self._blocking.open(pid, tid), _NEVER_RAN)
+        self._threads += 1
+        try:
+            self._look_at(pid, tid, process.threads[tid], 0.0, shares)
+        except OSError:
+            self._drop(process, tid)
 
     def _look_at(
-        self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[ThreadShare]
+        self, pid: int, tid: int, thread: _Thread, passed_s: float, shares: list[ThreadShare]
     ) -> bool:
         """Look at one thread; whether it ran. Raises OSError when it is gone or hidden."""
         thread.line = os.pread(thread.handle, 128, 0)
@@ -228,16 +227,21 @@ class Tree:
             share = ThreadShare(run_s, max(0.0, waited_s - thread.counted_s), slices)
             thread.counted_s = 0.0
             shares.append(share)
-            thread.is_faulting = slices > FEW_SLICES and _is_faulting(
-                pid, tid, thread, schedule.slices
-            )
+            status = proc.status_of(f"/proc/{pid}/task/{tid}") if slices > FEW_SLICES else None
+            thread.is_faulting = False
+            if status is not None:
+                # whether most of its waits since the last comparison were page faults that read
+                # from a disk
+                waits = schedule.slices - thread.compared_slices
+                thread.is_faulting = status.major_faults - thread.faults >= FAULTING_PART * waits
+                thread.faults, thread.compared_slices = status.major_faults, schedule.slices
         thread.schedule = schedule
         thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.last is None:
             raise ProcessLookupError(tid)
         if before is not None and not ran and before.doing == thread.last.doing == RUNNABLE:
-            thread.counted_s += passed
-            shares.append(ThreadShare(0.0, passed, 0))
+            thread.counted_s += passed_s
+            shares.append(ThreadShare(0.0, passed_s, 0))
         if ran or before is None:
             thread.children = self._children(pid, tid)
         return ran or before is None
@@ -249,7 +253,7 @@ class Tree:
             # the thread is gone, or the kernel does not tell
             return []
 
-    def _summary(self, shares: list[ThreadShare]) -> TreeLook | None:
+    def _summarize(self, shares: list[ThreadShare]) -> TreeLook | None:
         threads: dict[Key, Doing] = {}
         for pid, process in self._processes.items():
             for tid, thread in process.threads.items():
@@ -269,13 +273,6 @@ class Tree:
             Doing(State.MEMORY) if is_faulting else None,
         )
 
-    def _began_s(self, pid: int) -> float:
-        """The first process lives as long as the request. Raises OSError."""
-        if pid == self._root:
-            return float("-inf")
-        status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
-        return status.began_s if status else 0.0
-
     def _drop(self, process: _Process, tid: int) -> None:
         thread = process.threads.pop(tid)
         os.close(thread.handle)
@@ -287,16 +284,3 @@ class Tree:
         process = self._processes.pop(pid, _Process(0.0))
         for tid in list(process.threads):
             self._drop(process, tid)
-
-
-def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
-    """Whether most of a thread's waits since the last comparison were page faults that read from a
-    disk.
-    """
-    status = proc.status_of(f"/proc/{pid}/task/{tid}")
-    if status is None:
-        return False
-    faults = status.major_faults
-    is_faulting = faults - thread.faults >= FAULTING_PART * (slices - thread.compared_slices)
-    thread.faults, thread.compared_slices = faults, slices
-    return is_faulting

@@ -20,14 +20,14 @@ _DEVICES = Path("/dev")
 
 
 def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
-    """What this process can read now. It starts a child for the test, and ends it."""
+    """Return what this process can read now. It starts a child for the test, and ends it."""
     with subprocess.Popen(
         ["/bin/sh", "-c", "read line"],  # sleeps until its input is closed
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as child:
-        times, calls, functions = _of_child(child.pid)
+        times, calls, functions = _look_at_child(child.pid)
     # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
     drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
@@ -35,20 +35,23 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         drivers[str(path)] = driver.resolve().name if driver.exists() else ""
     drivers |= {str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}
     counting = {*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])}
+    cgroup = int(any((cgroups / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY])))
+    if (cgroups / "cgroup.controllers").exists():
+        cgroup = 2
     return Visibility(
         times=times,
         calls=calls,
         functions=functions,
         locks=_is_readable("/proc/locks"),
         pressure=_is_readable("/proc/pressure/cpu"),
-        cgroup=_cgroup(cgroups),
+        cgroup=cgroup,
         devices=drivers,
         counters=tuple(sorted(counting.intersection(drivers.values()))),
     )
 
 
-def _of_child(pid: int) -> tuple[bool, bool, bool]:
-    """Whether its times, system call and kernel function can be read, once it sleeps."""
+def _look_at_child(pid: int) -> tuple[bool, bool, bool]:
+    """Return whether its times, system call and kernel function can be read, once it sleeps."""
     deadline = time.monotonic() + PATIENCE_S
     call = function = ""
     while not (call and function) and time.monotonic() < deadline:
@@ -70,15 +73,11 @@ def _text(path: str, nothing: str) -> str:
 
 
 def _is_readable(path: str) -> bool:
-    """Whether it has content; a kernel without pressure has the file but refuses reads."""
+    """Return whether a file has content; a kernel without pressure has the file but refuses
+    reads.
+    """
     try:
         proc.read(path)
     except OSError:
         return False
     return True
-
-
-def _cgroup(root: Path) -> int:
-    if (root / "cgroup.controllers").exists():
-        return 2
-    return int(any((root / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY])))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
+
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")
 
 # Longer files are cut: whoever maps or locks thousands of things is described by the first of them.
 MOST_BYTES = 262_144
@@ -20,37 +21,33 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Schedule(NamedTuple):
-    """A thread's seconds on CPUs and waiting for one, and how often it was put on a CPU."""
+    """A thread's seconds on CPUs, and waiting for one."""
 
     run_s: float
     wait_s: float
-    slices: int
+    slices: int  # how often it was put on a CPU
 
 
 class Status(NamedTuple):
-    """A thread's state letter, its process's parent, its page faults that read from a disk, and its
-    begin in seconds since boot.
+    """What the kernel says of a process or thread."""
 
-    cpu_s: user and system time of its process, with children that were reaped.
-    """
-
-    letter: str
-    parent: int
-    major_faults: int
-    cpu_s: float
-    began_s: float
+    letter: str  # of its state
+    parent: int  # of its process
+    major_faults: int  # page faults that read from a disk
+    cpu_s: float  # user and system time of its process, with children that were reaped
+    began_s: float  # since boot
 
 
 class SystemCall(NamedTuple):
-    """The system call that blocks a thread, -1 outside of any. stack: 0 when it is dead."""
+    """The system call that blocks a thread."""
 
-    number: int
+    number: int  # -1 outside of any
     arguments: tuple[int, ...]
-    stack: int
+    stack: int  # 0 when the thread is dead
 
 
 def read(path: str | Path, limit: int = 4096, offset: int = 0) -> bytes:
-    """Some bytes of a file, its beginning unless an offset is given. Raises OSError."""
+    """Read some bytes of a file, its beginning unless an offset is given. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(handle, limit, offset)
@@ -61,7 +58,7 @@ def read(path: str | Path, limit: int = 4096, offset: int = 0) -> bytes:
 
 
 def text_of(path: str | Path) -> str:
-    """What a short file holds; "" where it cannot be read."""
+    """Return what a short file holds; "" where it cannot be read."""
     try:
         return read(path).decode(errors="replace")
     except OSError:
@@ -69,7 +66,7 @@ def text_of(path: str | Path) -> str:
 
 
 def read_all(path: str) -> str:
-    """A file that may be long. Raises OSError."""
+    """Read a file that may be long. Raises OSError."""
     with open(path, "rb") as file:  # noqa: PTH123 - a path of /proc
         return file.read(MOST_BYTES).decode(errors="replace")
 
@@ -89,7 +86,7 @@ class OpenFile:
             os.close(self._handle)
 
     def text(self) -> str:
-        """What it holds now; "" when it cannot be read."""
+        """Return what it holds now; "" when it cannot be read."""
         if self._handle < 0:
             return ""
         parts = [b""]
@@ -107,17 +104,17 @@ class OpenFile:
 
 
 def link(path: str) -> str:
-    """Where a symbolic link points. Raises OSError."""
+    """Return where a symbolic link points. Raises OSError."""
     return os.readlink(path)  # noqa: PTH115 - a path of /proc
 
 
 def numbers(path: str) -> list[int]:
-    """The numbers among the names in a folder. Raises OSError."""
+    """Return the numbers among the names in a folder. Raises OSError."""
     return sorted(int(name) for name in os.listdir(path) if name.isdigit())  # noqa: PTH208 - a path of /proc
 
 
 def parse_schedule(data: bytes) -> Schedule | None:
-    """/proc/PID/task/TID/schedstat."""
+    """Parse /proc/PID/task/TID/schedstat."""
     try:
         run, wait, slices = map(int, data.split()[:3])
     except ValueError:
@@ -126,12 +123,12 @@ def parse_schedule(data: bytes) -> Schedule | None:
 
 
 def children(pid: int, tid: int) -> list[int]:
-    """The processes that a thread started. Raises OSError."""
+    """Return the processes that a thread started. Raises OSError."""
     return parse_numbers(read(f"/proc/{pid}/task/{tid}/children", 65536))
 
 
 def entries(folder: Path) -> list[Path]:
-    """Paths of all that a folder holds; none where it cannot be listed."""
+    """Return the paths of all that a folder holds; none where it cannot be listed."""
     try:
         return list(folder.iterdir())
     except OSError:
@@ -139,7 +136,9 @@ def entries(folder: Path) -> list[Path]:
 
 
 def parse_status(data: bytes) -> Status | None:
-    """/proc/PID/stat or /proc/PID/task/TID/stat, in which the program's name may hold anything."""
+    """Parse /proc/PID/stat or /proc/PID/task/TID/stat, in which the program's name may hold
+    anything.
+    """
     fields = data.rpartition(b")")[2].split()
     try:
         return Status(
@@ -154,12 +153,12 @@ def parse_status(data: bytes) -> Status | None:
 
 
 def status_of(folder: str) -> Status | None:
-    """The status of a process or thread by its folder; None when it is gone, or hidden."""
+    """Return the status of a process or thread by its folder; None when it is gone, or hidden."""
     return parse_status(text_of(f"{folder}/stat").encode())
 
 
 def parse_call(data: bytes) -> SystemCall | None:
-    """/proc/PID/task/TID/syscall; None while the thread runs, or could run."""
+    """Parse /proc/PID/task/TID/syscall; None while the thread runs, or could run."""
     try:
         values = [int(word, 0) for word in data.split()]
     except ValueError:
@@ -170,39 +169,41 @@ def parse_call(data: bytes) -> SystemCall | None:
 
 
 def parse_numbers(data: bytes) -> list[int]:
-    """Process ids of /proc/PID/task/TID/children."""
+    """Parse the process ids of /proc/PID/task/TID/children."""
     return [int(word) for word in data.split() if word.isdigit()]
 
 
 def parse_number(text: str) -> int | None:
-    """The only number in a file, or the first of several."""
+    """Return the only number in a file, or the first of several."""
     fields = text.split(None, 1)
     return _whole(fields[0]) if fields else None
 
 
 def parse_columns(columns: Iterable[str]) -> list[int]:
-    """Numbers, one a word; none where any word is something else."""
+    """Parse numbers, one a word; none where any word is something else."""
     numbers = list(map(_whole, columns))
     known = [number for number in numbers if number is not None]
     return known if len(known) == len(numbers) else []
 
 
 def parse_table(text: str) -> dict[str, int]:
-    """Lines of a name and a number, as in cpu.stat, /proc/meminfo and /proc/vmstat."""
+    """Parse lines of a name and a number, as in cpu.stat, /proc/meminfo and /proc/vmstat."""
     lines = (line.split(None, 2) for line in text.splitlines())
     numbers = ((fields[0].rstrip(":"), _whole(fields[1])) for fields in lines if len(fields) >= 2)
     return {name: number for name, number in numbers if number is not None}
 
 
 def _whole(word: str) -> int | None:
-    """A number as the kernel writes it: int() takes more forms, and refuses many digits."""
+    """Return a number as the kernel writes it: int() takes more forms, and refuses many digits."""
     if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
         return int(word)
     return None
 
 
 def parse_throttled_s(text: str) -> float | None:
-    """Seconds for which a CPU limit held a control group back, of cpu.stat of both versions."""
+    """Return seconds for which a CPU limit held a control group back, of cpu.stat of both
+    versions.
+    """
     rows = parse_table(text)
     if "throttled_usec" in rows:
         return rows["throttled_usec"] / 1e6
@@ -210,8 +211,8 @@ def parse_throttled_s(text: str) -> float | None:
 
 
 def mapped_file(maps: str, address: int) -> str:
-    """The file that is mapped and shared with others at an address; "" for private memory and
-    memory without a name.
+    """Return the file that is mapped and shared with others at an address; "" for private memory
+    and memory without a name.
     """
     for line in maps.splitlines():
         match = _MAPPING.match(line)
@@ -222,7 +223,7 @@ def mapped_file(maps: str, address: int) -> str:
 
 
 def awaited_inode(locks: str, pid: int) -> int | None:
-    """The inode of the file whose lock a process waits for, of /proc/locks."""
+    """Return the inode of the file whose lock a process waits for, of /proc/locks."""
     for line in locks.splitlines():
         fields = line.split()
         if len(fields) >= 7 and fields[1] == "->" and fields[5] == str(pid):
@@ -232,84 +233,20 @@ def awaited_inode(locks: str, pid: int) -> int | None:
 
 
 def parse_epoll(fdinfo: str) -> list[int]:
-    """The descriptors that an epoll descriptor watches, of /proc/PID/fdinfo/N."""
+    """Parse the descriptors that an epoll descriptor watches, of /proc/PID/fdinfo/N."""
     return [int(number) for number in re.findall(r"^tfd:\s*(\d+)", fdinfo, re.MULTILINE)]
 
 
 def inode_of(fdinfo: str) -> int | None:
-    """The inode of a descriptor's file, of /proc/PID/fdinfo/N; Linux before 5.14 has none."""
+    """Return the inode of a descriptor's file, of /proc/PID/fdinfo/N; Linux before 5.14 has
+    none.
+    """
     match = re.search(r"^ino:\s*(\d+)", fdinfo, re.MULTILINE)
     return int(match[1]) if match else None
 
 
-class Connection(NamedTuple):
-    """A socket by its inode. peer: "" when it is not connected. own_port: that of its own end.
-
-    listening: it waits for clients.
-    """
-
-    inode: int
-    peer: str
-    own_port: int
-    listening: bool = False
-
-
-def parse_peers(table: str) -> Iterator[Connection]:
-    """Each socket of /proc/PID/net/tcp, tcp6, udp or udp6."""
-    for line in table.splitlines()[1:]:
-        fields = line.split()
-        if len(fields) < 10 or not fields[9].isdigit():
-            continue
-        try:
-            own_port = int(fields[1].partition(":")[2], 16)
-            yield Connection(int(fields[9]), _peer(fields[2]), own_port, fields[3] == _LISTENING)
-        except (ValueError, struct.error):
-            continue
-
-
-def _peer(text: str) -> str:
-    """An address as the kernel prints it: 32-bit words in native byte order, then the port."""
-    host, _, port = text.partition(":")
-    number = int(port, 16)
-    if not number:
-        return ""
-    parts = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
-    family = socket.AF_INET6 if len(parts) == 4 else socket.AF_INET
-    return place(socket.inet_ntop(family, struct.pack(f"={len(parts)}I", *parts)), number)
-
-
-def place(host: str, port: int) -> str:
-    """host:port, with brackets around IPv6."""
-    host = host.removeprefix("::ffff:") if "." in host else host
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def parse_address(data: bytes) -> str:
-    """A struct sockaddr in a process's memory: host:port or a unix path; "" for others."""
-    if len(data) < 4:
-        return ""
-    (family,) = struct.unpack_from("=H", data)
-    if family == socket.AF_UNIX:
-        return unix_name(data[2:])
-    if family not in (socket.AF_INET, socket.AF_INET6):
-        return ""
-    first, size = (4, 4) if family == socket.AF_INET else (8, 16)
-    if len(data) < first + size:
-        return ""
-    (port,) = struct.unpack_from("!H", data, 2)
-    return place(socket.inet_ntop(socket.AddressFamily(family), data[first : first + size]), port)
-
-
-def unix_name(name: bytes) -> str:
-    """A unix socket's name: its path, or @ and an abstract name; "" without one."""
-    if name[:1] == b"\0":
-        abstract = name[1:].rstrip(b"\0")
-        return f"@{abstract.decode(errors='replace')}" if abstract else ""
-    return name.partition(b"\0")[0].decode(errors="replace")
-
-
-def polled(data: bytes) -> list[int]:
-    """The descriptors of an array of struct pollfd."""
+def parse_pollfds(data: bytes) -> list[int]:
+    """Parse the descriptors of an array of struct pollfd."""
     return [
         number
         for number, _, _ in struct.iter_unpack("=ihh", data[: len(data) // 8 * 8])
@@ -317,11 +254,7 @@ def polled(data: bytes) -> list[int]:
     ]
 
 
-def selected(data: bytes) -> list[int]:
-    """The descriptors of an fd_set."""
+def parse_fd_set(data: bytes) -> list[int]:
+    """Parse the descriptors of an fd_set."""
     bits = int.from_bytes(data, "little")
     return [number for number in range(len(data) * 8) if bits >> number & 1]
-
-
-_LISTENING = "0A"
-_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")

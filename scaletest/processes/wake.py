@@ -26,7 +26,7 @@ class Wake:
         os.set_blocking(self._read, False)
 
     def fileno(self) -> int:
-        """The end to wait on."""
+        """Return the end to wait on."""
         return self._read
 
     def set(self) -> None:
@@ -35,7 +35,7 @@ class Wake:
             os.write(self._write, b"x")
 
     def is_set(self) -> bool:
-        """Whether it is awake."""
+        """Return whether it is awake."""
         return self.wait(0.0)
 
     def wait(self, seconds: float) -> bool:

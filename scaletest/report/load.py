@@ -14,7 +14,7 @@ from typing import NamedTuple
 from scaletest.load.places import PlaceCount, highest
 from scaletest.load.statistics import MOST_POINTS, LoadSnapshot, SeriesPoint
 from scaletest.model.checks import cut
-from scaletest.model.histogram import NEEDED, DurationSummary
+from scaletest.model.durations import NEEDED, DurationSummary
 from scaletest.render import contents, numbers
 from scaletest.render.contents import Cell, Charts, Facts, Share, Table, Text
 from scaletest.render.style import STYLE

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scaletest.causes.request_time import PLACE_TEXTS
 from scaletest.model import Activity, State, Verdict, VerdictKind
-from scaletest.model.histogram import DurationSummary
+from scaletest.model.durations import DurationSummary
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from scaletest import __version__
-from scaletest.model.measurement import Environment
-from scaletest.model.texts import masked
+from scaletest.model.environment import Environment
+from scaletest.model.masking import masked
 from scaletest.processes import proc
 
 _FLAGS = {"a": os.O_APPEND, "w": os.O_TRUNC, "x": os.O_EXCL}

@@ -16,10 +16,11 @@ from msgspec import Meta
 
 from scaletest.model import checks
 from scaletest.model.attempt import PodTroubles
-from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice
+from scaletest.model.declared import VERSIONED, Fraction, choice
+from scaletest.model.document import Document, check
 from scaletest.model.errors import InvalidValue
-from scaletest.model.measurement import MachineUse
-from scaletest.model.verdict import Measurable, parse
+from scaletest.model.machine_use import MachineUse
+from scaletest.model.threshold import Measurable, parse
 
 KIND = "saturation"
 MOST_RATE = 100_000.0

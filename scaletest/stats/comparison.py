@@ -33,8 +33,9 @@ from typing import Annotated, Any, ClassVar
 
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.checks import cut
-from scaletest.model.declared import INNER, Written, called, flat
+from scaletest.model.declared import INNER, called, flat
 from scaletest.model.texts import short
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import (
     Distribution,
     Estimate,

@@ -43,7 +43,8 @@ from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import Annotated, Protocol, TypeVar
 
-from scaletest.model.declared import INNER, Count, Unbounded, Written
+from scaletest.model.declared import INNER, Count, Unbounded
+from scaletest.model.writing import Written
 
 _T = TypeVar("_T")
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple, Protocol
 
 from scaletest.model import Record
-from scaletest.model.declared import Count, Positive, Written
+from scaletest.model.declared import Count, Positive
 from scaletest.model.error_pattern import pattern_of
+from scaletest.model.writing import Written
 from scaletest.render.text import device_name
 
 MOST_GROUPS, MOST_PLACES = 100, 50

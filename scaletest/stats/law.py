@@ -71,7 +71,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
-from scaletest.model.declared import Unbounded, Written, called, choice, flat
+from scaletest.model.declared import Unbounded, called, choice, flat
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import Chance, Estimate, t95
 
 LAWS = ("linear", "amdahl", "usl", "capped")

@@ -29,7 +29,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import Positive, Unbounded, Written
+from scaletest.model.declared import Positive, Unbounded
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate, within
 from scaletest.stats.law import Law, LawInterval
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model import VerdictKind
-from scaletest.model.declared import Positive, Unbounded, Written, choice
+from scaletest.model.declared import Positive, Unbounded, choice
 from scaletest.model.texts import short
-from scaletest.model.verdict import JUDGEMENTS, Threshold
+from scaletest.model.threshold import Threshold
+from scaletest.model.verdict import JUDGEMENTS
+from scaletest.model.writing import Written
 from scaletest.render.numbers import quantity
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.verdict_order import Ground, Rank

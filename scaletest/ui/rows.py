@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from scaletest.broker.snapshot import IDLE, SUSPECT, QueueSnapshot, WorkerState
 from scaletest.model import NodeSample
-from scaletest.model.desired_workers import RecentWindow, over, reach_s
-from scaletest.model.measurement import DEVICE, MEMORY
-from scaletest.model.queue_counts import RING, SLOT_S
+from scaletest.model.node_sample import DEVICE, MEMORY
+from scaletest.model.recent_window import RecentWindow, over, reach_s
+from scaletest.model.time_slots import RING, SLOT_S
 from scaletest.render.spark import spark
 from scaletest.render.text import Markup
 from scaletest.ui.reading import Reading

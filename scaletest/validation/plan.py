@@ -8,24 +8,23 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.model import verdict
+from scaletest.model import threshold
 from scaletest.model.declared import (
     VERSIONED,
     Arguments,
     Count,
-    Document,
     Fraction,
     Positive,
     QueueName,
     Seconds,
-    check,
     choice,
     key,
-    members,
-    read_members,
 )
+from scaletest.model.document import Document, check
 from scaletest.model.errors import InvalidValue
+from scaletest.model.file_documents import read_members
 from scaletest.model.presets import PRESETS
+from scaletest.model.writing import members
 
 MAX_WORKERS = 100_000
 
@@ -155,7 +154,7 @@ class Plan(Document):
                 "two background queues have the same name", hint="give each a name of its own"
             )
         for text in self.thresholds:
-            if verdict.parse_of_steps(text, self.steps).measure == "ratio" and self.compares:
+            if threshold.parse_of_steps(text, self.steps).measure == "ratio" and self.compares:
                 raise InvalidValue(
                     "a run that compares numbers of workers per device has no ratio",
                     hint="leave the threshold out",

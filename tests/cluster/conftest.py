@@ -23,7 +23,7 @@ import pytest
 from hack.kubernetes import CommandFailed, ControlPlane, NotBuilt, Pool, tool
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.watch import Watch
-from scaletest.processes.children import Guard
+from scaletest.processes.guard import Guard
 from tests.cluster.charts import CHART, HELMS, MAIN_HELM
 from tests.cluster.lifecycles import Run, runner
 from tests.conftest import eventually, missing

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from scaletest.model import Record
-from scaletest.model.measurement import NodeSample
+from scaletest.model.node_sample import NodeSample
 
 BEFORE_S = 3
 Resources = dict[str, dict[str, float]]

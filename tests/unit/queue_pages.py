@@ -14,7 +14,8 @@ from scaletest.broker.lookup import RqState
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.model import NodeSample
 from scaletest.model.errors import Unreachable
-from scaletest.model.queue_counts import EndedCounts, TimeSlot
+from scaletest.model.queue_counts import EndedCounts
+from scaletest.model.time_slots import TimeSlot
 from scaletest.ui.app import make_app
 from scaletest.ui.reading import Reading
 from scaletest.ui.sources import Sources

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from scaletest.model import Verdict, VerdictKind
-from scaletest.model.declared import read
-from scaletest.model.verdict import Measurable, MeasureTable, parse, while_running
+from scaletest.model.document import read
+from scaletest.model.threshold import Measurable, MeasureTable, parse
+from scaletest.model.verdict import while_running
 from scaletest.render.contents import (
     Block,
     Case,

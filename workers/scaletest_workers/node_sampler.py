@@ -17,8 +17,8 @@ from collections.abc import Callable
 from scaletest.broker.samples import SamplerLease
 from scaletest.model import NodeSample
 from scaletest.model.checks import cut
-from scaletest.model.measurement import MAX_RESOURCES
-from scaletest.observe.node import NodeReader
+from scaletest.model.node_sample import MAX_RESOURCES
+from scaletest.observe.node.reader import NodeReader
 
 logger = logging.getLogger("scaletest.worker")
 

@@ -41,7 +41,7 @@ from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import SamplerLease
 from scaletest.model.errors import InvalidValue
 from scaletest.observe.devices.reader import DeviceReader
-from scaletest.processes.children import adopt_orphans
+from scaletest.processes.orphans import adopt_orphans
 from scaletest_workers import rq_jobs
 from scaletest_workers.device_slot import Leasing
 from scaletest_workers.fast_loop import FastLoop

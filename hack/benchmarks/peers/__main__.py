@@ -22,7 +22,7 @@ from hack.benchmarks.peers.drain import Bench, Failed
 from hack.benchmarks.peers.environment import NotInstalled, programs
 from hack.benchmarks.peers.machine import LOUD_CORES, wait_for_quiet
 from scaletest.broker import EmbeddedServer, connect
-from scaletest.processes.children import Guard
+from scaletest.processes.guard import Guard
 
 SEED = 20_240_229
 LEAST_JOBS = 150

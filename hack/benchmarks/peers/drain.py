@@ -22,7 +22,7 @@ from typing import IO, Any
 from hack.benchmarks.peers.catalogue import ADAPTERS, Peer
 from hack.benchmarks.peers.machine import busy_s, ours_s
 from scaletest.broker import EmbeddedServer
-from scaletest.processes.children import Guard
+from scaletest.processes.guard import Guard
 
 LOOK_S = 0.03
 STALLED_S = 60.0

@@ -13,9 +13,9 @@ from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS, kind_of
 from scaletest.benchmarks.kinds.spec import CrowdSpec, MpiSpec, PairSpec
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
-from scaletest.model.declared import DocumentMember, members
 from scaletest.model.json_schema import json_type
 from scaletest.model.wording import as_options
+from scaletest.model.writing import DocumentMember, members
 from scaletest.plugins import BUILT_IN
 
 # Fields that not one kind alone has.

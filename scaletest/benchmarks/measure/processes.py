@@ -16,9 +16,10 @@ from scaletest.benchmarks.kinds import parsing
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import Task, ToolOutput
 from scaletest.model import Activity
-from scaletest.model.texts import without_secrets
+from scaletest.model.masking import without_secrets
 from scaletest.observe.sampler import ProgramWatch, RequestSampler
-from scaletest.processes.children import Guard, end_group, exited, wait_child
+from scaletest.processes.children import end_group, exited, wait_child
+from scaletest.processes.guard import Guard
 from scaletest.runs.environment import open_private
 
 GRACE_S = 3.0

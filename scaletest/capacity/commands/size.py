@@ -32,7 +32,8 @@ from scaletest.cluster.node_size import NODE_OVERHEAD_CPU, PODS_A_NODE, NodeSize
 from scaletest.cluster.pod_requests import SUFFIXES
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.errors import UsageError
-from scaletest.model.texts import in_base_units, short
+from scaletest.model.quantities import in_base_units
+from scaletest.model.texts import short
 from scaletest.model.wording import as_options
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import seconds

@@ -16,7 +16,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from scaletest.lifecycle.kinds import WORKLOAD_LABEL
-from scaletest.model.texts import epoch
+from scaletest.model.times import epoch
 
 LABELS = (
     WORKLOAD_LABEL,

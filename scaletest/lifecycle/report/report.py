@@ -28,7 +28,7 @@ from scaletest.lifecycle.report.charts import (
 )
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model import VerdictKind
-from scaletest.model.texts import iso
+from scaletest.model.times import iso
 from scaletest.render import contents
 from scaletest.render.contents import (
     Block,

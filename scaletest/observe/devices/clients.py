@@ -4,107 +4,24 @@ The kernel's drivers say it of open device files, in /proc/PID/fdinfo/N. A clien
 when it opens the device, so that a look which finds it late misses nothing; what it does between
 the last look and its end is not seen. Each client counts once, whatever its descriptors and
 processes.
-
-The form is that of the kernel's page "DRM client usage stats": i915, amdgpu and others count
-nanoseconds of each kind of engine, xe counts cycles beside a clock of the device.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from scaletest.observe.devices.drm import parse_fdinfo
 from scaletest.processes import proc
-
-_ROW = re.compile(r"^(drm-[^:\n]*):(.*)$", re.MULTILINE)
-_UNITS = {"": 1, "B": 1, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
-# Memory of the device itself, as against memory of the machine that it uses.
-_OWN_MEMORY = re.compile(r"(?:stolen-)?(?:vram|local)\d*")
-# The older name for resident memory.
-_RESIDENT = ("drm-resident-", "drm-memory-")
-
-
-class Engine(NamedTuple):
-    """Counters of one kind of engine since the client was opened.
-
-    busy_ns: None where the driver counts cycles. cycles: busy ones, clock: those that passed; None
-    where it does not count them. capacity: how many engines of the kind the device has.
-    """
-
-    busy_ns: int | None
-    cycles: int | None
-    clock: int | None
-    capacity: int
-
-
-class DrmClient(NamedTuple):
-    """One opening of one device, which several descriptors and processes may share.
-
-    device: PCI address, or the driver's name for a device that is not on PCI. id: unique for the
-    device.
-    memory_bytes: of the device's own memory, of the machine's where the device has none.
-    """
-
-    device: str
-    id: str
-    engines: Mapping[str, Engine]
-    memory_bytes: int
-
-
-def parse_fdinfo(text: str) -> DrmClient | None:
-    """None when the file is no graphics driver's, or does not tell clients apart."""
-    rows = {match[1].strip(): match[2].strip() for match in _ROW.finditer(text)}
-    device, client = (
-        rows.get("drm-pdev") or rows.get("drm-driver", ""),
-        rows.get("drm-client-id", ""),
-    )
-    if not device or not client:
-        return None
-    names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
-    engines = {
-        name: Engine(
-            _number(rows.get(f"drm-engine-{name}", ""), "ns"),
-            _number(rows.get(f"drm-cycles-{name}", "")),
-            _number(rows.get(f"drm-total-cycles-{name}", "")),
-            _number(rows.get(f"drm-engine-capacity-{name}", "1")) or 1,
-        )
-        for name in sorted(names)
-        if not name.startswith("capacity-")
-    }
-    return DrmClient(device, client, engines, _memory_bytes(rows))
-
-
-def _named(rows: Mapping[str, str], prefix: str) -> set[str]:
-    return {key.removeprefix(prefix) for key in rows if key.startswith(prefix)}
-
-
-def _number(text: str, unit: str = "") -> int | None:
-    number, *units = text.split() or [""]
-    is_number = number.isascii() and number.isdigit() and units in ([], [unit])
-    return int(number) if is_number else None
-
-
-def _memory_bytes(rows: Mapping[str, str]) -> int:
-    resident: dict[str, int] = {}
-    for prefix in _RESIDENT:
-        for region in _named(rows, prefix):
-            resident.setdefault(region, _bytes(rows[f"{prefix}{region}"]))
-    own = {region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)}
-    return sum((own or resident).values())
-
-
-def _bytes(text: str) -> int:
-    number, _, unit = text.partition(" ")
-    return (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)
-
 
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
+_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
+# Of /dev/dri and /dev/accel.
+_MAJORS = (226, 261)
 # Of one process: whoever opens more devices is described by the first of them.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
@@ -136,7 +53,7 @@ class CycleClocks:
             self._rates[device] = (clock - first) / (at_s - began_s)
 
     def rate(self, device: str) -> float | None:
-        """None when nothing is known of it."""
+        """Return ticks a second, None when nothing is known of the clock."""
         return self._rates.get(device)
 
 
@@ -150,7 +67,9 @@ class _Count:
     grown: int = 0
 
     def take(self, value: int) -> None:
-        """A counter may fall for a while and recover: only growth above the highest counts."""
+        """Return a counter may fall for a while and recover: only growth above the highest
+        counts.
+        """
         self.grown += max(0, value - self.highest)
         self.highest = max(self.highest, value)
 
@@ -181,7 +100,7 @@ class Clients:
         self.memory_bytes = 0
 
     def begin(self, device: str = "") -> None:
-        """A request begins. device: a file to take for a device, whatever its name.
+        """Begin a request. device: a file to take for a device, whatever its name.
 
         Clients that the request before had and that live on go on from where they were.
         """
@@ -198,8 +117,8 @@ class Clients:
     def look(self, processes: Iterable[int]) -> None:
         """Read the devices of these processes. Of those that are gone the last values stay."""
         living = sorted(processes)
-        ended = [self._processes.pop(pid) for pid in self._processes.keys() - set(living)]
-        if any(files.numbers for files in ended):
+        gone = [self._processes.pop(pid) for pid in self._processes.keys() - set(living)]
+        if any(files.numbers for files in gone):
             # somebody else may have to be read now for a client that they shared
             self._processes = {}
         memory: dict[Key, int] = {}
@@ -210,7 +129,9 @@ class Clients:
         self.memory_bytes = max(self.memory_bytes, sum(memory.values()))
 
     def busy_s(self) -> dict[str, float]:
-        """Seconds by device and kind of engine, summed over engines; without unknown ones."""
+        """Return seconds by device and kind of engine, summed over engines; without unknown
+        ones.
+        """
         sums: dict[str, float] = defaultdict(float)
         for device, client in self._seen:
             for name, count in self._counts[device, client].items():
@@ -262,31 +183,25 @@ class Clients:
             if client is not None and (client.device, client.id) not in memory:
                 numbers.append(number)
                 memory[client.device, client.id] = client.memory_bytes
-                self._take(client)
+                self._seen.add((client.device, client.id))
+                now_s = time.monotonic()
+                counts = self._counts.setdefault((client.device, client.id), {})
+                for name, engine in client.engines.items():
+                    in_cycles = engine.busy_ns is None
+                    count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
+                    count.take((engine.cycles if in_cycles else engine.busy_ns) or 0)
+                    if engine.clock is not None:
+                        self._clocks.take(client.device, engine.clock, now_s)
         files.numbers = numbers
-
-    def _take(self, client: DrmClient) -> None:
-        at_s = time.monotonic()
-        self._seen.add((client.device, client.id))
-        counts = self._counts.setdefault((client.device, client.id), {})
-        for name, engine in client.engines.items():
-            in_cycles = engine.busy_ns is None
-            count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
-            count.take((engine.cycles if in_cycles else engine.busy_ns) or 0)
-            if engine.clock is not None:
-                self._clocks.take(client.device, engine.clock, at_s)
 
 
 def present(device: str = "") -> bool:
-    """Whether this machine shows such devices, or this file is one, by the driver's number."""
+    """Return whether this machine shows such devices, or this file is one, by the driver's
+    number.
+    """
     if any(os.path.isdir(folder) for folder in FOLDERS):  # noqa: PTH112 - asked before every program
         return True
     try:
         return bool(device) and os.major(os.stat(device).st_rdev) in _MAJORS  # noqa: PTH116
     except OSError:
         return False
-
-
-_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
-# Of /dev/dri and /dev/accel.
-_MAJORS = (226, 261)

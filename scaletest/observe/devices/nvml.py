@@ -21,6 +21,11 @@ from scaletest.observe.devices.readings import (
     Tell,
 )
 
+# Not supported, no permission, function not found, deprecated: it will not be otherwise next time.
+_ABSENT = frozenset((3, 4, 13, 26))
+# Invalid argument, not found, timeout, in use, no data, not ready, invalid state, unknown.
+_PASSING = frozenset((2, 6, 10, 19, 21, 27, 29, 999))
+
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
 _NODES = ("nvidiactl", "dxg")
 _MILLI, _PERCENT = 1e-3, 1e-2
@@ -59,7 +64,7 @@ class NvmlSource:
         self._module: ModuleType | None = None
 
     def read(self) -> Mapping[str, Figures]:
-        """Looks for devices now and then, unless all are there, and reads those that are."""
+        """Look for devices now and then, unless all are there, and read those that are."""
         now_s = self._clock()
         if not self._complete and now_s >= self._next_s:
             self._next_s = now_s + AGAIN_S
@@ -97,23 +102,23 @@ class NvmlSource:
             self._tell("nvml", f"NVIDIA's devices cannot be read: {error}")
 
     def _name(self, pynvml: ModuleType, handle: Any, index: int) -> str:
-        """The path of its node, when it is there, and otherwise that node's name."""
+        """Return the path of its node, when it is there, and otherwise that node's name."""
         try:
             number = pynvml.nvmlDeviceGetMinorNumber(handle)
         except pynvml.NVMLError:
             number = index
         path = self._dev / f"nvidia{number}"
-        own = f"/dev/{path.name}" if path.exists() else path.name
+        node = f"/dev/{path.name}" if path.exists() else path.name
         try:
             address = pynvml.nvmlDeviceGetPciInfo(handle).busId
         except pynvml.NVMLError:
-            return own
-        return self._names.of(
-            address if isinstance(address, str) else address.decode(errors="replace"), own
+            return node
+        return self._names.name_of(
+            address if isinstance(address, str) else address.decode(errors="replace"), node
         )
 
     def _ask(self, device: _Device) -> Figures:
-        """Its figures; none when it is lost, and it is looked for again some time later."""
+        """Return its figures; none when it is lost, and it is looked for again some time later."""
         assert self._module is not None
         figures: Figures = {}
         for read in list(device.readers):
@@ -123,19 +128,17 @@ class NvmlSource:
                 if error.value in _ABSENT:
                     device.readers.remove(read)
                 elif error.value not in _PASSING:
-                    self._lose(device, str(error))
+                    text = f"{device.name} is not read any more: {error}"
+                    self._tell(f"nvml lost {device.name}", text)
+                    self._devices.remove(device)
+                    self._complete = False
+                    self._next_s = self._clock() + AGAIN_S
                     return {}
         if "busy" in figures:
             figures["busy"] = max(
                 value for name, value in figures.items() if name.partition(".")[0] == "busy"
             )
         return figures
-
-    def _lose(self, device: _Device, why: str) -> None:
-        self._tell(f"nvml lost {device.name}", f"{device.name} is not read any more: {why}")
-        self._devices.remove(device)
-        self._complete = False
-        self._next_s = self._clock() + AGAIN_S
 
 
 def _utilisation(pynvml: ModuleType, handle: Any) -> Figures:
@@ -155,7 +158,7 @@ def _clock(pynvml: ModuleType, handle: Any) -> Figures:
 
 
 def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
-    """Drivers before 535 know the older name only."""
+    """Read whether a limit lowers the clock. Drivers before 535 know the older name only."""
     try:
         reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
     except pynvml.NVMLError_FunctionNotFound:
@@ -164,7 +167,7 @@ def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
 
 
 def _figure(name: str, unit: float, ask: Callable[[ModuleType, Any], float]) -> Read:
-    """Reads one figure; what the driver answers is in this unit."""
+    """Return a function that reads one figure; what the driver answers is in this unit."""
     return lambda pynvml, handle: {name: ask(pynvml, handle) * unit}
 
 
@@ -187,7 +190,3 @@ _READERS: tuple[Read, ...] = (
         lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
     ),
 )
-# Not supported, no permission, function not found, deprecated: it will not be otherwise next time.
-_ABSENT = frozenset((3, 4, 13, 26))
-# Invalid argument, not found, timeout, in use, no data, not ready, invalid state, unknown.
-_PASSING = frozenset((2, 6, 10, 19, 21, 27, 29, 999))

@@ -28,16 +28,17 @@ class DeviceReader:
 
         paths: PCI address -> path, as this worker's replies say it. root: of sys and dev.
         """
-        self._tell = tell = _once(tell)
+        self._tell = tell
+        self._told: set[str] = set()
         names = DeviceNames(paths)
         self._sources: list[CardSource | NvmlSource] = [
             CardSource(names, root, clock),
-            NvmlSource(names, tell, root / "dev", clock),
+            NvmlSource(names, self._tell_once, root / "dev", clock),
         ]
         self._energy_j: dict[str, float] = {}
 
     def read(self) -> dict[str, Figures]:
-        """Figures by "device:NAME"; what cannot be read is absent."""
+        """Return figures by "device:NAME"; what cannot be read is absent."""
         figures: dict[str, Figures] = {}
         for source in list(self._sources):
             try:
@@ -45,7 +46,7 @@ class DeviceReader:
             except Exception as error:
                 self._sources.remove(source)
                 kind = type(source).__name__
-                self._tell(
+                self._tell_once(
                     kind, f"devices are not read any more ({kind}): {type(error).__name__}: {error}"
                 )
         names = [name for name in sorted(figures) if figures[name]][:MOST_DEVICES]
@@ -57,13 +58,7 @@ class DeviceReader:
                 del figures[name]["energy_j"]
         return {f"device:{name}": figures[name] for name in names}
 
-
-def _once(tell: Tell) -> Tell:
-    reported: set[str] = set()
-
-    def first(key: str, text: str) -> None:
-        if key not in reported:
-            reported.add(key)
-            tell(key, text)
-
-    return first
+    def _tell_once(self, key: str, text: str) -> None:
+        if key not in self._told:
+            self._told.add(key)
+            self._tell(key, text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 # How often to look for devices that were not there before.
 AGAIN_S = 60.0
-# Of one device, as `model.measurement.FIGURES` names them.
+# Of one device, as `model.node_sample.FIGURES` names them.
 Figures = dict[str, float]
 # Hears of what is wrong, a key and a text; the same key may come again.
 Tell = Callable[[str, str], None]
@@ -27,13 +27,15 @@ class DeviceNames:
         self._nodes.update({pci: path for pci, path in nodes.items() if path})
         self._nodes.update(self._paths())
 
-    def of(self, address: str, otherwise: str = "") -> str:
-        """The path of a device, else another name for it, else its address."""
+    def name_of(self, address: str, otherwise: str = "") -> str:
+        """Return the path of a device, else another name for it, else its address."""
         pci = pci_address(address)
         return self._nodes.get(pci) or otherwise or pci
 
 
 def pci_address(text: str) -> str:
-    """As sysfs writes it: small letters, a domain of four digits where that is enough."""
+    """Return an address as sysfs writes it: small letters, a domain of four digits where that is
+    enough.
+    """
     match = _PCI.fullmatch(text.strip().lower())
     return f"{int(match[1], 16):04x}:{match[2]}" if match else text

@@ -17,8 +17,9 @@ from scaletest.cli.headings import heading
 from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
 from scaletest.cli.settings import key_of
 from scaletest.documents import reader
-from scaletest.model.declared import choice, read_members
+from scaletest.model.declared import choice
 from scaletest.model.errors import UsageError
+from scaletest.model.file_documents import read_members
 from scaletest.model.json_schema import Form, Schema, described
 
 NAME = "saturation-plan-file"

@@ -18,7 +18,8 @@ from typing import Annotated, ClassVar
 
 from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
-from scaletest.model.declared import INNER, VERSIONED, Written, called
+from scaletest.model.declared import INNER, VERSIONED, called
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.saturation.judging.search import PLATEAU_SHARE, Bracket
 from scaletest.saturation.judging.sequence import (

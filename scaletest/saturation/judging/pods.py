@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from scaletest.model.attempt import Attempt
-from scaletest.model.declared import Written, called
+from scaletest.model.declared import called
 from scaletest.model.errors import InvalidValue
+from scaletest.model.writing import Written
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-from scaletest.model.declared import Written, called
+from scaletest.model.declared import called
+from scaletest.model.writing import Written
 from scaletest.saturation.judging.search import (
     CONFIRMATIONS,
     Bracket,

@@ -70,8 +70,8 @@ from itertools import pairwise
 from typing import Any
 
 from scaletest.model.attempt import UNSENT, Attempt
-from scaletest.model.declared import Written
-from scaletest.model.measurement import MachineUse
+from scaletest.model.machine_use import MachineUse
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.saturation.plan import (
     QUANTILES,

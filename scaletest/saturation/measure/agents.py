@@ -32,7 +32,8 @@ from scaletest.load.payloads import Payloads
 from scaletest.model.attempt import Attempt
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable, UsageError, WaitTimeout
 from scaletest.observe.control_groups import raise_open_files
-from scaletest.processes.children import Guard, end_all, python_module
+from scaletest.processes.children import end_all, python_module
+from scaletest.processes.guard import Guard
 from scaletest.runs.environment import WITHOUT_SETTINGS
 from scaletest.saturation.judging.sequence import HEAD_START_S
 from scaletest.saturation.measure.loads import QueueLoad

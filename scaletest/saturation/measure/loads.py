@@ -27,11 +27,11 @@ from scaletest.load.loops import LoadLoop
 from scaletest.model import Activity, Outcome, Record, State
 from scaletest.model.activity import Wait
 from scaletest.model.attempt import OK, TIMED_OUT, UNSENT, Attempt
-from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
+from scaletest.model.machine_use import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
-from scaletest.observe.control_groups import Effort
-from scaletest.observe.node_resources import machine_time, own_used_s, used_s
-from scaletest.observe.sampler import OwnSchedule, ProgramWatch, RequestSampler
+from scaletest.observe.node.used_time import Effort, machine_time, own_used_s, used_s
+from scaletest.observe.sampler import ProgramWatch, RequestSampler
+from scaletest.observe.sampling import OwnSchedule
 from scaletest.observe.sockets import CLIENTS, Sockets
 from scaletest.observe.tree import Tree
 

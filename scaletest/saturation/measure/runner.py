@@ -19,8 +19,8 @@ from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.attempt import Attempt, rounded
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
 from scaletest.model.labels import Labels
-from scaletest.model.texts import HIDDEN, masked
-from scaletest.observe.node_resources import own_used_s, used_s
+from scaletest.model.masking import HIDDEN, masked
+from scaletest.observe.node.used_time import own_used_s, used_s
 from scaletest.render.numbers import seconds
 from scaletest.runs.environment import environment
 from scaletest.runs.folder import RESULT

@@ -21,8 +21,8 @@ from scaletest.load.level_load import LevelLoad, LoadOrder
 from scaletest.load.payloads import read_payloads
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.texts import masked
-from scaletest.observe.sockets import is_here, servers
+from scaletest.model.masking import masked
+from scaletest.observe.servers import is_here, servers
 from scaletest.render.numbers import plural
 from scaletest.saturation.judging.pods import settings
 from scaletest.saturation.measure.agents import HttpWork, QueueWork, start_load

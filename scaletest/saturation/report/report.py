@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from scaletest.model import VerdictKind
-from scaletest.model.measurement import MachineUse
+from scaletest.model.machine_use import MachineUse
 from scaletest.model.texts import short
 from scaletest.render import contents
 from scaletest.render.contents import (

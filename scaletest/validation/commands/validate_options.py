@@ -16,8 +16,8 @@ from click.core import ParameterSource
 
 from scaletest.cli.options import filled
 from scaletest.documents import reader
-from scaletest.model.declared import file_values, read_members
 from scaletest.model.errors import UsageError
+from scaletest.model.file_documents import file_values, read_members
 from scaletest.validation.options import new_queue
 from scaletest.validation.plan import FILE_MEMBERS, Plan
 

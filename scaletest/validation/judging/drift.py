@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from scaletest.model.declared import Written
+from scaletest.model.writing import Written
 from scaletest.stats.completions import Ends, after, rates, span
 from scaletest.stats.estimate import t_quantile
 from scaletest.validation.judging.slow_requests import usual

@@ -16,7 +16,8 @@ from scaletest.causes.interference import Interference, interferences
 from scaletest.causes.resources import StepResources, resources
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, NodeSample, Record, Verdict, VerdictKind
-from scaletest.model.declared import VERSIONED, Count, Positive, Written, called, flat
+from scaletest.model.declared import VERSIONED, Count, Positive, called, flat
+from scaletest.model.writing import Written
 from scaletest.stats.completions import ends_of
 from scaletest.stats.estimate import Chance, Distribution, summary
 from scaletest.stats.failures import FailureGroup, groups_of

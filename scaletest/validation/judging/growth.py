@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.causes.steps import UNSEEN
-from scaletest.model.declared import INNER, Positive, Written, called, flat
+from scaletest.model.declared import INNER, Positive, called, flat
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.stats.estimate import Chance, Estimate, t95, t_quantile, welch, within
 from scaletest.stats.law import (

@@ -18,17 +18,9 @@ from typing import Annotated
 
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, Record
-from scaletest.model.declared import (
-    INNER,
-    Count,
-    Positive,
-    Unbounded,
-    Written,
-    called,
-    choice,
-    flat,
-)
+from scaletest.model.declared import INNER, Count, Positive, Unbounded, called, choice, flat
 from scaletest.model.record import Outcome
+from scaletest.model.writing import Written
 from scaletest.render.text import device_name
 from scaletest.stats.completions import Ends, deal_in_turn, ends_of, span
 from scaletest.stats.estimate import Distribution, summary, t95

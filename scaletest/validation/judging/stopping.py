@@ -43,8 +43,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from scaletest.model import Measurement, VerdictKind
-from scaletest.model.declared import Written
-from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
+from scaletest.model.threshold import PERCENTILES, Threshold, parse_of_steps
+from scaletest.model.writing import Written
 from scaletest.stats.completions import Ends, after, cycles
 from scaletest.stats.estimate import samples_needed, spread_bound, t95
 from scaletest.validation.judging.doubling import (

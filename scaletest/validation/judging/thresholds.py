@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
+from scaletest.model.threshold import PERCENTILES, Threshold, parse_of_steps
 from scaletest.render.numbers import plural
 from scaletest.stats.completions import ends_of
 from scaletest.stats.estimate import Distribution, Estimate, Percentile, exactly, samples_needed

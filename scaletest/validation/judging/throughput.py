@@ -24,7 +24,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import INNER, Count, Unbounded, Written, called
+from scaletest.model.declared import INNER, Count, Unbounded, called
+from scaletest.model.writing import Written
 from scaletest.stats.completions import Ends, cycles, progress, rates, span
 from scaletest.stats.estimate import Estimate, t95
 

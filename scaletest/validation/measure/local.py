@@ -19,7 +19,8 @@ from scaletest.broker.samples import SampleReader
 from scaletest.load import ClosedLoop
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.processes.children import Guard, end_all, python_module
+from scaletest.processes.children import end_all, python_module
+from scaletest.processes.guard import Guard
 from scaletest.runs.environment import WITHOUT_SETTINGS, open_private
 from scaletest.validation.measure.runner import ValidationRunner
 from scaletest.validation.measure.samples import ReadSamples

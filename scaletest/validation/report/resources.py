@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from scaletest.causes.resources import Figures, NodeUse, StepResources
-from scaletest.model.measurement import CONTAINER, CPU, DISK, NETWORK, PRESSURE
+from scaletest.model.node_sample import CONTAINER, CPU, DISK, NETWORK, PRESSURE
 from scaletest.render.contents import Table
 from scaletest.render.numbers import NOTHING, percent, plural, quantity, significant
 from scaletest.validation.judging.evaluation import Evaluation

@@ -17,7 +17,7 @@ from itertools import chain
 from scaletest.causes.resources import StepResources
 from scaletest.causes.steps import Rows
 from scaletest.model import Record
-from scaletest.model.measurement import DEVICE, DISK, PRESSURE
+from scaletest.model.node_sample import DEVICE, DISK, PRESSURE
 from scaletest.render.contents import CLOCK_DIGITS, Cell, Share, Sheet, Table, Value, at
 from scaletest.render.numbers import NOTHING, between, percent, seconds, significant
 from scaletest.report.words import percentile

@@ -17,10 +17,12 @@ import pytest
 
 from hack.benchmarks.causes_programs import python
 from scaletest.model import State
-from scaletest.observe.blocking import Blocking, Doing
-from scaletest.observe.sockets import CLIENTS, Sockets, tcp_peers
+from scaletest.observe.blocking import Blocking
+from scaletest.observe.doing import Doing
+from scaletest.observe.socket_diagnosis import tcp_peers
+from scaletest.observe.sockets import CLIENTS, Sockets
 from scaletest.observe.tree import Tree
-from scaletest.processes import proc
+from scaletest.processes import addresses, proc
 from tests.conftest import eventually
 from tests.integration.sampling import (
     running,
@@ -198,8 +200,13 @@ def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
     with server, socket.create_connection(server.getsockname()[:2]) as client:
         inode = os.fstat(client.fileno()).st_ino
         table = proc.read_all(f"/proc/self/net/{'tcp6' if ':' in host else 'tcp'}")
-        expected = (inode, proc.place(*server.getsockname()[:2]), client.getsockname()[1], False)
-        for connections in (tcp_peers(), proc.parse_peers(table)):
+        expected = (
+            inode,
+            addresses.host_and_port(*server.getsockname()[:2]),
+            client.getsockname()[1],
+            False,
+        )
+        for connections in (tcp_peers(), addresses.parse_peers(table)):
             assert expected in list(connections)
 
 
@@ -278,4 +285,4 @@ def test_the_cache_of_unused_peers_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     sockets = Sockets(duplicate=False, clock=lambda: float(next(clock)))
     for _ in range(20):
         assert sockets.peer(os.getpid(), 0, 0) is None
-    assert len(sockets._known) <= 2 * 4096
+    assert len(sockets._cached) <= 2 * 4096

@@ -47,12 +47,12 @@ def test_the_seconds_sum_to_the_run_time(wake: Wake) -> None:
 def test_of_short_requests_a_part_is_sampled_and_of_long_ones_and_those_with_a_device_all() -> None:
     sampler = RequestSampler()
     assert sampler.draw() is not None  # nothing is known of the first one
-    sampler.ended(0.1)
+    sampler.count_program(0.1)
     drawn = [sampler.draw() is not None for _ in range(1000)]
     assert 400 < sum(drawn) < 600
     assert all(sampler.draw("/dev/null") for _ in range(50))
     for _ in range(50):
-        sampler.ended(SHORT_S + 0.5)
+        sampler.count_program(SHORT_S + 0.5)
     assert all(sampler.draw() for _ in range(50))
 
 
@@ -137,7 +137,7 @@ def test_hidden_functions_beside_denied_calls_are_not_observed(
         return b"0" if str(path).endswith("/wchan") else read(path, limit)
 
     monkeypatch.setattr("scaletest.processes.proc.read", hidden)
-    monkeypatch.setattr("scaletest.observe.blocking.calls", dict)
+    monkeypatch.setattr("scaletest.observe.blocking.call_kinds", dict)
     assert longest(sampled(wake, "sleep", "1")) is State.NOT_OBSERVED
 
 

@@ -16,9 +16,11 @@ from hack.benchmarks import causes_injectors as injectors
 from hack.benchmarks.causes_injectors import Unsuitable
 from hack.benchmarks.causes_programs import python
 from scaletest.model import State
-from scaletest.observe.blocking import Blocking, Doing
+from scaletest.observe.descriptors import Descriptors
 from scaletest.observe.devices.clients import Clients
+from scaletest.observe.doing import Doing
 from scaletest.observe.sampler import RequestSampler
+from scaletest.observe.sockets import Sockets
 from scaletest.processes.wake import Wake
 from scaletest_workers.workloads.making import ProgramOptions
 from scaletest_workers.workloads.program import Program
@@ -153,10 +155,10 @@ def test_a_character_device_of_no_known_kind_is_a_device(wake: Wake) -> None:
         pytest.skip("/dev/fuse may not be opened")
     main, other = os.openpty()
     # neither a disk nor a terminal
-    assert Blocking()._target(os.getpid(), main).state is State.IDLE
+    assert Descriptors(Sockets()).target(os.getpid(), main).state is State.IDLE
     fuse = os.open("/dev/fuse", os.O_RDWR)
     try:
-        assert Blocking()._target(os.getpid(), fuse) == Doing(State.DEVICE, "/dev/fuse")
+        assert Descriptors(Sockets()).target(os.getpid(), fuse) == Doing(State.DEVICE, "/dev/fuse")
     finally:
         for descriptor in (main, other, fuse):
             os.close(descriptor)

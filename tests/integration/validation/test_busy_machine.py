@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.observe.node_resources import used_s
+from scaletest.observe.node.used_time import used_s
 from tests.conftest import call, eventually, need
 from tests.integration.services import running
 

@@ -20,8 +20,8 @@ import scaletest
 from scaletest.api import notebook, validation
 from scaletest.cli.main import run
 from scaletest.model import Record
-from scaletest.model.declared import file_values
 from scaletest.model.errors import InvalidValue, NotPassed, UsageError
+from scaletest.model.file_documents import file_values
 from scaletest.model.run_progress import RunProgress
 from scaletest.runs.places import opened
 from scaletest.runs.stopping import stopping

@@ -22,14 +22,8 @@ from scaletest.broker.snapshot import snapshot
 from scaletest.model import Outcome, Request
 from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import LAST_BUCKET, bucket, middle
-from scaletest.model.queue_counts import (
-    LONGEST_ROW,
-    EndedCounts,
-    added,
-    counted,
-    read,
-    unpack,
-)
+from scaletest.model.queue_counts import LONGEST_ROW, EndedCounts, added, counted, read
+from scaletest.model.time_slots import unpack
 from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis
 

@@ -34,7 +34,7 @@ from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import PAGE_WORKERS, snapshot
 from scaletest.model import NodeSample, Request
 from scaletest.model.histogram import bucket
-from scaletest.model.measurement import MAX_RESOURCES
+from scaletest.model.node_sample import MAX_RESOURCES
 from scaletest_workers.node_sampler import NodeSampler
 from tests.integration.lanes import lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for

@@ -19,7 +19,7 @@ from scaletest.causes.resources import (
     windows_of,
 )
 from scaletest.model import State
-from scaletest.model.measurement import NodeSample
+from scaletest.model.node_sample import NodeSample
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.plan import Plan
 from tests.unit.activities import Injected, Phase, run

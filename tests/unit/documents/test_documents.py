@@ -27,13 +27,13 @@ from scaletest.model.declared import (
     INNER,
     Arguments,
     Count,
-    Document,
     QueueName,
     Seconds,
     called,
     choice,
     flat,
 )
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import Form, described
 

@@ -24,16 +24,11 @@ from scaletest.exporter.metrics import BOUNDS
 from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model import NodeSample, histogram
-from scaletest.model.desired_workers import (
-    QueueDemand,
-    RecentWindow,
-    Targets,
-    desired,
-    over,
-    wanted,
-)
+from scaletest.model.desired_workers import QueueDemand, Targets, desired, wanted
 from scaletest.model.errors import InvalidValue, Unreachable
-from scaletest.model.queue_counts import TimeSlot, read, unpack
+from scaletest.model.queue_counts import read
+from scaletest.model.recent_window import RecentWindow, over
+from scaletest.model.time_slots import TimeSlot, unpack
 from scaletest.pages.turns import READS
 from tests.conftest import eventually
 from tests.unit.queue_pages import ended_counts

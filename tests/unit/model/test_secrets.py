@@ -14,7 +14,7 @@ import pytest
 from scaletest.broker.connection import prepare
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.model.errors import InvalidValue
-from scaletest.model.texts import masked, without_secrets
+from scaletest.model.masking import masked, without_secrets
 from scaletest.runs.folder import RunFolder
 from scaletest.validation.plan import Plan
 

@@ -14,16 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model import NodeSample
-from scaletest.model.measurement import FIGURES
-from scaletest.observe import control_groups, node_resources
-from scaletest.observe.node import (
-    MOST_DISKS,
-    MOST_NETWORKS,
-    NodeReader,
-    parse_cpu,
-    parse_memory_events,
-)
-from scaletest.observe.node_resources import ResourceReading, figures
+from scaletest.model.node_sample import FIGURES
+from scaletest.observe import control_groups
+from scaletest.observe.node import cpus, disks, memory, networks
+from scaletest.observe.node.container import parse_cpu, parse_memory_events
+from scaletest.observe.node.reader import MOST_DISKS, MOST_NETWORKS, NodeReader
+from scaletest.observe.node.reading import ResourceReading, interval_figures
 from scaletest.processes import proc
 
 STAT = """cpu  {user} 200 300 5000 {iowait} 10 20 {steal} 7 7
@@ -178,7 +174,7 @@ def test_the_first_reading_gives_levels_and_the_second_the_rates_of_its_interval
     assert second["cpu"] == pytest.approx({"cores": 2.0, "load": 1.5, **rates})
     assert second["memory"] == {
         **first["memory"],
-        "swap_in": float(node_resources.PAGE_BYTES),
+        "swap_in": float(memory.PAGE_BYTES),
         "swap_out": 0.0,
     }
     # io: three seconds of stalls in two: the clocks differ
@@ -291,7 +287,7 @@ def test_clocks_and_temperatures_are_read_of_a_few_cpus(node: Node) -> None:
         node.cpu(number, clock=1_000_000, heat=number + 1)
     node.now += 1.0
     cpu = reader.read()["cpu"]
-    assert (cpu["frequency"], cpu["heat_throttled"]) == (0.25, node_resources.MOST_CPUS)
+    assert (cpu["frequency"], cpu["heat_throttled"]) == (0.25, cpus.MOST_CPUS)
     # a part of the sum is missing: no figure now, and no jump when it is back
     node.write("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "")
     node.now += 1.0
@@ -374,13 +370,13 @@ def test_long_files_are_read_to_their_end(tmp_path: Path) -> None:
 
 PARSERS: list[Callable[[str], Any]] = [
     *(
-        node_resources.parse_stat,
-        node_resources.parse_load,
-        node_resources.parse_memory,
-        node_resources.parse_swap,
+        cpus.parse_stat,
+        cpus.parse_load,
+        memory.parse_memory,
+        memory.parse_swap,
     ),
-    *(node_resources.parse_pressure, parse_cpu, parse_memory_events),
-    *(node_resources.parse_disks, node_resources.parse_networks, node_resources.parse_speed),
+    *(memory.parse_pressure, parse_cpu, parse_memory_events),
+    *(disks.parse_disks, networks.parse_networks, networks.parse_speed),
     *(
         control_groups.parse_cpu_limit,
         control_groups.parse_memory_limit,
@@ -434,7 +430,9 @@ def _numbers(value: Any) -> Iterator[float]:
 def test_a_rate_is_growth_by_time(
     before: dict[str, float], now: dict[str, float], interval_s: float
 ) -> None:
-    rates = figures(ResourceReading(counters=before), ResourceReading(counters=now), interval_s)
+    rates = interval_figures(
+        ResourceReading(counters=before), ResourceReading(counters=now), interval_s
+    )
     grown = {
         name for name in before.keys() & now.keys() if now[name] >= before[name] and interval_s > 0
     }

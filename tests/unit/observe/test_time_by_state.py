@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from scaletest.model import Activity, State, Wait, wire
 from scaletest.model.activity import MAX_BYTES
 from scaletest.observe import sampler
-from scaletest.observe.blocking import RUNNABLE, UNKNOWN, Doing
-from scaletest.observe.time_by_state import MOST_KEPT, MOST_KEPT_S, Balance, TimeByState, union
+from scaletest.observe.balance import MOST_KEPT, MOST_KEPT_S, Balance
+from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing
+from scaletest.observe.time_by_state import TimeByState, run_and_wait_s
 from scaletest.observe.tree import ThreadShare, TreeLook
 from scaletest.processes import proc
 
@@ -46,25 +47,25 @@ def test_states_sum_to_the_time_that_passed(
 ) -> None:
     spent = TimeByState()
     for interval_s, look, still_s in intervals:
-        spent.interval(interval_s, look, min(still_s, interval_s))
-    spent.close(rest, cpu_s, min(unchanged_s, rest))
-    spent.throttle(throttled_s)
+        spent.add_interval(interval_s, look, min(still_s, interval_s))
+    spent.add_end(rest, cpu_s, min(unchanged_s, rest))
+    spent.count_throttled(throttled_s)
     total_s = sum(interval_s for interval_s, _, _ in intervals) + rest
-    by_state = spent.seconds(total_s)
+    by_state = spent.seconds_by_state(total_s)
     assert math.isclose(sum(by_state.values()), total_s, rel_tol=1e-6, abs_tol=1e-6)
     assert all(value >= 0 for value in by_state.values())
-    assert sum(wait.seconds for wait in spent.waits()) <= total_s + 1e-6
-    assert all(wait.object for wait in spent.waits())
+    assert sum(wait.seconds for wait in spent.longest_waits()) <= total_s + 1e-6
+    assert all(wait.object for wait in spent.longest_waits())
 
 
 @given(seconds, shares)
 def test_threads_run_no_longer_than_time_passes(interval_s: float, many: list[ThreadShare]) -> None:
-    run_s, wait_s = union(interval_s, many)
+    run_s, wait_s = run_and_wait_s(interval_s, many)
     assert 0 <= run_s <= interval_s and -1e-9 <= wait_s <= interval_s - run_s + 1e-6
 
 
 def test_a_single_thread_gets_exactly_the_seconds_of_the_kernel() -> None:
-    assert union(1.0, [ThreadShare(0.25, 0.5)]) == pytest.approx((0.25, 0.5))
+    assert run_and_wait_s(1.0, [ThreadShare(0.25, 0.5)]) == pytest.approx((0.25, 0.5))
 
 
 def look(
@@ -77,26 +78,26 @@ def look(
 
 def test_each_look_gets_half_of_the_interval_between_looks() -> None:
     spent = TimeByState()
-    spent.interval(0.1, look(State.FILE_LOCK))
-    spent.interval(0.2, look(State.SLEEP))
-    spent.close(0.3, 0.0)
-    assert spent.seconds(0.6) == pytest.approx({State.FILE_LOCK: 0.2, State.SLEEP: 0.4})
+    spent.add_interval(0.1, look(State.FILE_LOCK))
+    spent.add_interval(0.2, look(State.SLEEP))
+    spent.add_end(0.3, 0.0)
+    assert spent.seconds_by_state(0.6) == pytest.approx({State.FILE_LOCK: 0.2, State.SLEEP: 0.4})
 
 
 def test_seconds_without_a_process_go_to_the_state_before_them() -> None:
     spent = TimeByState()
-    spent.interval(0.0, look(State.FILE_LOCK))
-    spent.interval(1.0, look(State.SLEEP), 0.8)
-    spent.close(0.0, 0.0)
-    assert spent.seconds(1.0) == pytest.approx({State.FILE_LOCK: 0.9, State.SLEEP: 0.1})
+    spent.add_interval(0.0, look(State.FILE_LOCK))
+    spent.add_interval(1.0, look(State.SLEEP), 0.8)
+    spent.add_end(0.0, 0.0)
+    assert spent.seconds_by_state(1.0) == pytest.approx({State.FILE_LOCK: 0.9, State.SLEEP: 0.1})
 
 
 def test_a_process_gets_no_more_seconds_than_it_lived() -> None:
     spent = TimeByState()
-    spent.interval(0.1, look(State.SLEEP, thread=2, age_s=0.01, living=(1, 2)))
-    spent.interval(0.1, look(State.SLEEP, thread=3, age_s=0.02, living=(1, 3)))
-    spent.close(0.0, 0.0)
-    by_state = spent.seconds(0.2)
+    spent.add_interval(0.1, look(State.SLEEP, thread=2, age_s=0.01, living=(1, 2)))
+    spent.add_interval(0.1, look(State.SLEEP, thread=3, age_s=0.02, living=(1, 3)))
+    spent.add_end(0.0, 0.0)
+    by_state = spent.seconds_by_state(0.2)
     # 0.01 to its left and 0.01 to its right of the first, 0.02 of the second
     assert by_state[State.SLEEP] == pytest.approx(0.04) and by_state[
         State.NOT_OBSERVED
@@ -105,12 +106,12 @@ def test_a_process_gets_no_more_seconds_than_it_lived() -> None:
 
 def test_throttled_seconds_are_taken_from_cpu_wait_only() -> None:
     spent = TimeByState()
-    spent.interval(
+    spent.add_interval(
         1.0, TreeLook(RUNNABLE, (1, 1), 99.0, [ThreadShare(0.25, 0.5)], frozenset({(1, 1)}))
     )
-    spent.close(0.0, 0.25)
-    spent.throttle(2.0)
-    by_state = spent.seconds(1.0)
+    spent.add_end(0.0, 0.25)
+    spent.count_throttled(2.0)
+    by_state = spent.seconds_by_state(1.0)
     assert by_state[State.THROTTLED] == pytest.approx(0.5) and State.CPU_WAIT not in by_state
 
 
@@ -160,7 +161,7 @@ class Simulated:
     def is_unchanged(self) -> bool:
         return False
 
-    def ended(self) -> ThreadShare:
+    def look_at_end(self) -> ThreadShare:
         return self._share()
 
     def close(self) -> None:
@@ -287,11 +288,11 @@ def test_what_nobody_counted_may_have_been_waiting_for_a_cpu() -> None:
     """Of children that come and go between two looks nobody knows how long they waited."""
     busy = TreeLook(RUNNABLE, (2, 2), 0.1, [ThreadShare(0.05, 0.1)], frozenset({(1, 1), (2, 2)}))
     spent = TimeByState()
-    spent.interval(0.2, busy)
+    spent.add_interval(0.2, busy)
     other = busy._replace(thread=(3, 3), threads=frozenset({(1, 1), (3, 3)}))
-    spent.interval(0.2, other)
-    spent.close(0.0, 0.1)
-    by_state = spent.seconds(0.4)
+    spent.add_interval(0.2, other)
+    spent.add_end(0.0, 0.1)
+    by_state = spent.seconds_by_state(0.4)
     assert by_state[State.CPU_WAIT] > 0.2
 
 
@@ -314,21 +315,23 @@ def test_memory_for_short_requests_is_bounded_when_each_waits_for_another_object
     other = TimeByState()
     other.add(State.NOT_OBSERVED, 0.5)
     balance.settle(other, 0.0)
-    assert other.seconds(0.5) == {State.DISK: pytest.approx(0.5)}
+    assert other.seconds_by_state(0.5) == {State.DISK: pytest.approx(0.5)}
     assert all(abs(seconds) <= MOST_KEPT_S for seconds in balance._kept.values())
 
 
 def test_many_short_page_waits_count_as_memory_although_the_thread_looks_running() -> None:
     sleeping, running, key = Doing(State.SLEEP), Doing(None), (7, 7)
     spent = TimeByState()
-    spent.interval(0.1, TreeLook(sleeping, key, 1e9, [ThreadShare(0.0, 0.0, 1)], frozenset({key})))
+    spent.add_interval(
+        0.1, TreeLook(sleeping, key, 1e9, [ThreadShare(0.0, 0.0, 1)], frozenset({key}))
+    )
     faulting = TreeLook(
         running, key, 1e9, [ThreadShare(0.02, 0.0, 400)], frozenset({key}), Doing(State.MEMORY)
     )
-    spent.interval(0.1, faulting)
-    spent.interval(0.1, faulting)
-    spent.close(0.0, 0.04)
-    seconds = spent.seconds(0.3)
+    spent.add_interval(0.1, faulting)
+    spent.add_interval(0.1, faulting)
+    spent.add_end(0.0, 0.04)
+    seconds = spent.seconds_by_state(0.3)
     assert seconds[State.MEMORY] == pytest.approx(0.04 + 0.08)
     assert seconds[State.SLEEP] == pytest.approx(0.1 + 0.04)
 

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from scaletest.cli.main import run as program
 from scaletest.cli.schemas import documents
-from scaletest.model.declared import file_values
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
-from scaletest.model.verdict import VALIDATION_MEASURES, parse_of_steps
+from scaletest.model.file_documents import file_values
+from scaletest.model.threshold import VALIDATION_MEASURES, parse_of_steps
 from scaletest.validation import plan as schemas
 from scaletest.validation.commands import validate, validate_options
 from scaletest.validation.commands.quick_run import HERE

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from scaletest.model import VerdictKind
 from scaletest.model.errors import InvalidValue
-from scaletest.model.verdict import OPERATORS, UNITS, VALIDATION_MEASURES, Threshold, parse_of_steps
+from scaletest.model.threshold import (
+    OPERATORS,
+    UNITS,
+    VALIDATION_MEASURES,
+    Threshold,
+    parse_of_steps,
+)
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.law import coefficients
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge

@@ -17,9 +17,9 @@ from scaletest.benchmarks.documents.result import unframe
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.model import Outcome, Reason, Reply
-from scaletest.model.declared import members
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import json_type
+from scaletest.model.writing import members
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime

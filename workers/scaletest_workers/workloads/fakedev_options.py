@@ -14,7 +14,8 @@ from msgspec import Meta
 
 from scaletest.documents.typed_arguments import TypedArguments
 from scaletest.model import checks
-from scaletest.model.declared import Count, Document, Positive, Seconds, key, parsed
+from scaletest.model.declared import Count, Positive, Seconds, key, parsed
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 
 # The parameters of each law, in their order.

@@ -19,19 +19,13 @@ from typing import Any
 
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
-from scaletest.model.texts import without_secrets
+from scaletest.model.masking import without_secrets
 from scaletest.model.workload import UNAVAILABLE
 from scaletest.observe.sampler import ProgramWatch
 from scaletest.observe.tree import Tree
-from scaletest.processes.children import (
-    Guard,
-    end_group,
-    end_handle,
-    end_orphans,
-    own_children,
-    wait_child,
-    wait_ready,
-)
+from scaletest.processes.children import end_group, end_handle, wait_child, wait_ready
+from scaletest.processes.guard import Guard
+from scaletest.processes.orphans import end_orphans, own_children
 from scaletest.processes.wake import Wake
 from scaletest_workers.child_answers import ANSWERS_CLOSED
 from scaletest_workers.devices import Chosen

@@ -17,7 +17,8 @@ from msgspec import Meta
 
 from scaletest.documents.typed_arguments import TypedArguments
 from scaletest.model.checks import refuse
-from scaletest.model.declared import check, choice
+from scaletest.model.declared import choice
+from scaletest.model.document import check
 
 # auto uses CUDA if there is a device.
 DEVICES = ("auto", "cpu", "cuda")

@@ -16,7 +16,8 @@ from msgspec import Meta
 
 from scaletest.documents.typed_arguments import TypedArguments
 from scaletest.model.checks import one_of, refuse, shown
-from scaletest.model.declared import check, choice, key, parsed
+from scaletest.model.declared import choice, key, parsed
+from scaletest.model.document import check
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.workloads.transcode.media import CODECS, codec_of_name
 

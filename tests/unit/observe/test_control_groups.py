@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.observe.control_groups import Throttling
-from scaletest.observe.sampler import SHARE, Allowance
+from scaletest.observe.look_times import SHARE, Allowance
 from scaletest.observe.tree import most_threads
 
 
@@ -70,6 +70,6 @@ def test_costlier_looks_are_made_less_often(cost_s: float) -> None:
     now = spent_s = 0.0
     for _ in range(1000):
         now += allowance.interval_s
-        allowance.spend(cost_s)
+        allowance.count_look(cost_s)
         spent_s += cost_s
     assert spent_s / now == pytest.approx(SHARE, rel=0.01)

@@ -1,4 +1,4 @@
-"""Parsers of files of /proc take any text, and known lines give their state and object."""
+"""Parsers of files of /proc take any text, and known lines give what they say."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.model import State
-from scaletest.observe.blocking import RUNNABLE, UNKNOWN, WaitKind, calls, of_function, of_letter
-from scaletest.processes import proc
+from scaletest.processes import addresses, proc
 
 
 @given(st.binary(max_size=80))
@@ -20,12 +18,12 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
         proc.parse_status,
         proc.parse_call,
         proc.parse_numbers,
-        proc.parse_address,
-        proc.unix_name,
+        addresses.parse_address,
+        addresses.unix_name,
     ):
         parse(data)
-    assert all(number >= 0 for number in proc.polled(data))
-    assert len(proc.selected(data)) == sum(byte.bit_count() for byte in data)
+    assert all(number >= 0 for number in proc.parse_pollfds(data))
+    assert len(proc.parse_fd_set(data)) == sum(byte.bit_count() for byte in data)
 
 
 @given(st.text("0123456789abcdefx:>- \n.[]", max_size=120))
@@ -35,7 +33,7 @@ def test_parsers_take_any_text(text: str) -> None:
     proc.awaited_inode(text, 1)
     proc.parse_epoll(text)
     proc.inode_of(text)
-    list(proc.parse_peers(text))
+    list(addresses.parse_peers(text))
 
 
 @given(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(0, 2**62))
@@ -58,71 +56,6 @@ def test_a_program_name_with_any_bytes_is_parsed(name: bytes) -> None:
     )
     assert status.began_s == 22 / proc.TICKS_PER_S
     assert status.cpu_s == pytest.approx((14 + 15 + 16 + 17) / proc.TICKS_PER_S)
-
-
-def test_a_line_of_proc_syscall_gives_number_arguments_and_stack() -> None:
-    line = b"230 0x0 0x0 0x7ffca4bd9450 0x7ffca4bd9490 0x0 0x0 0x7ffca4bd9438 0x7ff7f3c31503\n"
-    call = proc.parse_call(line)
-    assert call == (230, (0, 0, 0x7FFCA4BD9450, 0x7FFCA4BD9490, 0, 0), 0x7FFCA4BD9438)
-    assert calls("x86_64")[call.number] is State.SLEEP
-    assert proc.parse_call(b"running\n") is None
-    assert proc.parse_call(b"-1 0x7ffc 0x401000\n") == (-1, (), 0x7FFC)
-    # a dead thread has no stack
-    assert proc.parse_call(b"-1 0x0 0x0\n") == (-1, (), 0)
-
-
-@pytest.mark.parametrize(
-    ("intel", "arm", "kind"),
-    [
-        (73, 32, WaitKind.FLOCK),
-        (202, 98, WaitKind.FUTEX),
-        (0, 63, WaitKind.DESCRIPTOR),
-        (232, 22, WaitKind.EPOLL),
-        (11, 215, State.MEMORY),
-    ],
-)
-def test_numbers_of_system_calls_differ_by_architecture(
-    intel: int, arm: int, kind: WaitKind | State
-) -> None:
-    assert calls("x86_64")[intel] is calls("aarch64")[arm] is calls("arm64")[arm] is kind
-    assert not calls("riscv64")
-
-
-FUNCTIONS = {
-    "locks_lock_inode_wait": State.FILE_LOCK,
-    "futex_do_wait": State.LOCK,
-    "do_semtimedop": State.LOCK,
-    "hrtimer_nanosleep": State.SLEEP,
-    "do_wait": State.CHILD,
-    "anon_pipe_read": State.PIPE,
-    "wait_woken": State.NETWORK,
-    "unix_stream_read_generic": State.NETWORK,
-    "sk_stream_wait_memory": State.NETWORK,
-    "inet_csk_accept": State.IDLE,
-    "sigsuspend": State.IDLE,
-    "io_schedule": State.DISK,
-    "folio_wait_bit_common": State.DISK,
-    "jbd2_log_wait_commit": State.DISK,
-    "balance_dirty_pages": State.DISK,
-    "submit_bio_wait": State.DISK,
-    "mem_cgroup_handle_over_high": State.MEMORY,
-    "do_swap_page": State.MEMORY,
-    "i915_request_wait_timeout": State.DEVICE,
-    "dma_fence_default_wait": State.DEVICE,
-    "xe_exec_ioctl": State.DEVICE,
-}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_kernel_functions_map_to_wait_states(name: str) -> None:
-    assert of_function(name) is FUNCTIONS[name]
-
-
-def test_an_unknown_kernel_function_has_no_state() -> None:
-    assert of_function("something_else") is None
-    assert of_letter("S") == UNKNOWN
-    assert of_letter("R") == RUNNABLE
-    assert of_letter("D").state is State.DISK
 
 
 def test_shared_memory_has_a_name_and_private_memory_none() -> None:
@@ -157,7 +90,7 @@ def test_peers_of_both_versions_of_ip() -> None:
         "       0 4711 1 0\n   1: 00000000:18EB 00000000:0000 0A 00000000:00000000 00:00000000"
         " 00000000     0        0 4712 1 0\n"
     )
-    assert list(proc.parse_peers(tcp)) == [
+    assert list(addresses.parse_peers(tcp)) == [
         (4711, "127.0.0.1:6379", 0xA06B, False),
         (4712, "", 6379, True),
     ]
@@ -167,7 +100,7 @@ def test_peers_of_both_versions_of_ip() -> None:
         " 0 0 0 4713 1\n   1: 0000000000000000FFFF00000100007F:A06B"
         " 0000000000000000FFFF00000100007F:18EB 01 0:0 0:0 0 0 0 4714 1\n"
     )
-    assert list(proc.parse_peers(six)) == [
+    assert list(addresses.parse_peers(six)) == [
         (4713, "[::1]:6379", 0xA06B, False),
         (4714, "127.0.0.1:6379", 0xA06B, False),
     ]
@@ -175,22 +108,22 @@ def test_peers_of_both_versions_of_ip() -> None:
 
 def test_a_socket_address_in_memory_is_parsed() -> None:
     assert (
-        proc.parse_address(struct.pack("=H", 2) + b"\x18\xeb\x0a\x00\x00\x01" + bytes(8))
+        addresses.parse_address(struct.pack("=H", 2) + b"\x18\xeb\x0a\x00\x00\x01" + bytes(8))
         == "10.0.0.1:6379"
     )
     assert (
-        proc.parse_address(struct.pack("=H", 10) + b"\x18\xeb" + bytes(19) + b"\x01")
+        addresses.parse_address(struct.pack("=H", 10) + b"\x18\xeb" + bytes(19) + b"\x01")
         == "[::1]:6379"
     )
-    assert proc.parse_address(struct.pack("=H", 1) + b"/run/x.sock\0rest") == "/run/x.sock"
-    assert proc.parse_address(struct.pack("=H", 1) + b"\0name\0\0") == "@name"
-    assert proc.parse_address(struct.pack("=H", 2) + b"\x18") == ""
+    assert addresses.parse_address(struct.pack("=H", 1) + b"/run/x.sock\0rest") == "/run/x.sock"
+    assert addresses.parse_address(struct.pack("=H", 1) + b"\0name\0\0") == "@name"
+    assert addresses.parse_address(struct.pack("=H", 2) + b"\x18") == ""
 
 
 def test_descriptors_of_epoll_poll_and_select_are_parsed() -> None:
     assert proc.parse_epoll(
         "pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5\ntfd: 7 events: 1\n"
     ) == [5, 7]
-    assert proc.polled(struct.pack("=ihhihh", 3, 1, 0, -1, 1, 0)) == [3]
-    assert proc.selected(b"\x08\x01") == [3, 8]
+    assert proc.parse_pollfds(struct.pack("=ihhihh", 3, 1, 0, -1, 1, 0)) == [3]
+    assert proc.parse_fd_set(b"\x08\x01") == [3, 8]
     assert proc.inode_of("pos:\t0\nino:\t42\n") == 42

@@ -1,0 +1,124 @@
+"""Documents in files that people write: keys, units of time, aliases, and hints what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from scaletest.model import checks
+from scaletest.model.conversion_errors import check_rules, explain_error
+from scaletest.model.declared import Declared, declared
+from scaletest.model.errors import InvalidValue, suggestion
+from scaletest.model.quantities import SECONDS, in_base_units
+from scaletest.model.writing import members, plain
+
+T = TypeVar("T")
+
+
+def read_members(
+    kind: type, data: Any, label: str, warnings: list[str] | None = None
+) -> dict[str, Any]:
+    """Return the values of a document that a person wrote, by their attributes; InvalidValue names
+    the key that is wrong. What is null is as by default.
+
+    warnings: get a line for each value that is read as another.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidValue(
+            f"{label} is {checks.shown(data)}, not a table of keys and values",
+            hint="write it as {key: value}",
+        )
+    known = {member.key: member for member in members(kind) if member.key}
+    values = {}
+    for name, value in data.items():
+        member = known_key(name, known, label)
+        if value is not None or member.rule.optional:
+            values[member.attribute] = read_value(member.hint, value, name, label, warnings)
+    for name, member in known.items():
+        if member.default is dataclasses.MISSING and member.attribute not in values:
+            raise InvalidValue(f"{label} lacks {name}", hint=member.rule.description or "add it")
+    return values
+
+
+def file_values(instance: Any) -> dict[str, Any]:
+    """Return plain values with the keys of files that people write; `read_members` reads them."""
+    values = {}
+    for member in members(type(instance)):
+        if member.key:
+            value = getattr(instance, member.attribute)
+            if isinstance(value, tuple):
+                value = [
+                    file_values(part) if dataclasses.is_dataclass(part) else part for part in value
+                ]
+            values[member.key] = plain(value)
+    return values
+
+
+def read_written(kind: type[T], data: Any, label: str, warnings: list[str] | None = None) -> T:
+    """Return the instance of a document that a person wrote, as `read_members` does."""
+    return kind(**read_members(kind, data, label, warnings))
+
+
+def known_key(key: Any, known: Mapping[str, T], label: str) -> T:
+    """Return what is known by that key; InvalidValue suggests the nearest key where nothing is."""
+    if isinstance(key, str) and key in known:
+        return known[key]
+    raise InvalidValue(
+        f"unknown key {checks.shown(key)} in {label}",
+        hint=suggestion(str(key).replace("-", "_"), known),
+    )
+
+
+def read_value(
+    hint: Any, value: Any, name: str, label: str, warnings: list[str] | None = None
+) -> Any:
+    """Return a value that a person wrote under that name, as its type declares; InvalidValue
+    otherwise.
+    """
+    rule = declared(hint)
+    where = f"{name} in {label}"
+    if isinstance(value, str):
+        value = _read_text(rule, value, where, warnings)
+    (item, *_) = get_args(rule.base) or (None,)
+    if dataclasses.is_dataclass(rule.base) and value is not None:
+        kind: Any = rule.base
+        return read_written(kind, value, where, warnings)
+    if dataclasses.is_dataclass(declared(item).base) and isinstance(value, list):
+        rows = enumerate(value)
+        return tuple(read_value(item, part, f"{name}[{n}]", label, warnings) for n, part in rows)
+    try:
+        converted = msgspec.convert(value, hint)
+    except msgspec.ValidationError as error:
+        raise explain_error(error, hint, value, name, label) from error
+    except UnicodeEncodeError as error:
+        raise InvalidValue(f"{where} is not valid Unicode", hint="write it in UTF-8") from error
+    check_rules(rule, converted, where)
+    return converted
+
+
+def _read_text(rule: Declared, text: str, where: str, warnings: list[str] | None) -> Any:
+    """Return the value that a text stands for: a number where it has a unit of time, or its
+    alias.
+    """
+    if rule.is_duration:
+        seconds = in_base_units(text, SECONDS)
+        if seconds is None:
+            raise InvalidValue(
+                f"{where} is {checks.shown(text)}, not a number, nor one with a unit of time",
+                hint="write it as in 2.5, 90s, 3m or 500ms",
+            )
+        return seconds
+    if text in rule.extra.get("refused", ()):
+        raise InvalidValue(
+            f"{where} is {checks.shown(text)}: {rule.extra['refused'][text]}",
+            hint=f"use one of: {', '.join(rule.choices)}",
+        )
+    if text in rule.extra.get("aliases", ()):
+        meant = rule.extra["aliases"][text]
+        if warnings is not None:
+            warnings.append(f"{where} is {checks.shown(text)}, which is read as {meant}")
+        return meant
+    return text

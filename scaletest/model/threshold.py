@@ -1,0 +1,251 @@
+"""Thresholds: further conditions of a PASS, and how they are written."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.model import checks
+from scaletest.model.errors import InvalidValue, suggestion
+from scaletest.model.quantities import BYTES, DECIMAL_BYTES, PER_SECOND, SECONDS
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    ">": operator.gt,
+    "<=": operator.le,
+    "<": operator.lt,
+}
+# Units of bounds with their factors, by the unit of the measure, which a bound without one has. A
+# time must have one: 50 may be meant in milliseconds.
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "s": {**SECONDS, "ns": 1e-9},
+    "1/s": {"": 1.0, **PER_SECOND, "1/s": 1.0},
+    "bit/s": {"": 1.0, **{f"{name[:-1]}bit/s": factor for name, factor in DECIMAL_BYTES.items()}},
+    "B/s": {"": 1.0, **{f"{name}/s": factor for name, factor in BYTES.items()}},
+    "B": {"": 1.0, **BYTES},
+    "x": {"": 1.0, "x": 1.0},
+    "requests": {"": 1.0, "%": 0.01},
+    "workloads": {"": 1.0, "%": 0.01},
+    "": {"": 1.0, "%": 0.01},
+}
+_SHAPE = re.compile(
+    r"\s*(?P<measure>[A-Za-z_][A-Za-z_0-9.]*)\s*(?:\((?P<where>[^()]*)\))?\s*(?P<operator>[<>=!~]{1,3})"
+    r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[0-9A-Za-z/%]*)\s*"
+)
+_LONGEST = 200
+WORKERS = "workers"
+# Places that a threshold may name: a step, and whatever the run has.
+STEP, ANY = (WORKERS,), ("",)
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurable:
+    """What a threshold may bound: a row in the table of measures of a run type."""
+
+    unit: str  # the base unit, of UNITS
+    keys: tuple[str, ...] = ()  # by which a threshold may say where; a number alone is of workers
+    most: float = math.inf  # the largest possible bound
+
+
+# Names with their statistic, as in "run.p95".
+MeasureTable = Mapping[str, Measurable]
+VALIDATION_MEASURES: MeasureTable = {
+    "ratio": Measurable("x", STEP),
+    "efficiency": Measurable("", STEP, most=2.0),
+    "throughput": Measurable("1/s", STEP),
+    "failures": Measurable("requests", STEP),
+    "contention": Measurable("", most=1.0),
+    "coherency": Measurable("", most=1.0),
+    "drift": Measurable("", STEP, most=1.0),
+    **{f"wait.{name}": Measurable("s", STEP) for name in PERCENTILES},
+    **{f"run.{name}": Measurable("s", STEP) for name in PERCENTILES},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One condition of a PASS: MEASURE[.STATISTIC][(WHERE)] OP VALUE[UNIT]."""
+
+    measure: str  # with its statistic
+    where: Pairs  # keys and values, as text; () for all of the run
+    operator: str
+    value: float  # as it was written, in `unit`
+    unit: str
+    base: str  # the unit of the measure
+    bare: bool = False  # whether `where` is a value alone
+
+    @property
+    def factor(self) -> float:
+        """Its unit in base units."""
+        return UNITS[self.base][self.unit]
+
+    @property
+    def bound(self) -> float:
+        """The value in base units: s, 1/s, parts of 1, or a count."""
+        return self.value * self.factor
+
+    @property
+    def share(self) -> bool:
+        """Whether a count is bounded as a part of the whole."""
+        return self.unit == "%"
+
+    @property
+    def workers(self) -> int | None:
+        """The step that it names; None where it is about all of them."""
+        return int(dict(self.where)[WORKERS]) if self.where else None
+
+    def holds(self, measured: float) -> bool:
+        """Return whether a measured value, in base units, meets the threshold."""
+        return OPERATORS[self.operator](measured, self.bound)
+
+    def about(self, place: Mapping[str, Any]) -> bool:
+        """Return whether it is about a place with these values."""
+        return all(str(place.get(key)) == text for key, text in self.where)
+
+    def __str__(self) -> str:
+        pairs = list(map("=".join, self.where))
+        if self.bare:
+            pairs = [text for _, text in self.where]
+        place = f"({', '.join(pairs)})" if pairs else ""
+        number = f"{self.value:g}" if float(f"{self.value:g}") == self.value else repr(self.value)
+        apart = " " if self.unit.startswith("1") else ""
+        return f"{self.measure}{place}{self.operator}{number}{apart}{self.unit}"
+
+
+def parse(text: str, table: MeasureTable, example: str) -> Threshold:
+    """Read one threshold; InvalidValue says what is wrong with it.
+
+    table: what it may be about. example: one as it may be written, for who has to write it anew.
+    """
+    quoted = checks.cut(repr(text), 80)
+    match = _SHAPE.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
+    if match is None:
+        form = "MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT]"
+        raise InvalidValue(
+            f"threshold {quoted} cannot be read", hint=f"write {form} in quotes, as in {example}"
+        )
+    measure, unit = match["measure"], match["unit"]
+    if measure not in table:
+        raise _unknown(measure, table, quoted)
+    measurable = table[measure]
+    units = UNITS[measurable.unit]
+    names = ", ".join(filter(None, units))
+    checks.refuse(
+        (
+            match["operator"] not in OPERATORS,
+            f"threshold {quoted} compares with {match['operator']}",
+            f"use one of {' '.join(OPERATORS)}",
+        ),
+        (
+            unit not in units,
+            f"threshold {quoted} has {f'the unit {checks.cut(unit, 20)}' if unit else 'no unit'}",
+            f"{measure} takes {names}{' or none' if '' in units else ''}, as in {example}",
+        ),
+    )
+    place = match["where"]
+    threshold = Threshold(
+        measure,
+        _parse_where(place, measure, measurable.keys, quoted, example),
+        match["operator"],
+        float(match["value"]),
+        unit,
+        measurable.unit,
+        bare=place is not None and "=" not in place,
+    )
+    highest = measurable.most
+    if threshold.base == "requests" and threshold.share:
+        highest = 1.0
+    checks.refuse(
+        (
+            not math.isfinite(threshold.bound),
+            f"threshold {quoted} has too large a value",
+            "give a finite number",
+        ),
+        (
+            threshold.bound > highest,
+            f"threshold {quoted} has a value that {measure} cannot reach",
+            "it is a part of 1: write 0.8 or 80%",
+        ),
+    )
+    return threshold
+
+
+def _unknown(measure: str, table: MeasureTable, quoted: str) -> InvalidValue:
+    """Return the error for a measure that is not in the table, or lacks a statistic."""
+    stem, _, statistic = measure.partition(".")
+    statistics = [name for name in table if name.startswith(f"{stem}.")]
+    if statistics:
+        return InvalidValue(
+            f"threshold {quoted} asks for {statistic or 'nothing'} of {stem}",
+            hint=f"write one of {', '.join(statistics)}",
+        )
+    return InvalidValue(
+        f"threshold {quoted} names {checks.cut(measure, 40)}, which is not measured",
+        hint=suggestion(measure, table),
+    )
+
+
+def _parse_where(
+    place: str | None, measure: str, keys: tuple[str, ...], quoted: str, example: str
+) -> Pairs:
+    """Parse keys and values between parentheses, if any; a value alone belongs to the only key."""
+    if place is None:
+        return ()
+    text = place.strip()
+    if not keys:
+        raise InvalidValue(
+            f"threshold {quoted} names {text or 'nothing'}",
+            hint=f"{measure} belongs to the whole run: leave ({text}) out",
+        )
+    if keys == STEP and "=" not in text:
+        text = f"{WORKERS}={text}"
+    parts = [part.partition("=") for part in text.split(",")]
+    pairs = tuple((key.strip(), value.strip()) for key, _, value in parts)
+    if not all(map(all, pairs)):
+        raise InvalidValue(
+            f"threshold {quoted} names no KEY=VALUE", hint=f"write it as in {example}"
+        )
+    unknown = [key for key, _ in pairs if key not in keys and keys != ANY]
+    if unknown:
+        raise InvalidValue(
+            f"threshold {quoted} names {checks.cut(unknown[0], 40)}",
+            hint=suggestion(unknown[0], keys),
+        )
+    if len(dict(pairs)) < len(set(pairs)):
+        raise InvalidValue(
+            f"threshold {quoted} gives a key two values", hint="write a threshold for each of them"
+        )
+    return pairs
+
+
+def parse_of_steps(text: str, steps: Sequence[int] = ()) -> Threshold:
+    """Read a threshold of a validation. steps: numbers of workers that it may name, () for any."""
+    threshold = parse(text, VALIDATION_MEASURES, "'efficiency(8)>=0.8' or 'wait.p95<200ms'")
+    quoted = checks.cut(repr(text), 80)
+    for _, number in threshold.where:
+        is_number = number.isascii() and number.isdigit() and len(number) < 10
+        if not is_number or int(number) not in (steps or range(1, 10**9)):
+            raise InvalidValue(
+                f"threshold {quoted} names {checks.cut(number, 40)} workers, which is not a step",
+                hint=f"the steps are {', '.join(map(str, steps))}" if steps else "give 1 or more",
+            )
+    is_count = threshold.measure == "failures" and not threshold.share
+    checks.refuse(
+        (
+            threshold.measure == "ratio" and steps and threshold.workers == steps[0],
+            f"threshold {quoted} names the first step",
+            "a ratio compares with the step before: name a later step",
+        ),
+        (
+            is_count and not threshold.value.is_integer(),
+            f"threshold {quoted} counts fractions of requests",
+            "give a whole number, or a percentage",
+        ),
+    )
+    return threshold

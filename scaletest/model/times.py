@@ -1,0 +1,23 @@
+"""Times as texts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def epoch(text: object) -> float | None:
+    """Return epoch seconds of a time as Kubernetes writes it; None for anything else."""
+    if not isinstance(text, str) or not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
+
+
+def iso(time_s: float | None) -> str | None:
+    """Return a time in UTC with microseconds and offset; None for none."""
+    if time_s is None:
+        return None
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,167 @@
+"""The members of a class's documents, and how their values are written.
+
+They are the fields that are not INNER, and the properties whose return type is `Annotated`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from functools import cache, partial
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
+
+from scaletest.model import wire
+from scaletest.model.declared import Declared, declared, is_enum
+
+# Values of these types are as JSON has them; a float may be infinite.
+_PLAIN = frozenset((int, str, bool, type(None)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DocumentMember:
+    """A member of a document."""
+
+    name: str
+    attribute: str  # where its value is, as in growth.peak
+    hint: Any
+    default: Any
+    key: str  # its name in files that people write, empty where these cannot have it
+
+    @property
+    def rule(self) -> Declared:
+        """What is declared of it."""
+        return declared(self.hint)
+
+    @property
+    def usual(self) -> Any:
+        """The default as documents have it; None where there is none."""
+        return None if self.default is dataclasses.MISSING else plain(self.default)
+
+
+class Written:
+    """A class whose instances are written and described as documents, or as parts of them."""
+
+    __slots__ = ()
+    # whether host_network is hostNetwork in documents
+    camel_case: ClassVar[bool] = False
+    # members with a value that is always the same, the version among them
+    constants: ClassVar[Mapping[str, Any]] = {}
+    # members that are written even when they are empty, in documents that leave out the empty ones
+    always: ClassVar[frozenset[str] | None] = None
+    # of the class in schemas, unless a field of its type has one
+    description: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; what is infinite is null."""
+        written = {**self.constants, **_written(self)}
+        always = self.always
+        if always is None:
+            return written
+        return {name: value for name, value in written.items() if value or name in always}
+
+    def to_json(self) -> str:
+        """Return one line of JSON."""
+        return wire.dump(self.to_dict())
+
+
+def members(kind: Any) -> tuple[DocumentMember, ...]:
+    """Return the members of a class's documents, in their order."""
+    return _members(kind)
+
+
+# a cache, since a set may have a hundred thousand specs of one class
+@cache
+def _members(kind: Any) -> tuple[DocumentMember, ...]:
+    rows = []
+    hints = field_hints(kind)
+    for field in dataclasses.fields(kind):
+        rule = declared(hints[field.name])
+        if "flat" in rule.extra:
+            names = rule.extra["flat"]
+            for member in members(rule.base):
+                if not names or member.name in names:
+                    place = f"{field.name}.{member.attribute}"
+                    rows.append(dataclasses.replace(member, attribute=place))
+        elif "inner" not in rule.extra:
+            default = field.default
+            if field.default_factory is not dataclasses.MISSING:
+                default = field.default_factory()
+            rows.append(_member(kind, field.name, hints[field.name], default))
+    # properties with a declared type are written, and never read
+    for attribute, part in vars(kind).items():
+        if isinstance(part, property):
+            hint = get_type_hints(part.fget, include_extras=True).get("return")
+            if get_origin(hint) is Annotated:
+                rows.append(_member(kind, attribute, hint, dataclasses.MISSING))
+    return tuple(rows)
+
+
+def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMember:
+    name = attribute
+    if getattr(kind, "camel_case", False):
+        first, *others = attribute.split("_")
+        name = first + "".join(map(str.capitalize, others))
+    extra = declared(hint).extra
+    name = extra.get("name", name)
+    return DocumentMember(name, attribute, hint, default, extra.get("key", name))
+
+
+def field_hints(kind: type) -> dict[str, Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON writes it: an instance by the members of its class, what is infinite
+    null.
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value.__class__ in _PLAIN:
+        return value
+    if isinstance(value, Written):
+        return value.to_dict()
+    if dataclasses.is_dataclass(value):
+        return _written(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value
+
+
+def _written(instance: Any) -> dict[str, Any]:
+    kind: Any = type(instance)
+    names, get, writers = _writers(kind)
+    document = dict(zip(names, get(instance), strict=True))
+    for name, write in writers:
+        document[name] = write(document[name])
+    return document
+
+
+@cache
+def _writers(kind: Any) -> tuple[Sequence[str], Callable[[Any], Any], list[tuple[str, Any]]]:
+    """Return the names of a class's members, a function that gets their values, and one for each
+    member whose value is not plain already: there are many requests.
+    """
+    rows = members(kind)
+    writers: list[tuple[str, Any]] = []
+    for row in rows:
+        rule = row.rule
+        is_union = get_origin(rule.base) in (Union, types.UnionType)
+        alternatives = set(get_args(rule.base)) if is_union else {rule.base}
+        if "digits" in rule.extra:
+            writers.append((row.name, partial(round, ndigits=rule.extra["digits"])))
+        elif is_enum(rule.base) and not rule.optional:
+            writers.append((row.name, attrgetter("value")))
+        elif not (alternatives <= _PLAIN or {"ge", "le"} <= rule.limits.keys()):
+            writers.append((row.name, plain))
+    # with the first one twice they are a tuple also where there is one
+    rows = (rows[0], *rows)
+    return [row.name for row in rows], attrgetter(*(row.attribute for row in rows)), writers

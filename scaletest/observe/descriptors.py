@@ -1,0 +1,104 @@
+"""What a thread waits for that is blocked on descriptors of its process."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+
+from scaletest.model.activity import State
+from scaletest.observe.doing import UNKNOWN, Doing
+from scaletest.observe.sockets import CLIENTS, SOCKET, Sockets
+from scaletest.processes import proc
+
+# Descriptors of one process or poll that are examined, at most.
+MOST_DESCRIPTORS = 64
+_DEVICES = re.compile(
+    r"/dev/(?:dri/|nvidia|accel/|kfd\b|dxg\b|habanalabs|neuron|davinci|infiniband/|apex_|video\d|media\d)"
+)
+_TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")
+_INODES = (
+    (re.compile(r"sync_file|dmabuf|i915|kvm|drm"), State.DEVICE),
+    (re.compile("timerfd"), State.SLEEP),
+    (re.compile("^pipe:"), State.PIPE),
+)
+
+
+class Descriptors:
+    """Tells what descriptors stand for."""
+
+    def __init__(self, sockets: Sockets) -> None:
+        self._sockets = sockets
+        # a file that is a device, besides those known as devices
+        self.device = ""
+
+    def target(self, pid: int, number: int) -> Doing:
+        """Return state and object of a thread that waits for a descriptor."""
+        link = _link_of(pid, number)
+        if socket := SOCKET.fullmatch(link):
+            return self._socket(pid, number, int(socket[1]))
+        if link.startswith(("pipe:", "anon_inode:")):
+            # it has no path
+            state = next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE)
+            return Doing(state)
+        path = _path_in(link)
+        if path and (path == self.device or _DEVICES.match(path)):
+            return Doing(State.DEVICE, path)
+        if _TERMINALS.match(path):
+            return Doing(State.IDLE)
+        if path.startswith("/dev/"):
+            # a character device, and not a disk or a file, as in /dev/shm
+            try:
+                if stat.S_ISCHR(os.stat(f"/proc/{pid}/fd/{number}").st_mode):  # noqa: PTH116 - a path of /proc
+                    return Doing(State.DEVICE, path)
+            except OSError:
+                pass
+        return Doing(State.DISK, path) if path else UNKNOWN
+
+    def _socket(self, pid: int, number: int, inode: int) -> Doing:
+        peer = self._sockets.peer(pid, number, inode)
+        if peer is None:
+            return Doing(State.NETWORK)
+        if peer.listening:
+            return Doing(State.IDLE)
+        return Doing(State.PIPE) if peer.unnamed else Doing(State.NETWORK, peer.name)
+
+    def most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
+        """Return the state of the most important of these descriptors.
+
+        Files are always ready, so a poll does not wait for them. A peer that was asked is more
+        important than clients that may ask.
+        """
+        targets = [self.target(pid, number) for number in list(numbers)[:MOST_DESCRIPTORS]]
+        waiting = (doing for doing in targets if doing.state is not State.DISK)
+        return min(
+            waiting,
+            key=lambda doing: (doing.rank, doing.object == CLIENTS),
+            default=Doing(State.IDLE),
+        )
+
+
+def open_descriptors(pid: int) -> list[int]:
+    """Return the open descriptors of a process; none when they may not be read."""
+    try:
+        return proc.numbers(f"/proc/{pid}/fd")
+    except OSError:
+        return []
+
+
+def path_of(pid: int, number: int) -> str:
+    """Return the path of a descriptor's file; "" where it has none, or may not be read."""
+    return _path_in(_link_of(pid, number))
+
+
+def _link_of(pid: int, number: int) -> str:
+    """Return the link of a descriptor; "" when it may not be read, or is no longer open."""
+    try:
+        return proc.link(f"/proc/{pid}/fd/{number}")
+    except (OSError, ValueError):
+        return ""
+
+
+def _path_in(link: str) -> str:
+    return link.removesuffix(" (deleted)") if link.startswith("/") else ""

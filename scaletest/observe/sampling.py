@@ -1,0 +1,110 @@
+"""What the looks at all programs of a thread share: when to look, and what to warn of."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+
+from scaletest.observe.balance import Balance
+from scaletest.observe.blocking import Blocking
+from scaletest.observe.control_groups import Throttling
+from scaletest.observe.devices.clients import Clients
+from scaletest.observe.look_times import SHARE, Allowance, Moments
+from scaletest.processes import proc
+
+logger = logging.getLogger("scaletest.worker")
+
+INTERVAL_S = 0.1
+# Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
+GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
+# So many looks are enough for a request of up to a second or so.
+ENOUGH_LOOKS = 3
+_DENIED = {
+    "syscall": (
+        "the system calls of some programs cannot be read: what they wait for is less certain"
+    ),
+    "wchan": (
+        "neither system calls nor kernel functions of some programs can be read: waits are not"
+        " observed"
+    ),
+    "stat": "some processes of programs cannot be read: their time counts as not observed",
+    "fdinfo": (
+        "the device use of some programs cannot be read: how long they keep devices busy is"
+        " left out"
+    ),
+    "schedstat": (
+        "this kernel does not count how long threads wait for a CPU: causes are not sampled"
+    ),
+}
+
+
+class Sampling:
+    """Readers, intervals and allowances for the programs of one thread."""
+
+    def __init__(self, share: float = SHARE) -> None:
+        """share: the part of a core that looks may take."""
+        self._told: set[str] = set()
+        self.blocking = Blocking(denied=self.tell)
+        self.throttling = Throttling()
+        self.clients = Clients(denied=self.tell)
+        self.chance = random.Random()
+        self.allowance = Allowance(share)
+        self.balance = Balance()
+        self.moments = Moments(self.chance)
+        # CPU time of this thread up to the last look at any program
+        self.cpu_s = 0.0
+        self.typical_s = INTERVAL_S
+        self.has_typical = False
+        self.own_schedule = OwnSchedule().read
+        self.works = self.own_schedule() is not None
+        if not self.works:
+            self.tell("schedstat")
+
+    def interval_s(self) -> float:
+        """Return the seconds between two looks: a whole number of intervals makes up a request,
+        where requests are longer than one.
+        """
+        least_s = max(
+            INTERVAL_S,
+            self.allowance.interval_s,
+            min(LONGEST_INTERVAL_S, self.typical_s / ENOUGH_LOOKS),
+        )
+        return max(least_s, self.typical_s / max(1, int(self.typical_s / least_s)))
+
+    def next_after_s(self, interval_s: float, ran_s: float) -> float:
+        """Return how long after a look the next one comes, of a program that ran so long."""
+        return max(interval_s, min(LONGEST_INTERVAL_S, GROWTH * ran_s), self.allowance.interval_s)
+
+    def count_program(self, ran_s: float) -> None:
+        """Take in how long a program took."""
+        self.has_typical = True
+        self.moments.count_run(ran_s)
+        self.typical_s = 0.8 * self.typical_s + 0.2 * ran_s
+
+    def tell(self, key: str, text: str = "") -> None:
+        """Warn, once for each key."""
+        if key not in self._told:
+            self._told.add(key)
+            logger.warning("%s", text or _DENIED[key])
+
+
+class OwnSchedule:
+    """How long the thread that reads it ran and waited for a CPU. Forked processes have their
+    own.
+    """
+
+    def __init__(self) -> None:
+        self._handle = -1
+        self._process = 0
+
+    def read(self) -> proc.Schedule | None:
+        """Return what the kernel counts, None where it does not tell."""
+        try:
+            if self._process != os.getpid():
+                self._process = os.getpid()
+                self._handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            schedule = proc.parse_schedule(os.pread(self._handle, 128, 0))
+        except OSError:
+            return None
+        return schedule if schedule and schedule.slices else None

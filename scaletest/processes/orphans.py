@@ -1,0 +1,62 @@
+"""What a workload leaves behind: this process adopts it, and ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Collection
+from contextlib import suppress
+
+from scaletest.processes import proc
+from scaletest.processes.children import POLL_S
+
+# How long killed orphans may take to end: one that waits for a device may take for ever.
+ORPHANS_S = 1.0
+# Of prctl(2).
+_SET_CHILD_SUBREAPER = 36
+_adopting = False
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what a workload leaves behind, so that `end_orphans` finds it.
+
+    A process that left its group and cleared its environment, and whose parent has ended, is a
+    child of init otherwise. Call it only where one workload at a time is started, as in a worker.
+    """
+    # it takes a while to import, and --help needs none of it
+    import ctypes
+
+    global _adopting
+    with suppress(AttributeError, OSError):  # only Linux has it
+        _adopting = ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def own_children() -> frozenset[int]:
+    """Return the children of this process, also those that it adopted."""
+    children: set[int] = set()
+    with suppress(OSError):  # there is no /proc
+        for thread in proc.numbers("/proc/self/task"):
+            with suppress(OSError):  # it has ended
+                children.update(proc.children(os.getpid(), thread))
+    return frozenset(children)
+
+
+def end_orphans(known: Collection[int]) -> None:
+    """KILL what a workload left behind: adopted children that are not `known` from before it."""
+    deadline = time.monotonic() + ORPHANS_S
+    while _adopting and time.monotonic() < deadline:
+        # a workload has a session of its own; what an RQ job started in this one is not its orphan
+        orphans = []
+        for pid in own_children().difference(known):
+            with suppress(ProcessLookupError):  # it has been reaped
+                if os.getsid(pid) != os.getsid(0):
+                    orphans.append(pid)
+        if not orphans:
+            return
+        for pid in orphans:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(POLL_S)  # then their own orphans are here
