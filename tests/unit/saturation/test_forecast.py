@@ -10,7 +10,7 @@ import pytest
 
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.saturation.judging.sequence import LONGEST, forecast
-from scaletest.saturation.measure.runner import Runner
+from scaletest.saturation.measure.steps import Runner
 from tests.unit.simulated import PLAN, Simulated
 from tests.unit.told import telling
 
