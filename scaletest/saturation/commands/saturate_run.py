@@ -10,12 +10,8 @@ from scaletest.cli.output import Output
 from scaletest.cli.watching import watched
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import NOTHING, percent, seconds, significant
-from scaletest.saturation.judging.sequence import (
-    LONGEST,
-    MOST_AGAIN,
-    SaturationForecast,
-    forecast,
-)
+from scaletest.saturation.judging.forecast import SaturationForecast, forecast
+from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN
 from scaletest.saturation.judging.tuning import TriedSetting, ranked, settings
 from scaletest.saturation.measure.runner import saturate
 from scaletest.saturation.measure.tuning import tune

@@ -34,7 +34,7 @@ from scaletest.model.errors import AgentLost, ScaletestError, Unreachable, Usage
 from scaletest.observe.control_groups import raise_open_files
 from scaletest.processes.children import Guard, end_all, python_module
 from scaletest.runs.environment import WITHOUT_SETTINGS
-from scaletest.saturation.judging.sequence import HEAD_START_S
+from scaletest.saturation.judging.forecast import HEAD_START_S
 from scaletest.saturation.measure.loads import QueueLoad
 from scaletest.saturation.options import AgentOptions
 from scaletest.saturation.plan import SaturationPlan

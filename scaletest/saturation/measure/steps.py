@@ -15,13 +15,9 @@ from scaletest.render.numbers import seconds
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
+from scaletest.saturation.judging.forecast import BACK_OFF_S, forecast
 from scaletest.saturation.judging.search import Probe
-from scaletest.saturation.judging.sequence import (
-    BACK_OFF_S,
-    OPERATING_STEPS,
-    SaturationSequence,
-    forecast,
-)
+from scaletest.saturation.judging.sequence import OPERATING_STEPS, SaturationSequence
 from scaletest.saturation.judging.step import Assessed, assess, level_text, timing
 from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep
 

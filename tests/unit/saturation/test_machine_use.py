@@ -25,7 +25,8 @@ from scaletest.observe.node_resources import machine_time, parse_machine, used_s
 from scaletest.observe.sockets import CLIENTS
 from scaletest.processes.proc import TICKS_PER_S
 from scaletest.saturation.judging.evaluation import evaluate
-from scaletest.saturation.judging.step import assess, machine_full
+from scaletest.saturation.judging.step import assess
+from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.measure.loads import Watched, idle_between_requests
 from scaletest.saturation.plan import SaturationPlan, SaturationStep
 from scaletest.saturation.report.report import sentences, service_time
