@@ -34,7 +34,7 @@ from scaletest.render.svg import Axis, Chart
 from scaletest.render.text import cell, clean, one_line
 from scaletest.report.words import AXES, CUT, sentence
 from scaletest.runs.places import default_root, reference
-from scaletest.stats.estimate import Summary
+from scaletest.stats.repetitions import Summary
 
 # So many parts of benchmarks are told where their time went, where a page would have a table.
 MOST_TIMES = 6

@@ -18,8 +18,9 @@ from scaletest.model.errors import UsageError
 from scaletest.model.texts import as_yaml
 from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, RunFolder, TypedFolder
 from scaletest.runs.run_type import RunType, course
-from scaletest.stats.comparison import Contrast, Measure, Place
-from scaletest.stats.estimate import mean_of
+from scaletest.stats.comparison import Contrast
+from scaletest.stats.measure import Measure, Place
+from scaletest.stats.repetitions import mean_of
 
 # Of the records that a list reads.
 MOST_CURVE_BYTES = 1024**2

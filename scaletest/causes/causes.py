@@ -52,7 +52,8 @@ from scaletest.causes.request_time import (
 from scaletest.causes.steps import UNSEEN, MeasuredStep, Rows
 from scaletest.model import State
 from scaletest.model.declared import Count, Positive, Written, choice
-from scaletest.stats.estimate import Chance, Estimate
+from scaletest.stats.chance import Chance
+from scaletest.stats.estimate import Estimate
 
 # A state with a smaller share does not explain the growth alone.
 MAIN_SHARE = 0.5

@@ -25,8 +25,9 @@ from typing import Annotated
 from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
 from scaletest.model import Activity, Record, Reply, State
 from scaletest.model.declared import Written, choice
+from scaletest.stats.chance import Chance
 from scaletest.stats.completions import ends_of
-from scaletest.stats.estimate import Chance, Estimate
+from scaletest.stats.estimate import Estimate
 
 # The time between two requests, in which a worker has nothing to do.
 GAP = "gap"

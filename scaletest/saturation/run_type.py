@@ -17,15 +17,9 @@ from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, evaluate
 from scaletest.saturation.judging.step import Assessed
 from scaletest.saturation.plan import LoadKind, Phase
-from scaletest.stats.comparison import (
-    NOWHERE,
-    Contrast,
-    Measure,
-    Place,
-    differences,
-    percentiles,
-)
+from scaletest.stats.comparison import Contrast, differences
 from scaletest.stats.estimate import exactly
+from scaletest.stats.measure import NOWHERE, Measure, Place, percentiles
 
 # What the saturation point is one of, and what does not change what is measured.
 WORKLOAD = {"target", "load", "limit", "success"}

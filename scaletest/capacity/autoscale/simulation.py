@@ -33,7 +33,7 @@ from scaletest.model.declared import Document, PositiveSeconds, Seconds
 from scaletest.model.desired_workers import History, QueueDemand, desired, over, wanted
 from scaletest.model.errors import InvalidValue
 from scaletest.model.queue_counts import RING, SLOT_S, TimeSlot
-from scaletest.stats.estimate import Chance
+from scaletest.stats.chance import Chance
 
 MOST_REQUESTS = 5_000_000
 

@@ -47,7 +47,8 @@ from scaletest.model.verdict import (
     parse,
 )
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import Distribution, exactly, interval_of, samples_needed, summary
+from scaletest.stats.estimate import exactly
+from scaletest.stats.percentiles import Distribution, interval_of, samples_needed, summary
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.stats.verdict_order import Ground, Rank, decide
 

@@ -20,10 +20,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from scaletest.stats.estimate import (
-    Estimate,
-    t95,
-)
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.student import t95
 
 # Batches of a window, as many as have enough completions each; with fewer there is no interval.
 BATCHES = 20

@@ -24,7 +24,8 @@ from scaletest.saturation.judging.verdict import judge, lateness_that_matters
 from scaletest.saturation.judging.warnings import warnings_of
 from scaletest.saturation.plan import KIND, LoadKind, SaturationPlan, SaturationStep
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.scaling import MeasuredThroughput, kneedle
+from scaletest.stats.knee import kneedle
+from scaletest.stats.scaling import MeasuredThroughput
 
 # Levels of a curve are this factor apart at least: those of the bisection lie so close that noise
 # would bend it.

@@ -18,10 +18,7 @@ from dataclasses import dataclass
 from scaletest.saturation.plan import (
     QUANTILES,
 )
-from scaletest.stats.estimate import (
-    binomial,
-    samples_needed,
-)
+from scaletest.stats.percentiles import binomial, samples_needed
 
 # The chance with which one look may be wrong, in either direction.
 ERROR = 0.05

@@ -32,11 +32,8 @@ from scaletest.saturation.plan import (
     SaturationStep,
     latency_limit,
 )
-from scaletest.stats.estimate import (
-    Distribution,
-    Estimate,
-    summary,
-)
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.percentiles import Distribution, summary
 
 # The beginning of a step that is cut off: a fifth of it, a second at most, but this many usual
 # latencies at least, since until then the requests in flight grow even where nothing is saturated.

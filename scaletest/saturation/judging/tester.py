@@ -11,10 +11,7 @@ from scaletest.saturation.plan import (
     LoadKind,
     SaturationStep,
 )
-from scaletest.stats.estimate import (
-    Distribution,
-    quantile,
-)
+from scaletest.stats.percentiles import Distribution, quantile
 
 # Due requests that were noticed up to so many seconds late, or this part of a median latency, were
 # noticed in time.

@@ -20,7 +20,8 @@ from scaletest.render.svg import Axis, Chart
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.step import Assessed
 from scaletest.saturation.plan import Phase
-from scaletest.stats.estimate import Estimate, Percentile
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.percentiles import Percentile
 
 SIZE, NARROW = (460.0, 340.0), (360.0, 320.0)
 HELD, SATURATED, UNDECIDED, TESTER = "held", "saturated", "undecided", "tester"

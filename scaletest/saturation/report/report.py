@@ -36,7 +36,7 @@ from scaletest.saturation.judging.step import Assessed, failed_pods, level_text
 from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan
 from scaletest.saturation.report.figures import charts, state
 from scaletest.saturation.run_type import SaturationRun
-from scaletest.stats.estimate import Distribution
+from scaletest.stats.percentiles import Distribution
 
 QUANTILES = ("p50", "p90", "p95", "p99")
 # A terminal has no room for all.

@@ -34,7 +34,7 @@ from typing import Annotated
 from scaletest.model import VerdictKind
 from scaletest.model.declared import Unbounded, Written, called, choice
 from scaletest.model.verdict import JUDGEMENTS
-from scaletest.stats.estimate import chi_square_limit, t95
+from scaletest.stats.student import chi_square_limit, t95
 from scaletest.validation.judging.slow_requests import Tail, joined_tails, slowdowns
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.plan import Plan

@@ -33,7 +33,7 @@ from scaletest.benchmarks.sweep import plan_of
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 from scaletest.render.numbers import quantity, quantity_measured
-from scaletest.stats.estimate import summarise
+from scaletest.stats.repetitions import summarise
 from scaletest_workers.options import torch
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "benchmarks"
