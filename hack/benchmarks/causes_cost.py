@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.load.loops import ClosedLoop
+from scaletest.load.closed_loop import ClosedLoop
 from scaletest.model import Record
 from scaletest.processes.proc import TICKS_PER_S
 from scaletest.stats.student import t95

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from scaletest.load.statistics import LoadSnapshot
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.model.checks import cut
 from scaletest.model.histogram import DurationSummary
 from scaletest.render.text import device_name

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from scaletest.model import Reply
 from scaletest.stats.failures import FailureGroup, FailureTally
 
+# Rows of the tables.
 PLACES = 500
 FAILURES = 200
 

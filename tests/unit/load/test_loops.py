@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
+from scaletest.load.closed_loop import HOPELESS
 from scaletest.load.level_load import LoadOrder
-from scaletest.load.loops import HOPELESS
 from scaletest.model import Outcome, Record
 from scaletest.model.attempt import OK, TIMED_OUT
 from scaletest.saturation.measure.loads import QueueLoad

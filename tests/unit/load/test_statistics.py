@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from scaletest.load import Statistics
 from scaletest.load.places import FAILURES, PLACES, LoadTally
-from scaletest.load.statistics import MOST_POINTS, Gauges
+from scaletest.load.snapshot import Gauges
+from scaletest.load.statistics import MOST_POINTS
 from scaletest.model import Outcome, Record
 from scaletest.model.histogram import NEEDED, DurationHistogram
 from tests.unit.fakes import Clock, replied
