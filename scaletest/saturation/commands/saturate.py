@@ -46,10 +46,10 @@ def command(
     """
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.saturation.commands import saturate_run
-    from scaletest.saturation.measure import agents
+    from scaletest.saturation.measure.agent import be_agent
 
     if agent:
-        agents.be_agent(run.agents.redis_url, agent)
+        be_agent(run.agents.redis_url, agent)
         return 0
     checked = make_plan(run, plan)
     if dry_run:

@@ -9,8 +9,9 @@ from scaletest.broker import Queues, connect
 from scaletest.model import checks
 from scaletest.model.errors import UsageError
 from scaletest.render.numbers import plural
-from scaletest.saturation.measure.agents import QueueWork, start_load
+from scaletest.saturation.measure.agents import start_load
 from scaletest.saturation.measure.target import Target, in_flight_of_agent
+from scaletest.saturation.measure.work import QueueWork
 from scaletest.saturation.options import AgentOptions, HttpOptions
 from scaletest.saturation.plan import SaturationPlan
 

@@ -25,7 +25,7 @@ from scaletest.saturation.judging.sequence import (
     SaturationSequence,
 )
 from scaletest.saturation.measure.choose_target import choose_target
-from scaletest.saturation.measure.loads import Watched
+from scaletest.saturation.measure.machine_use import WatchedMachine
 from scaletest.saturation.measure.steps import Runner
 from scaletest.saturation.measure.target import Target
 from scaletest.saturation.options import SaturationOptions
@@ -90,7 +90,7 @@ def measure(
     try:
         load = target.set_up(stack)
         if causes:
-            load = Watched(load, target.servers, target.port)
+            load = WatchedMachine(load, target.servers, target.port)
         runner = Runner(plan, load, folder.store, progress, stop)
         noticed = look()
         progress.warn(noticed)

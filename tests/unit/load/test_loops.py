@@ -14,7 +14,7 @@ from scaletest.load.closed_loop import HOPELESS
 from scaletest.load.level_load import LoadOrder
 from scaletest.model import Outcome, Record
 from scaletest.model.attempt import OK, TIMED_OUT
-from scaletest.saturation.measure.loads import QueueLoad
+from scaletest.saturation.measure.queue_load import QueueLoad
 from tests.conftest import eventually
 from tests.unit.fakes import Clock, FakeClient, replied
 

@@ -15,7 +15,8 @@ from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.attempt import OK, Attempt
 from scaletest.saturation.judging.step import assess
-from scaletest.saturation.measure.agents import AgentsLoad, merged, serve
+from scaletest.saturation.measure.agent import serve
+from scaletest.saturation.measure.agents_load import AgentsLoad, merged
 from tests.unit.simulated import PLAN, step
 
 
