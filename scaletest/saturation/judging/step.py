@@ -25,13 +25,8 @@ from scaletest.render.numbers import plural
 from scaletest.saturation.judging.backlog import growth, rate, rate_within, scarce_growth
 from scaletest.saturation.judging.exceedance import Exceedance
 from scaletest.saturation.judging.tester import describe_lateness, lateness_s
-from scaletest.saturation.plan import (
-    LoadKind,
-    Phase,
-    SaturationPlan,
-    SaturationStep,
-    latency_limit,
-)
+from scaletest.saturation.measured_step import SaturationStep
+from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, latency_limit
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Distribution, summary
 

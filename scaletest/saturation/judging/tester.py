@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 from scaletest.model.attempt import Attempt
 from scaletest.model.measurement import MachineUse
-from scaletest.saturation.plan import (
-    QUANTILES,
-    LoadKind,
-    SaturationStep,
-)
+from scaletest.saturation.measured_step import SaturationStep
+from scaletest.saturation.plan import QUANTILES, LoadKind
 from scaletest.stats.percentiles import Distribution, quantile
 
 # Due requests that were noticed up to so many seconds late, or this part of a median latency, were
