@@ -60,14 +60,14 @@ def nodes(snapshot: LoadSnapshot) -> str:
     """Write successes and failures by node, then by device of each node, with the errors there."""
     names = _nodes(snapshot)
     if not names:
-        return _titled(NODES, f"{NO_STATISTICS}\n{_elsewhere(snapshot)}")
+        return _with_title(NODES, f"{NO_STATISTICS}\n{_elsewhere(snapshot)}")
     blocks = [_bars("Node", "Success replies:", _by_node(snapshot, "succeeded"))]
     if snapshot.failed:
         failures = _by_node(snapshot, "failed")
         bars = _bars("Node", "Failure replies:", failures)
         blocks.append(bars if any(failures.values()) else f"{bars}{NO_REPLIES}\n")
     for node in names:
-        content = [_completed(snapshot, node, "Device")]
+        content = [_success_bars(snapshot, node, "Device")]
         errors = [
             f"- {failure.nodes[node]}: {cut(failure.error or failure.outcome, 500)}\n"
             for failure in snapshot.failures
@@ -75,18 +75,18 @@ def nodes(snapshot: LoadSnapshot) -> str:
         ]
         if errors:
             content.append("".join(["Node errors (count / description):\n", *errors]))
-        blocks.append(_titled(f"Node: {_name_text(node)}", "\n".join(filter(None, content))))
-    return _titled(NODES, "\n".join(filter(None, [*blocks, _elsewhere(snapshot)])))
+        blocks.append(_with_title(f"Node: {_name_text(node)}", "\n".join(filter(None, content))))
+    return _with_title(NODES, "\n".join(filter(None, [*blocks, _elsewhere(snapshot)])))
 
 
 def pods(snapshot: LoadSnapshot) -> str:
     """Write successes by pod of each node."""
     blocks = [
-        _titled(f"Node: {_name_text(node)}", _completed(snapshot, node, "Pod"))
+        _with_title(f"Node: {_name_text(node)}", _success_bars(snapshot, node, "Pod"))
         for node in _nodes(snapshot)
     ]
     whole = [*(blocks or [f"{NO_STATISTICS}\n"]), _elsewhere(snapshot)]
-    return _titled(PODS, "\n".join(filter(None, whole)))
+    return _with_title(PODS, "\n".join(filter(None, whole)))
 
 
 def _nodes(snapshot: LoadSnapshot) -> list[str]:
@@ -101,7 +101,7 @@ def _by_node(snapshot: LoadSnapshot, outcome: str) -> dict[str, int]:
     return _sums((counts.place.node, getattr(counts, outcome)) for counts in known)
 
 
-def _completed(snapshot: LoadSnapshot, node: str, kind: str) -> str:
+def _success_bars(snapshot: LoadSnapshot, node: str, kind: str) -> str:
     """Draw successes by device or pod of a node; "" without any. A nameless device is a dot."""
     places = [
         counts for counts in snapshot.places if counts.place.node == node and counts.succeeded
@@ -130,7 +130,7 @@ def _elsewhere(snapshot: LoadSnapshot) -> str:
     return "".join(lines)
 
 
-def _titled(title: str, content: str) -> str:
+def _with_title(title: str, content: str) -> str:
     return f"{title}\n{'=' * len(title)}\n\n{content}"
 
 

@@ -62,37 +62,37 @@ class ClosedLoop(LoadLoop):
                 self._idle.clear()
         self._changed.set()
 
-    def _wanted(self, now: float) -> int:
+    def _missing_count(self, now: float) -> int:
         while self._pausing and self._pausing[0] <= now:
             self._pausing.popleft()
         missing = self._parallel - len(self._pending) - len(self._pausing)
         return missing if self._left is None else min(missing, self._left)
 
-    def _due(self, now: float) -> Sequence[float]:
-        count = max(0, min(self._wanted(now), TURN_REQUESTS))
+    def _take_due(self, now: float) -> Sequence[float]:
+        count = max(0, min(self._missing_count(now), TURN_REQUESTS))
         if self._left is not None:
             self._left -= count
         return [now] * count
 
-    def _returned(self, begins: Sequence[float]) -> None:
+    def _take_back(self, begins: Sequence[float]) -> None:
         if self._left is not None:
             self._left += len(begins)
 
     def _patience_s(self, now: float) -> float:
-        if self._wanted(now) > 0:
+        if self._missing_count(now) > 0:
             return 0.0
         if self._pausing:
             return max(0.0, self._pausing[0] - now)
         return READ_TIMEOUT_S
 
-    def _finished(self) -> bool:
+    def _is_finished(self) -> bool:
         return self._parallel == 0 or self._left == 0
 
-    def _replied(self, count: int, all_failed: bool) -> None:
+    def _note_replies(self, count: int, all_failed: bool) -> None:
         if self._delay_s:
             self._pausing.extend([self._clock() + self._delay_s] * count)
         self._failed_in_a_row = self._failed_in_a_row + count if all_failed else 0
         if self._failed_in_a_row >= HOPELESS:
             self._back_off()
         else:
-            self._calm()
+            self._end_back_off()

@@ -86,8 +86,10 @@ class LoadLoop(ABC):
         self.read_at = 0.0
         self._changed = threading.Event()
         self.duplicates = self.resubmitted = self.refused = 0
-        self._thread = threading.Thread(target=self._live, name="scaletest-load", daemon=True)
-        self._waker = threading.Thread(target=self._wake, name="scaletest-load-waker", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="scaletest-load", daemon=True)
+        self._waker = threading.Thread(
+            target=self._run_waker, name="scaletest-load-waker", daemon=True
+        )
 
     @property
     def in_flight(self) -> int:
@@ -150,11 +152,11 @@ class LoadLoop(ABC):
         """Submit nothing more."""
 
     @abstractmethod
-    def _due(self, now: float) -> Sequence[float]:
+    def _take_due(self, now: float) -> Sequence[float]:
         """Intended starts of the requests to submit in this turn, at most TURN_REQUESTS."""
 
     @abstractmethod
-    def _returned(self, begins: Sequence[float]) -> None:
+    def _take_back(self, begins: Sequence[float]) -> None:
         """Take back requests that the queue refused; they are due again. The list may be empty."""
 
     @abstractmethod
@@ -162,14 +164,14 @@ class LoadLoop(ABC):
         """Seconds to wait for replies before the next request is due."""
 
     @abstractmethod
-    def _finished(self) -> bool:
+    def _is_finished(self) -> bool:
         """Whether nothing is due any more."""
 
     @abstractmethod
-    def _replied(self, count: int, all_failed: bool) -> None:
+    def _note_replies(self, count: int, all_failed: bool) -> None:
         """Note that this many replies came."""
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         """Submit and read, again and again.
 
         An error that the user must correct ends the loop; any other error is logged.
@@ -178,7 +180,7 @@ class LoadLoop(ABC):
             try:
                 self._submit_due()
                 with self._deciding:
-                    if not self._pending and self._finished():
+                    if not self._pending and self._is_finished():
                         self._idle.set()
                 self._read_replies()
                 if self._stumbled or self._client.shaken:
@@ -196,7 +198,7 @@ class LoadLoop(ABC):
                 self._back_off()
                 time.sleep(self._backoff_s)
 
-    def _wake(self) -> None:
+    def _run_waker(self) -> None:
         """Wake the reader after a change of the load, in a thread that may wait for Redis."""
         while not self._closing or self._changed.is_set():
             self._changed.wait()
@@ -210,7 +212,7 @@ class LoadLoop(ABC):
         now = self._clock()
         if now < self._resume_at:
             return
-        begins = self._due(now)
+        begins = self._take_due(now)
         if not begins:
             return
         requests = [
@@ -222,7 +224,7 @@ class LoadLoop(ABC):
         accepted = self._client.submit(requests)
         for request in requests[accepted:]:
             self._pending.pop(request.id, None)
-        self._returned(begins[accepted:])
+        self._take_back(begins[accepted:])
         if self._observer is not None:
             for began in begins[:accepted]:
                 self._observer.late(now - began)
@@ -252,7 +254,7 @@ class LoadLoop(ABC):
                 )
             )
         if finished:
-            self._replied(len(finished), not any(reply.ok for _, reply in finished))
+            self._note_replies(len(finished), not any(reply.ok for _, reply in finished))
 
     def _back_off(self) -> None:
         """Submit later, after a full queue or replies that all failed: a broken worker must not
@@ -261,5 +263,5 @@ class LoadLoop(ABC):
         self._backoff_s = longer(self._backoff_s)
         self._resume_at = self._clock() + self._backoff_s
 
-    def _calm(self) -> None:
+    def _end_back_off(self) -> None:
         self._backoff_s = self._resume_at = 0.0

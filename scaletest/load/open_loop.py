@@ -51,7 +51,7 @@ class OpenLoop(LoadLoop):
         self._idle.clear()
         self._began = self._clock() if began is None else began
         self._ends = self._began + ends_s
-        self._upcoming = self._paced()
+        self._upcoming = self._next_of_pace()
         self._rate_changed = False
         self.start()
 
@@ -92,7 +92,7 @@ class OpenLoop(LoadLoop):
         """Requests due when the load stopped and not submitted, up to MOST_OVERDUE."""
         return len(self.overdue_since)
 
-    def _due(self, now: float) -> Sequence[float]:
+    def _take_due(self, now: float) -> Sequence[float]:
         if self._stopped:
             return ()
         if self._rate_changed:
@@ -130,18 +130,18 @@ class OpenLoop(LoadLoop):
         if self._refused:
             self._refused.popleft()
         else:
-            self._upcoming = self._paced()
+            self._upcoming = self._next_of_pace()
 
-    def _paced(self) -> float | None:
+    def _next_of_pace(self) -> float | None:
         """Return the next start of the pace, on the clock."""
         due_s = next(self.pace, None)
         return None if due_s is None else self._began + due_s
 
-    def _returned(self, begins: Sequence[float]) -> None:
+    def _take_back(self, begins: Sequence[float]) -> None:
         if begins:
             self._refused.extendleft(reversed(begins))
         else:
-            self._calm()
+            self._end_back_off()
 
     def _patience_s(self, now: float) -> float:
         if (
@@ -153,8 +153,8 @@ class OpenLoop(LoadLoop):
             return READ_TIMEOUT_S
         return max(0.0, self._next - now)
 
-    def _finished(self) -> bool:
+    def _is_finished(self) -> bool:
         return self._stopped or self._next is None
 
-    def _replied(self, count: int, all_failed: bool) -> None:
+    def _note_replies(self, count: int, all_failed: bool) -> None:
         """Do nothing: replies do not change when requests are due."""

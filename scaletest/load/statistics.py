@@ -102,14 +102,14 @@ class Statistics:
             outcome = reply.outcome
             self._now.outcomes[outcome] += 1
             if outcome is not Outcome.SUCCEEDED:
-                self._tally.failed(reply, reply.ended_s or self._epoch_s + now)
+                self._tally.add_failure(reply, reply.ended_s or self._epoch_s + now)
                 return
             times = self._now.times
             times["wait"].add(reply.wait_s)
             times["run"].add(reply.run_s)
             times["overhead"].add(record.overhead_s)
             times["total"].add(record.total_s)
-            self._tally.succeeded(reply)
+            self._tally.add_success(reply)
 
     def turn(self, busy_s: float, in_flight: int) -> None:
         """Note a turn of the loop: how long it took, and how many requests are in flight."""
@@ -181,8 +181,8 @@ class Statistics:
             elapsed_s=0.0 if first_at is None else max(0.0, now - first_at),
             succeeded=counts.succeeded,
             failed=counts.failed,
-            outcomes=_named(counts.outcomes),
-            lifetime=_named(lifetime.outcomes),
+            outcomes=_by_name(counts.outcomes),
+            lifetime=_by_name(lifetime.outcomes),
             lifetime_times=lifetime.times,
             times={name: durations.summary() for name, durations in counts.times.items()},
             points=points,
@@ -224,5 +224,5 @@ class Statistics:
         )
 
 
-def _named(counts: Mapping[Outcome, int]) -> dict[str, int]:
+def _by_name(counts: Mapping[Outcome, int]) -> dict[str, int]:
     return {outcome.value: count for outcome, count in counts.items()}

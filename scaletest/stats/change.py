@@ -251,12 +251,12 @@ def classify(
 ) -> Change:
     """Name the change that a ratio of candidate over base is. slack: the part that may be lost."""
     better = ratio.inverse if more_is_better is False else ratio
-    least, most = 1 - slack, 1 / (1 - slack) if slack < 1 else math.inf
-    if better.low >= least and better.high <= most:
+    lowest, highest = 1 - slack, 1 / (1 - slack) if slack < 1 else math.inf
+    if better.low >= lowest and better.high <= highest:
         return Change.EQUIVALENT
-    beyond = significant and not least <= better.value <= most
+    beyond = significant and not lowest <= better.value <= highest
     if more_is_better is None:
         return Change.CHANGED if beyond else Change.UNDECIDED
     if beyond:
-        return Change.REGRESSION if better.value < least else Change.IMPROVEMENT
-    return Change.NOT_WORSE if better.low >= least else Change.UNDECIDED
+        return Change.REGRESSION if better.value < lowest else Change.IMPROVEMENT
+    return Change.NOT_WORSE if better.low >= lowest else Change.UNDECIDED

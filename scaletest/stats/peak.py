@@ -48,32 +48,37 @@ def find_peak(
 
     rows: usable steps. law, interval: the chosen law, None without one.
     """
-    measured_peak = _measured(rows)
-    most = max((step.workers for step in rows), default=0)
-    fitted = _fitted(law, interval, float(most))
+    measured_peak = _measured_peak(rows)
+    most_workers = max((step.workers for step in rows), default=0)
+    fitted = _fitted_peak(law, interval, float(most_workers))
     if measured_peak and (fitted.workers is None or fitted.extrapolated):
         return measured_peak
     return fitted
 
 
-def _fitted(law: Law | None, interval: LawInterval | None, most: float) -> Peak:
+def _fitted_peak(law: Law | None, interval: LawInterval | None, most_workers: float) -> Peak:
     if law is None:
-        return _refused("no law was chosen")
+        return _refuse("no law was chosen")
     if interval is None or interval.coherency is None or interval.peak is None:
-        return _refused(f"throughput never falls by the {law.name} law")
+        return _refuse(f"throughput never falls by the {law.name} law")
     if interval.coherency.low <= 0 or law.peak is None:
-        return _refused("the interval of the coherency includes 0: it may never fall")
-    if law.peak > _FARTHEST * most:
-        return _refused(f"it lies beyond twice the {most:g} workers tested")
+        return _refuse("the interval of the coherency includes 0: it may never fall")
+    if law.peak > _FARTHEST * most_workers:
+        return _refuse(f"it lies beyond twice the {most_workers:g} workers tested")
     low, high = interval.peak.low, interval.peak.high
-    if law.peak <= most:
+    if law.peak <= most_workers:
         return Peak(law.peak, low, high, False, False, "fitted within the range tested")
     return Peak(
-        law.peak, low, high, True, False, f"extrapolated: at most {most:g} workers were tested"
+        law.peak,
+        low,
+        high,
+        True,
+        False,
+        f"extrapolated: at most {most_workers:g} workers were tested",
     )
 
 
-def _measured(rows: Sequence[MeasuredThroughput]) -> Peak | None:
+def _measured_peak(rows: Sequence[MeasuredThroughput]) -> Peak | None:
     """Return the step with the highest throughput, when a later one is certainly lower.
 
     The nearest steps that are certainly lower enclose it.
@@ -91,5 +96,5 @@ def _measured(rows: Sequence[MeasuredThroughput]) -> Peak | None:
     return Peak(best.workers, low, after, False, True, reason)
 
 
-def _refused(reason: str) -> Peak:
+def _refuse(reason: str) -> Peak:
     return Peak(None, None, None, False, False, reason)

@@ -94,7 +94,7 @@ def scarce_growth(
     )
 
 
-def pooled(estimates: Sequence[Estimate]) -> Estimate:
+def pool(estimates: Sequence[Estimate]) -> Estimate:
     """Return the mean of independent steps at one level, with its error."""
     mean = statistics.fmean(estimate.value for estimate in estimates)
     half = math.hypot(*(estimate.high - estimate.value for estimate in estimates)) / len(estimates)

@@ -14,11 +14,7 @@ from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
 from scaletest.model.declared import INNER, VERSIONED, Written, called
 from scaletest.saturation.judging.point import saturation_point
-from scaletest.saturation.judging.sequence import (
-    SaturationSequence,
-    replay,
-    searched,
-)
+from scaletest.saturation.judging.sequence import SaturationSequence, replay, search_steps
 from scaletest.saturation.judging.step import Assessed, assess
 from scaletest.saturation.judging.verdict import judge, lateness_that_matters
 from scaletest.saturation.judging.warnings import warnings_of
@@ -111,7 +107,7 @@ def _throughput_curve(course: SaturationSequence) -> list[MeasuredThroughput]:
     """Return throughput against requests in flight or the offered rate, each level once."""
     load = course.plan.load
     first_at: dict[int, Assessed] = {}
-    for step in searched(course):
+    for step in search_steps(course):
         usable = step.step.load == load and not step.tester
         if usable and step.goodput.value > 0 and round(step.step.level) > 0:
             first_at.setdefault(round(step.step.level), step)

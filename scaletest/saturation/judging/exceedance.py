@@ -15,9 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scaletest.saturation.plan import (
-    QUANTILES,
-)
+from scaletest.saturation.plan import QUANTILES
 from scaletest.stats.percentiles import binomial, samples_needed
 
 # The chance with which one look may be wrong, in either direction.

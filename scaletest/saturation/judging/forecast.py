@@ -62,19 +62,19 @@ class SaturationForecast(Written):
 
 def forecast(plan: SaturationPlan) -> SaturationForecast:
     """Return the forecast of a plan."""
-    most = most_measured(plan)
+    most_steps = most_measured(plan)
     steps = USUAL_SEARCH + 2 * ((1 + CONFIRMATIONS) // 2)
     if plan.count:
-        return SaturationForecast(steps, most, None, None)
+        return SaturationForecast(steps, most_steps, None, None)
     head_s = HEAD_START_S if plan.agents > 1 else 0.0
     operate_s = OPERATING_STEPS * plan.step_s + head_s
     fixed_s = SET_UP_S + plan.warm_s + (head_s if plan.warm_s else 0.0) + operate_s
     longer = LONGEST if plan.limit else 1
     return SaturationForecast(
         steps,
-        most,
+        most_steps,
         fixed_s + steps * (plan.step_s + DRAIN_S + head_s),
-        fixed_s + longer * most * (plan.step_s + LONGEST_DRAIN_S + head_s),
+        fixed_s + longer * most_steps * (plan.step_s + LONGEST_DRAIN_S + head_s),
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 
-from scaletest.saturation.judging.backlog import pooled
+from scaletest.saturation.judging.backlog import pool
 from scaletest.saturation.judging.search import (
     CONFIRMATIONS,
     MOST_STEPS,
@@ -96,10 +96,10 @@ class _OpenSearch:
             confirmed=is_confirmed,
             steps=steps,
             unfit=is_unfit,
-            undecided=self._undecided(self._low, self._high),
+            undecided=self._undecided_levels(self._low, self._high),
         )
 
-    def _undecided(self, low: float | None, high: float | None) -> tuple[float, ...]:
+    def _undecided_levels(self, low: float | None, high: float | None) -> tuple[float, ...]:
         """Return the levels inside the bracket that are undecided, in order."""
         inside = [level for level in self._tried if (low or 0.0) < level < (high or math.inf)]
         return tuple(
@@ -124,7 +124,7 @@ class _OpenSearch:
         """Return the next level inside a bracket; None when it is narrow or undecided levels fill
         it.
         """
-        undecided = self._undecided(low, high)
+        undecided = self._undecided_levels(low, high)
         if undecided:
             for bottom, top in ((low, undecided[0]), (undecided[-1], high)):
                 if not self._is_narrow(bottom, top):
@@ -161,7 +161,7 @@ class _OpenSearch:
             finding = yield from self._repeat(low)
             if finding is not Finding.HELD:
                 self._high = low if finding is Finding.FAILED else self._high
-                low = self._low = self._moved(low, -jump - 1)
+                low = self._low = self._step_away(low, -jump - 1)
                 jump += 1
                 continue
             high = self._high
@@ -172,7 +172,7 @@ class _OpenSearch:
                 if finding is Finding.HELD:
                     low = self._low = high
                 jump += 1
-                self._high = self._moved(high, jump) if high < self._plan.highest else None
+                self._high = self._step_away(high, jump) if high < self._plan.highest else None
                 continue
             if not jump or self._next_inside(low, high, 0) is None:
                 return True
@@ -180,7 +180,7 @@ class _OpenSearch:
             low, jump = self._low or low, 0
         return False
 
-    def _moved(self, level: float, jump: int) -> float:
+    def _step_away(self, level: float, jump: int) -> float:
         """Return a level lower (jump below 0) or higher, no farther than the next decided one."""
         factor = math.copysign(math.ldexp(1.0, abs(jump) - 1), jump)
         far = level * math.pow(1 + self._plan.precision, factor)
@@ -215,4 +215,4 @@ class _OpenSearch:
 def _grew(trials: Sequence[Trial]) -> bool:
     """Whether the backlog grew over all trials of a level in which the tester was in time."""
     growths = [trial.growth for trial in trials if trial.growth is not None and not trial.unfit]
-    return bool(growths) and pooled(growths).low > 0
+    return bool(growths) and pool(growths).low > 0

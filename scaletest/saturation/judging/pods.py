@@ -37,12 +37,12 @@ class PodTimes(Written):
 
 def times_of_pods(samples: Sequence[Attempt]) -> list[PodTimes]:
     """The times that the service measured, of each pod that is known; [] when it measured none."""
-    own: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    times_by_pod: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for attempt in samples:
         if attempt.ok and attempt.server_s is not None:
-            own[attempt.pod].append((attempt.server_s, attempt.latency_s))
+            times_by_pod[attempt.pod].append((attempt.server_s, attempt.latency_s))
     rows_of_pods = []
-    for pod, rows in sorted(own.items()):
+    for pod, rows in sorted(times_by_pod.items()):
         latency_s = sum(latency for _, latency in rows) / len(rows)
         values = [server for server, _ in rows]
         mean_s = sum(values) / len(values)

@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 
-from scaletest.saturation.judging.backlog import pooled
+from scaletest.saturation.judging.backlog import pool
 from scaletest.saturation.judging.closed_search import PLATEAU_SHARE
-from scaletest.saturation.judging.sequence import (
-    SaturationSequence,
-    at_level,
-    searched,
-)
+from scaletest.saturation.judging.sequence import SaturationSequence, at_level, search_steps
 from scaletest.stats.estimate import Estimate
 
 
@@ -26,7 +22,7 @@ def saturation_point(course: SaturationSequence) -> Estimate | None:
         return Estimate(capacity, proven_rate(course, capacity), high)
     # the plateau is the best of several steps, so it errs upwards: the interval lies around the
     # mean of all steps on it, as wide as the widest
-    rates = [step.goodput for step in searched(course) if not step.tester]
+    rates = [step.goodput for step in search_steps(course) if not step.tester]
     on_plateau = [rate for rate in rates if rate.value >= PLATEAU_SHARE * capacity]
     if not on_plateau:
         return Estimate(capacity, 0.0, math.inf)
@@ -46,7 +42,7 @@ def proven_rate(course: SaturationSequence, level: float) -> float:
     if not grown:
         return 0.0
     offered = statistics.fmean(step.offered for step in steps)
-    return max(0.0, min(level, offered) - max(0.0, pooled(grown).high))
+    return max(0.0, min(level, offered) - max(0.0, pool(grown).high))
 
 
 def highest_possible_rate(course: SaturationSequence, level: float) -> float:

@@ -192,14 +192,16 @@ def same(level: float, other: float) -> bool:
     return math.isclose(level, other, rel_tol=1e-6)
 
 
-def searched(course: SaturationSequence) -> list[Assessed]:
+def search_steps(course: SaturationSequence) -> list[Assessed]:
     """Return the steps at the levels of the search, without probe and operating point."""
     return [step for step in course.steps if step.step.phase not in OUTSIDE]
 
 
 def at_level(course: SaturationSequence, level: float) -> list[Assessed]:
     """Return the steps of a level in which the tester was in time."""
-    return [step for step in searched(course) if same(step.step.level, level) and not step.tester]
+    return [
+        step for step in search_steps(course) if same(step.step.level, level) and not step.tester
+    ]
 
 
 def search(plan: SaturationPlan, start: float) -> Search:

@@ -140,16 +140,16 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
     due = sorted(attempt.due_s for attempt in samples)
     lag_s = lateness_s(step, samples)
     latency = summary(attempt.latency_s for attempt in succeeded)
-    grown = _backlog_growth(
+    backlog_growth = _backlog_growth(
         plan, step, due, sorted(attempt.ended_s for attempt in samples), (begin, end)
     )
     success = len(succeeded) / max(1, len(counted))
     overload = failed_pods(step)
     if counted and success < plan.success:
         overload = f"{success:.1%} succeeded, less than {plan.success:.0%}"
-    elif grown is not None and grown.low > 0:
-        interval = f"[{grown.low:.3g}, {grown.high:.3g}]"
-        overload = f"the backlog grew by {grown.value:.3g} {interval} requests a second"
+    elif backlog_growth is not None and backlog_growth.low > 0:
+        interval = f"[{backlog_growth.low:.3g}, {backlog_growth.high:.3g}]"
+        overload = f"the backlog grew by {backlog_growth.value:.3g} {interval} requests a second"
     exceeded = None
     if plan.limit:
         name, limit_s = latency_limit(plan.limit)
@@ -159,7 +159,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
         step=step,
         offered=rate_within(due, begin, end),
         goodput=rate(sorted(attempt.ended_s for attempt in samples if attempt.ok), begin, end),
-        growth=grown,
+        growth=backlog_growth,
         success=success,
         latency=latency,
         service=summary(attempt.ended_s - attempt.sent_s for attempt in succeeded),

@@ -116,7 +116,7 @@ def settings(texts: Sequence[str]) -> list[dict[str, str]]:
     return combinations
 
 
-def ranked(tried: Sequence[TriedSetting]) -> list[TriedSetting]:
+def rank_settings(tried: Sequence[TriedSetting]) -> list[TriedSetting]:
     """Settings with the most throughput for their cost first; failed ones come last."""
     return sorted(
         tried,

@@ -10,12 +10,7 @@ from __future__ import annotations
 
 from scaletest.model import Verdict
 from scaletest.saturation.judging.search import Bracket
-from scaletest.saturation.judging.sequence import (
-    OUTSIDE,
-    SaturationSequence,
-    at_level,
-    same,
-)
+from scaletest.saturation.judging.sequence import OUTSIDE, SaturationSequence, at_level, same
 from scaletest.saturation.judging.step import Assessed
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.verdict_order import Ground, Rank, decide
@@ -121,7 +116,7 @@ def _judge_search(course: SaturationSequence, bracket: Bracket, point: Estimate 
     plan = course.plan
     if point is None:
         return _no_level_held(course, bracket)
-    undecided = _undecided(course, bracket)
+    undecided = _undecided_ground(course, bracket)
     reached = bracket.high is not None if plan.open else bracket.confirmed
     if not reached:
         # the search ended before it met a limit of the service
@@ -175,7 +170,7 @@ def _agreement(course: SaturationSequence, bracket: Bracket) -> str:
 
 def _no_level_held(course: SaturationSequence, bracket: Bracket) -> Ground:
     """Return the ground where each level was too much, or none was decided."""
-    unclear = _undecided(course, bracket)
+    unclear = _undecided_ground(course, bracket)
     counts = [step.exceeded.count for step in _open_steps(course, bracket) if step.exceeded]
     if bracket.high is None or (unclear is not None and any(counts)):
         return unclear or Ground(Rank.OPEN, "no level was measured", "give another <start>")
@@ -203,7 +198,7 @@ def _failure(course: SaturationSequence, bracket: Bracket) -> str:
     )
 
 
-def _undecided(course: SaturationSequence, bracket: Bracket) -> Ground | None:
+def _undecided_ground(course: SaturationSequence, bracket: Bracket) -> Ground | None:
     """Return the ground where the latency limit of a level stayed undecided; else None."""
     if not bracket.undecided:
         return None

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from scaletest.render.numbers import plural
 from scaletest.saturation.judging.point import proven_rate
-from scaletest.saturation.judging.sequence import (
-    SaturationSequence,
-    searched,
-)
+from scaletest.saturation.judging.sequence import SaturationSequence, search_steps
 from scaletest.saturation.judging.step import FEWEST, level_text
 from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.plan import Phase
@@ -19,7 +16,7 @@ WIDE, NARROWEST = 2.0, 0.02
 
 def warnings_of(course: SaturationSequence, *, is_known: bool) -> list[str]:
     """Return the warnings of a run. is_known: whether there is a saturation point."""
-    steps, operating = searched(course), course.operating
+    steps, operating = search_steps(course), course.operating
     lines = [*(_imprecision(course) if is_known else ()), *_lateness(course)]
     if operating and operating.tester:
         lines.append(f"the latency at {operating.step.level:.4g}/s is unknown: {operating.tester}")

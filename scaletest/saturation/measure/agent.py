@@ -30,19 +30,19 @@ def serve(
     make: creates the load from the plan and the agent's name.
     """
     plan = rendezvous.plan()
-    index, done = rendezvous.join(), 0
+    index, followed = rendezvous.join(), 0
     with closing(make(plan, str(index + 1))) as load:
         while True:
             order = rendezvous.next_order(index)
             try:
                 if order is not None:
                     _follow(rendezvous, load, order, index, clock, sleep)
-                    done += 1
+                    followed += 1
                 elif not rendezvous.alive():
-                    return done
+                    return followed
             except ScaletestError:
                 if not rendezvous.alive():
-                    return done
+                    return followed
                 raise
 
 

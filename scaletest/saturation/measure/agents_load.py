@@ -97,7 +97,7 @@ class AgentsLoad:
             raise Unreachable(
                 f"the Redis of the agents went away: {error}", hint="look whether it runs"
             ) from error
-        return merged(results, self._agents)
+        return merge_results(results, self._agents)
 
     def close(self) -> None:
         """End the rendezvous; agents end by themselves."""
@@ -139,7 +139,7 @@ def _part(whole: int, agents: int, index: int) -> int:
     return whole // agents + (index < whole % agents)
 
 
-def merged(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
+def merge_results(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
     """Merge results: all samples, and of each figure of the tester that of its worst agent."""
     samples = []
     for result in results:

@@ -21,11 +21,11 @@ from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
-from scaletest.saturation.judging.sequence import (
-    SaturationSequence,
-)
-from scaletest.saturation.measure.choose_target import choose_target
+from scaletest.saturation.judging.sequence import SaturationSequence
+from scaletest.saturation.measure.http_target import NamedUrl
 from scaletest.saturation.measure.machine_use import WatchedMachine
+from scaletest.saturation.measure.queue_target import NamedQueue
+from scaletest.saturation.measure.service_target import NamedService
 from scaletest.saturation.measure.steps import Runner
 from scaletest.saturation.measure.target import Target
 from scaletest.saturation.options import SaturationOptions
@@ -119,3 +119,18 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
         hide = word in _SECRETS
         shown.append(masked(word, service=True) if "://" in word else word)
     return shown
+
+
+def choose_target(options: SaturationOptions) -> NamedQueue | NamedService | NamedUrl:
+    """Return what the options name; its `find` looks at it, and changes nothing yet."""
+    if options.queue:
+        return NamedQueue(options.queue, options.arguments, options.http, options.agents)
+    if options.cluster.service:
+        return NamedService(
+            options.cluster.service,
+            may_hold=options.cluster.pause_autoscalers,
+            is_tuned=bool(options.tune),
+            http=options.http,
+            agents=options.agents,
+        )
+    return NamedUrl(options.url, options.http, options.agents)

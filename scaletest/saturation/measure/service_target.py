@@ -49,9 +49,9 @@ class NamedService:
             return Target(tuple(lines), http_load(self.http, self.agents, plan, call))
         if not self.is_tuned:
             refuse_changed(deployment)
-        autoscalers, told = scalers(cluster, deployment, self.may_hold)
+        autoscalers, scaler_line = scalers(cluster, deployment, self.may_hold)
         replicas = deployment.replicas()
-        lines += [f"deployment {deployment.name}: {replicas} replicas", told]
+        lines += [f"deployment {deployment.name}: {replicas} replicas", scaler_line]
         start = http_load(self.http, self.agents, plan, self.reach(service, plan, lines))
         changes = Changes(cluster, deployment)
 

@@ -128,26 +128,26 @@ class Runner:
             )
 
         began = datetime.now(UTC).isoformat(timespec="milliseconds")
-        measured = self._load.measure(order, self._stop.asked, tell)
+        result = self._load.measure(order, self._stop.asked, tell)
         step = SaturationStep(
             number=len(course.steps),
             phase=probe.phase,
             load=kind,
             level=probe.level,
-            seconds=measured.seconds,
-            requests=len(measured.samples),
+            seconds=result.seconds,
+            requests=len(result.samples),
             warmup_s=warmup_s,
-            cpu=measured.cpu,
-            beat_s=measured.beat_s,
-            throttled_s=measured.throttled_s,
-            unsent=measured.unsent,
+            cpu=result.cpu,
+            beat_s=result.beat_s,
+            throttled_s=result.throttled_s,
+            unsent=result.unsent,
             began=began,
-            around=measured.around,
-            throttled_periods=measured.throttled_periods,
-            pods=measured.pods,
+            around=result.around,
+            throttled_periods=result.throttled_periods,
+            pods=result.pods,
         )
         # judged as they are stored: whoever reads the run decides the same
-        return step, list(map(rounded, measured.samples))
+        return step, list(map(rounded, result.samples))
 
 
 def progress_line(assessed: Assessed) -> str:

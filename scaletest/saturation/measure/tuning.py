@@ -18,8 +18,7 @@ from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.saturation.judging.tuning import TriedSetting, settings
-from scaletest.saturation.measure.choose_target import choose_target
-from scaletest.saturation.measure.runner import begin_folder, measure
+from scaletest.saturation.measure.runner import begin_folder, choose_target, measure
 from scaletest.saturation.measure.service_target import scalers
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import SaturationPlan
@@ -120,17 +119,17 @@ def tune(
     plan: SaturationPlan, options: SaturationOptions, progress: Progress
 ) -> tuple[list[TriedSetting], int]:
     """Measure every setting; return them, and the exit code, 0 when at least one was measured."""
-    wanted = settings(options.tune)
-    called = [options.labels.numbered(number) for number in range(1, len(wanted) + 1)]
+    combinations = settings(options.tune)
+    labels_of_runs = [options.labels.numbered(number) for number in range(1, len(combinations) + 1)]
     cluster = connect(options.agents.namespace, options.agents.context)
     deployment = Service(cluster, options.cluster.service).deployment()
     if deployment is None:
         raise UsageError("no single Deployment stands behind this Service", hint="<tune> needs one")
     refuse_changed(deployment)
-    held, told = scalers(cluster, deployment, options.cluster.pause_autoscalers)
+    autoscalers, scaler_line = scalers(cluster, deployment, options.cluster.pause_autoscalers)
     changes = Changes(cluster, deployment)
-    tuning = Tuning(cluster, deployment, held, changes)
-    for setting in wanted:
+    tuning = Tuning(cluster, deployment, autoscalers, changes)
+    for setting in combinations:
         for name in ("cpu", "memory"):
             amount = quantity(setting.get(name, "1"))
             if not amount.is_finite() or amount <= 0:
@@ -138,13 +137,13 @@ def tune(
                     f"<tune> {name}={setting[name][:40]} is no amount",
                     hint="write it as in 500m or 2Gi",
                 )
-    progress.message(told)
+    progress.message(scaler_line)
     trial = _Trial(plan, options, tuning, progress)
     with stopping(trial.stop, unwind=True) as stack:
         stack.callback(changes.close)
         tried = [
             trial.measure(setting, labels)
-            for setting, labels in zip(wanted, called, strict=True)
+            for setting, labels in zip(combinations, labels_of_runs, strict=True)
             if not trial.stop.asked()
         ]
     is_measured = any(row.per_s is not None for row in tried)

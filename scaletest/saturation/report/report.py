@@ -10,16 +10,7 @@ from typing import Any
 
 from scaletest.model import VerdictKind
 from scaletest.render import contents
-from scaletest.render.contents import (
-    CLOCK_DIGITS,
-    Block,
-    Case,
-    Head,
-    Report,
-    Section,
-    Sheet,
-    Text,
-)
+from scaletest.render.contents import CLOCK_DIGITS, Block, Case, Head, Report, Section, Sheet, Text
 from scaletest.render.numbers import duration, seconds, significant
 from scaletest.report.words import warnings
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods

@@ -12,9 +12,7 @@ from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.sequence import OPERATING_SHARE
 from scaletest.saturation.judging.step import Assessed, level_text
 from scaletest.saturation.plan import Phase
-from scaletest.saturation.report.steps import (
-    FEW_QUANTILES,
-)
+from scaletest.saturation.report.steps import FEW_QUANTILES
 
 
 def sentences(result: SaturationResult) -> list[str]:

@@ -6,12 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from scaletest.model.texts import short
-from scaletest.render.contents import (
-    Block,
-    Table,
-    Value,
-    at,
-)
+from scaletest.render.contents import Block, Table, Value, at
 from scaletest.render.numbers import between, percent, plural, seconds, significant
 from scaletest.report.words import percentile
 from scaletest.saturation.judging.evaluation import SaturationResult

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt
-from scaletest.saturation.judging.backlog import pooled
+from scaletest.saturation.judging.backlog import pool
 from scaletest.saturation.judging.forecast import most_measured
 from scaletest.saturation.judging.open_search import open_search
 from scaletest.saturation.judging.search import Bracket, Finding, Probe, Trial
@@ -183,7 +183,7 @@ def test_undecided_trials_may_refute_a_level_together() -> None:
 
     bracket = answer_with(open_search(PLAN, 100.0), measure)
     assert bracket.low is not None and bracket.low <= 800
-    assert pooled([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
+    assert pool([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
 
 
 def test_closed_load_finds_the_plateau_and_the_fewest_in_flight() -> None:

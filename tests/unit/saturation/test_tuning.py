@@ -21,7 +21,7 @@ def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
     slow = tuning.TriedSetting(combinations[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
     dear = tuning.TriedSetting(combinations[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
     failed = tuning.TriedSetting(combinations[3], None, None, 2, 1.0, 0.0, trouble="no room")
-    assert tuning.ranked([failed, dear, slow]) == [slow, dear, failed]
+    assert tuning.rank_settings([failed, dear, slow]) == [slow, dear, failed]
     assert slow.marks == ["CPU pegged at 100%"] and dear.marks == ["CPU idle at 10%"]
     assert slow.worth == 80.0
 
