@@ -29,7 +29,7 @@ from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.report import formats
 from scaletest.saturation.folder import SaturationFolder
-from scaletest.saturation.judging import step
+from scaletest.saturation.judging import tester
 from scaletest.saturation.measure import service_target
 from scaletest.saturation.report.report import saturation_report
 from scaletest.saturation.run_type import RUN_TYPE
@@ -86,7 +86,7 @@ def cluster(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No step is measured again or refused because this machine was busy, and the tester late."""
-    monkeypatch.setattr(step, "LATE_S", math.inf)
+    monkeypatch.setattr(tester, "LATE_S", math.inf)
 
 
 def test_the_address_and_the_workload_of_a_service_are_read(cluster: Cluster) -> None:
