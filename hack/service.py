@@ -18,7 +18,7 @@ import heapq
 import sys
 from collections.abc import Callable
 
-from scaletest.load.http import new_loop
+from scaletest.load.exact_timers import new_loop
 
 
 class Slots:

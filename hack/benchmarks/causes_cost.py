@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.load.loops import ClosedLoop
+from scaletest.load.closed_loop import ClosedLoop
 from scaletest.model import Record
 from scaletest.processes.proc import TICKS_PER_S
-from scaletest.stats.estimate import t95
+from scaletest.stats.student import t95
 
 Row = dict[str, Any]
 # Beyond the number of workers in flight: the client must not be the limit.

@@ -20,7 +20,7 @@ from scaletest.report.formats import html
 from scaletest.report.suffixes import form_of
 from scaletest.runs import places, registry
 from scaletest.runs.folder import PLAN, RECORDS, RunFolder
-from scaletest.stats.comparison import Measure
+from scaletest.stats.measure import Measure
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.growth import DescribedLaw

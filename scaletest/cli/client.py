@@ -18,7 +18,7 @@ from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo, live_rows, show_messages, warn_without_worker
 from scaletest.client_page import text
 from scaletest.load import LoadSnapshot, Statistics
-from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
+from scaletest.load.offered_load import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
 from scaletest.model.masking import masked
 from scaletest.model.texts import short

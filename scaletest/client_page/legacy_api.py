@@ -6,36 +6,22 @@ scripts rely; /rate is like /parallel, for open load. See docs/reference/http.md
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
-from typing import Any
 
-from flask import Response, current_app, g, make_response, redirect, render_template, request
+from flask import Response, g, make_response, redirect, render_template, request
 from werkzeug.exceptions import BadRequest, Conflict
 
 from scaletest.client_page import text
-from scaletest.load import LoadSnapshot, Steering
+from scaletest.client_page.answers import NUMBER, as_json, counts, steering, with_http
+from scaletest.load import LoadSnapshot
 from scaletest.load.pace import parse_rate
 from scaletest.load.steering import NotSteerable
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.pages.security import HttpCounts, answer_form
+from scaletest.pages.security import answer_form
 from scaletest.pages.site import READ
 
-NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
-
-
-def steering() -> Steering:
-    """The load of this application."""
-    control: Steering = current_app.config["STEERING"]
-    return control
-
-
-def counts() -> HttpCounts:
-    """HTTP queries so far."""
-    counted: HttpCounts = current_app.config["COUNTS"]
-    return counted
+CHANGE = ("GET", "POST")
 
 
 def fails() -> Response:
@@ -85,7 +71,10 @@ def stats() -> Response:
     if answer_form() == "json":
         return as_json(with_http(snapshot.to_dict()))
     queries = counts()
-    return _text(text.stats(snapshot, queries.completed, queries.rejected), "Statistics")
+    body = text.stats(snapshot, queries.completed, queries.rejected)
+    if answer_form() == "plain":
+        return _plain(body)
+    return make_response(render_template("text.html", title="Statistics", text=body))
 
 
 def nodes() -> Response:
@@ -96,17 +85,6 @@ def nodes() -> Response:
 def pods() -> Response:
     """Counts by node and pod."""
     return _spread(text.pods, "Nodes and pods")
-
-
-def as_json(body: dict[str, Any]) -> Response:
-    """Answer with JSON."""
-    return Response(json.dumps(body, allow_nan=False), mimetype="application/json")
-
-
-def with_http(statistics: dict[str, Any]) -> dict[str, Any]:
-    """Add the counts of HTTP queries."""
-    queries = counts()
-    return {**statistics, "http_completed": queries.completed, "http_rejected": queries.rejected}
 
 
 def _parallel(*, reset: bool) -> Response:
@@ -140,12 +118,6 @@ def _plain(body: str) -> Response:
     return Response(body, mimetype="text/plain")
 
 
-def _text(body: str, title: str) -> Response:
-    if answer_form() == "plain":
-        return _plain(body)
-    return make_response(render_template("text.html", title=title, text=body))
-
-
 def _spread(render: Callable[[LoadSnapshot], str], title: str) -> Response:
     """Statistics by node; without a type plain text, as these two paths have always been."""
     snapshot = steering().snapshot()
@@ -158,8 +130,6 @@ def _spread(render: Callable[[LoadSnapshot], str], title: str) -> Response:
         return make_response(render_template("text.html", title=title, text=render(snapshot)))
     return _plain(render(snapshot))
 
-
-CHANGE = ("GET", "POST")
 
 ROUTES = (
     ("/fails", READ, fails),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from flask import Response, make_response, render_template
 
-from scaletest.client_page.legacy_api import counts, steering
+from scaletest.client_page.answers import counts, steering
 from scaletest.load import LoadSnapshot
 from scaletest.load.pace import MAX_RATE
 from scaletest.load.steering import Steered
@@ -18,31 +18,28 @@ from scaletest.report.formats import html
 
 
 class Button(NamedTuple):
-    """A button that sets a value. key: its name for the script; shown: its text, which is also its
-    name for a screen reader, and effect its description; is_step: the value depends on the current
-    one.
-    """
+    """A button that sets a value."""
 
-    key: str
+    key: str  # its name for the script
     value: str
-    shown: str
-    effect: str
-    is_step: bool = True
+    shown: str  # its text, which is also its name for a screen reader
+    effect: str  # its description
+    is_step: bool = True  # the value depends on the current one
 
 
 class Control(NamedTuple):
-    """The form that changes a load. path: what it asks; pattern: of the texts that it takes."""
+    """The form that changes a load."""
 
-    path: str
+    path: str  # what it asks
     label: str
     value: str
     help: str
-    pattern: str
+    pattern: str  # of the texts that it takes
     buttons: Sequence[Button]
 
 
 def control(snapshot: LoadSnapshot, steered: Steered) -> Control:
-    """How the load can be changed."""
+    """Return the form that changes the load."""
     if steered is Steered.PARALLEL:
         now, most = snapshot.parallel, snapshot.maximum
         return Control(
@@ -81,7 +78,7 @@ def control(snapshot: LoadSnapshot, steered: Steered) -> Control:
 
 
 def _pause(now: float, before: str) -> Button:
-    """The button that pauses a load, or resumes one that is paused with what it had before."""
+    """Return the button that pauses a load, or resumes a paused one with what it had before."""
     if now:
         return Button("pause", "0", "Pause", "Start no request until resumed", is_step=False)
     return Button("pause", before, f"Resume {before}", "Start requests as before", is_step=False)

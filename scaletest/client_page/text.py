@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from scaletest.load.statistics import LoadSnapshot
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.model.checks import cut
-from scaletest.model.durations import DurationSummary
 from scaletest.render.text import device_name
 
+# Characters of the longest bar.
 BAR = 60
 TITLE = "Overall request / reply statistics"
 NODES = "Backend / worker node statistics"
@@ -25,7 +25,7 @@ NO_REPLIES = "No such replies => fails happened in communication, not running wo
 
 
 def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
-    """The overall statistics; `completed` and `rejected` count HTTP queries."""
+    """Write the overall statistics; `completed` and `rejected` count HTTP queries."""
     lines = [TITLE, "=" * len(TITLE), "", f"Sending {snapshot.parallel} requests in parallel.", ""]
     if snapshot.load != "closed":
         lines[3] = f"Load: {snapshot.load}, at most {snapshot.maximum} requests in parallel."
@@ -36,70 +36,73 @@ def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     if snapshot.succeeded:
         lines += [f"= {snapshot.per_s:.2f} successfully completed requests / second.", ""]
         lines.append("Max / average / min timings (in seconds, for successful requests):")
-        lines += [_timing(snapshot.times[name], digits, title) for name, digits, title in TIMINGS]
+        percentile_lines = []
+        for name, digits, title in TIMINGS:
+            times = snapshot.times[name]
+            seconds = (times.high_s or 0.0, times.mean_s or 0.0, times.low_s or 0.0)
+            texts = [f"{time_s:.{digits}f}" for time_s in seconds]
+            lines.append(f"- {' / '.join(texts)} - {title}")
+            texts = []
+            for quantile in ("p50", "p90", "p95", "p99"):
+                time_s = times.quantiles_s[quantile]
+                texts.append("n/a" if time_s is None else f"{time_s:.3g}")
+            percentile_lines.append(f"- {' / '.join(texts)} - {title}")
         lines += [
             "",
             "Percentiles 50 / 90 / 95 / 99 (in seconds, within 1 %; n/a: too few requests):",
+            *percentile_lines,
         ]
-        lines += [_percentiles(snapshot.times[name], title) for name, _, title in TIMINGS]
     lines += ["", f"HTTP queries: {completed} completed, {rejected} rejected in total."]
     return "\n".join(lines) + "\n"
 
 
 def nodes(snapshot: LoadSnapshot) -> str:
-    """Successes and failures by node, then by device of each node, with the errors there."""
+    """Write successes and failures by node, then by device of each node, with the errors there."""
     names = _nodes(snapshot)
     if not names:
-        return _titled(NODES, f"{NO_STATISTICS}\n{_elsewhere(snapshot)}")
+        return _with_title(NODES, f"{NO_STATISTICS}\n{_elsewhere(snapshot)}")
     blocks = [_bars("Node", "Success replies:", _by_node(snapshot, "succeeded"))]
     if snapshot.failed:
         failures = _by_node(snapshot, "failed")
         bars = _bars("Node", "Failure replies:", failures)
         blocks.append(bars if any(failures.values()) else f"{bars}{NO_REPLIES}\n")
     for node in names:
-        content = [_completed(snapshot, node, "Device"), _errors(snapshot, node)]
-        blocks.append(_titled(f"Node: {_shown(node)}", "\n".join(filter(None, content))))
-    return _titled(NODES, "\n".join(filter(None, [*blocks, _elsewhere(snapshot)])))
+        content = [_success_bars(snapshot, node, "Device")]
+        errors = [
+            f"- {failure.nodes[node]}: {cut(failure.error or failure.outcome, 500)}\n"
+            for failure in snapshot.failures
+            if node in failure.nodes
+        ]
+        if errors:
+            content.append("".join(["Node errors (count / description):\n", *errors]))
+        blocks.append(_with_title(f"Node: {_name_text(node)}", "\n".join(filter(None, content))))
+    return _with_title(NODES, "\n".join(filter(None, [*blocks, _elsewhere(snapshot)])))
 
 
 def pods(snapshot: LoadSnapshot) -> str:
-    """Successes by pod of each node."""
+    """Write successes by pod of each node."""
     blocks = [
-        _titled(f"Node: {_shown(node)}", _completed(snapshot, node, "Pod"))
+        _with_title(f"Node: {_name_text(node)}", _success_bars(snapshot, node, "Pod"))
         for node in _nodes(snapshot)
     ]
     whole = [*(blocks or [f"{NO_STATISTICS}\n"]), _elsewhere(snapshot)]
-    return _titled(PODS, "\n".join(filter(None, whole)))
-
-
-def _timing(times: DurationSummary, digits: int, title: str) -> str:
-    seconds = (times.high_s or 0.0, times.mean_s or 0.0, times.low_s or 0.0)
-    return f"- {' / '.join(f'{time_s:.{digits}f}' for time_s in seconds)} - {title}"
-
-
-def _percentiles(times: DurationSummary, title: str) -> str:
-    texts = (_seconds_text(times.quantiles_s[name]) for name in ("p50", "p90", "p95", "p99"))
-    return f"- {' / '.join(texts)} - {title}"
-
-
-def _seconds_text(seconds: float | None) -> str:
-    return "n/a" if seconds is None else f"{seconds:.3g}"
+    return _with_title(PODS, "\n".join(filter(None, whole)))
 
 
 def _nodes(snapshot: LoadSnapshot) -> list[str]:
-    """Names of the nodes that replied, sorted."""
+    """Return the names of the nodes that replied, sorted."""
     failing = chain.from_iterable(failure.nodes for failure in snapshot.failures)
     return sorted({*_by_node(snapshot, "succeeded"), *failing} - {""})
 
 
 def _by_node(snapshot: LoadSnapshot, outcome: str) -> dict[str, int]:
-    """Counts of succeeded or failed requests by node, in the order of their names."""
+    """Return counts of succeeded or failed requests by node, in the order of their names."""
     known = [counts for counts in snapshot.places if counts.place.node]
     return _sums((counts.place.node, getattr(counts, outcome)) for counts in known)
 
 
-def _completed(snapshot: LoadSnapshot, node: str, kind: str) -> str:
-    """Successes by device or pod of a node; "" without any. A device without a name is a dot."""
+def _success_bars(snapshot: LoadSnapshot, node: str, kind: str) -> str:
+    """Draw successes by device or pod of a node; "" without any. A nameless device is a dot."""
     places = [
         counts for counts in snapshot.places if counts.place.node == node and counts.succeeded
     ]
@@ -113,17 +116,8 @@ def _completed(snapshot: LoadSnapshot, node: str, kind: str) -> str:
     return _bars(kind, "Completed requests:", counted) if counted else ""
 
 
-def _errors(snapshot: LoadSnapshot, node: str) -> str:
-    lines = [
-        f"- {failure.nodes[node]}: {cut(failure.error or failure.outcome, 500)}\n"
-        for failure in snapshot.failures
-        if node in failure.nodes
-    ]
-    return "".join(["Node errors (count / description):\n", *lines]) if lines else ""
-
-
 def _elsewhere(snapshot: LoadSnapshot) -> str:
-    """Lines of the counts that are not listed."""
+    """Write the counts that are not listed."""
     lines = []
     other_succeeded, other_failed = snapshot.other_places
     if other_succeeded or other_failed:
@@ -136,28 +130,28 @@ def _elsewhere(snapshot: LoadSnapshot) -> str:
     return "".join(lines)
 
 
-def _titled(title: str, content: str) -> str:
+def _with_title(title: str, content: str) -> str:
     return f"{title}\n{'=' * len(title)}\n\n{content}"
 
 
 def _bars(left: str, right: str, counts: dict[str, int]) -> str:
-    width = max([len(left), *(len(_shown(name)) for name in counts)])
+    width = max([len(left), *(len(_name_text(name)) for name in counts)])
     total = sum(counts.values()) or 1
     lines = [f"{left:>{width}} | {right}", f"{'-' * (width + 1)}+{'-' * (len(right) + 1)}"]
     for name, count in counts.items():
         share = count / total
         lines.append(
-            f"{_shown(name):>{width}} | {'#' * round(BAR * share)} {100 * share:.1f}% ({count})"
+            f"{_name_text(name):>{width}} | {'#' * round(BAR * share)} {100 * share:.1f}% ({count})"
         )
     return "\n".join(lines) + "\n"
 
 
-def _shown(name: str) -> str:
+def _name_text(name: str) -> str:
     return cut(name, 100) or "(none)"
 
 
 def _sums(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Sums by name, sorted."""
+    """Sum the counts by name, sorted."""
     sums: dict[str, int] = {}
     for name, count in counts:
         sums[name] = sums.get(name, 0) + count

@@ -14,8 +14,9 @@ from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
-from scaletest.stats.comparison import NOWHERE, Contrast, Measure, differences, percentiles
+from scaletest.stats.comparison import Contrast, differences
 from scaletest.stats.estimate import exactly
+from scaletest.stats.measure import NOWHERE, Measure, percentiles
 
 WHOLE = WorkloadSelection()
 # What clocks can tell apart, in s: the arrival of events here, and the fields of the API.

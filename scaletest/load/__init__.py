@@ -5,8 +5,11 @@ It also keeps statistics of a load, in memory that does not grow with time. Noth
 run.
 """
 
-from scaletest.load.loops import ClosedLoop, LoadLoop, OpenLoop
-from scaletest.load.statistics import LoadSnapshot, Statistics
+from scaletest.load.closed_loop import ClosedLoop
+from scaletest.load.loops import LoadLoop
+from scaletest.load.open_loop import OpenLoop
+from scaletest.load.snapshot import LoadSnapshot
+from scaletest.load.statistics import Statistics
 from scaletest.load.steering import Steering
 
 __all__ = ["ClosedLoop", "LoadLoop", "OpenLoop", "LoadSnapshot", "Statistics", "Steering"]

@@ -2,65 +2,33 @@
 
 Open load starts a request when it is due. While the maximum is in flight, due requests wait here,
 and their latency includes that wait. Nothing here judges a step.
-
-The timers of the event loop fire within some 0.1 ms; otherwise it equals asyncio's own. epoll
-counts time-outs in whole milliseconds and asyncio rounds them up, so a timer would fire up to 1 ms
-late, 0.5 ms on average. Open load counts a request from its intended start, so that each latency
-would include this error of the tester. An epoll descriptor can itself be waited for, and select
-counts in microseconds.
 """
 
 from __future__ import annotations
 
 import asyncio
-import select
-import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from scaletest.load.exact_timers import new_loop
 from scaletest.load.http_call import HttpCall, Sender, open_sender
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
 from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.observe.node.used_time import Effort
 
-# select takes no descriptor from here on
-FD_SETSIZE = 1024
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """The event loop; without epoll asyncio's own, because kqueue counts in nanoseconds anyway."""
-    if not hasattr(selectors, "EpollSelector"):
-        return asyncio.new_event_loop()
-    return asyncio.SelectorEventLoop(_Exact())
-
-
-class _Exact(getattr(selectors, "EpollSelector", selectors.DefaultSelector)):  # type: ignore[misc]
-    """epoll, waited for with select."""
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for events; see BaseSelector."""
-        number: int = self.fileno()
-        if timeout is not None and timeout > 0 and number < FD_SETSIZE:
-            select.select((number,), (), (), timeout)
-            timeout = 0
-        ready: list[tuple[selectors.SelectorKey, int]] = super().select(timeout)
-        return ready
-
-
+# How often the step tells what it has done, and looks whether it shall stop.
 LOOK_S = 0.25
 # At most this many starts before replies are read again.
 BURST = 64
 
 
 class HttpLoad:
-    """Sends `call` with payloads in turn. Connections stay open from step to step.
-
-    agent: name of this load agent, for records.
-    """
+    """Sends `call` with payloads in turn. Connections stay open from step to step."""
 
     def __init__(self, call: HttpCall, payloads: Payloads, *, agent: str = "") -> None:
+        """agent: name of this load agent, for records."""
         self._call = call
         self._payloads = payloads
         self._agent = agent
@@ -86,15 +54,10 @@ class _HttpStep:
     def __init__(
         self, call: HttpCall, payloads: Payloads, via: Sender, order: LoadOrder, agent: str
     ) -> None:
-        self._call, self._payloads, self._via, self._order, self._agent = (
-            call,
-            payloads,
-            via,
-            order,
-            agent,
-        )
+        self._call, self._payloads, self._via = call, payloads, via
+        self._order, self._agent = order, agent
         self._samples: list[Attempt] = []
-        self._waiting: deque[tuple[int, float, float]] = deque()
+        self._waiting: deque[tuple[int, float, float]] = deque()  # number, due, noticed
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = self._ended = self._failed = self._flying = 0
         self._over = False
@@ -109,79 +72,79 @@ class _HttpStep:
         self, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
         """Send requests, wait for those in flight, and return the measurement."""
-        effort = Effort()
+        order, effort = self._order, Effort()
         self._began = time.monotonic()
         beating = asyncio.create_task(self._beat())
         pacing = asyncio.create_task(
-            self._open() if self._order.pace is not None else self._closed()
+            self._send_closed() if order.pace is None else self._send_open(order.pace)
         )
         while not pacing.done():
             await asyncio.wait((pacing,), timeout=LOOK_S)
             tell(self._ended, self._failed)
-            is_behind = self._number - self._ended > self._order.most_behind
-            if stopping() or (is_behind and self._order.pace is not None):
+            is_behind = self._number - self._ended > order.most_behind
+            if stopping() or (is_behind and order.pace is not None):
                 self._over = True
                 self._wake.set()
         pacing.result()
-        seconds = min(self._now(), self._order.seconds) if not self._order.count else self._now()
+        seconds = self._now() if order.count else min(self._now(), order.seconds)
         beating.cancel()
-        used, throttling = effort.cores(), effort.throttling
-        throttled, periods = throttling.seconds(), throttling.part()
-        unsent = await self._drain()
+        cpu, throttling = effort.cores(), effort.throttling
+        throttled_s, throttled_periods = throttling.seconds(), throttling.part()
+        # wait for requests in flight, and record those that were never sent
+        self._over = True
+        unsent, self._waiting = list(self._waiting), deque()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=order.patience_s + 1.0)
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        now = self._now()
+        for number, due, noticed in unsent:
+            self._samples.append(Attempt(number, due, noticed, now, now, UNSENT, agent=self._agent))
         if self._failure is not None:
             raise self._failure
         beats = sorted(self._beats)
-        late = beats[int(0.99 * (len(beats) - 1))] if beats else 0.0
         return LoadResult(
             self._samples,
-            max(seconds, 1e-6),
-            used,
-            late,
-            throttled,
-            unsent,
-            throttled_periods=periods,
+            seconds=max(seconds, 1e-6),
+            cpu=cpu,
+            beat_s=beats[int(0.99 * (len(beats) - 1))] if beats else 0.0,
+            throttled_s=throttled_s,
+            unsent=len(unsent),
+            throttled_periods=throttled_periods,
         )
 
-    async def _open(self) -> None:
-        assert self._order.pace is not None
-        loop = asyncio.get_running_loop()
-        at = next(self._order.pace, None)
-        while at is not None and at < self._order.seconds and not self._over:
+    async def _send_open(self, pace: Iterator[float]) -> None:
+        loop, order = asyncio.get_running_loop(), self._order
+        due = next(pace, None)
+        while due is not None and due < order.seconds and not self._over:
             now = self._now()
-            if at > now:
-                timer = loop.call_at(loop.time() + at - now, self._wake.set)
+            if due > now:
+                timer = loop.call_at(loop.time() + due - now, self._wake.set)
                 await self._wake.wait()
                 timer.cancel()
                 self._wake.clear()
                 continue
-            at = self._enqueue_due(self._order.pace, at, now)
-            self._pump()
+            for _ in range(BURST):
+                if due is None or due > now or due >= order.seconds:
+                    break
+                self._waiting.append((self._number, due, now))
+                self._number += 1
+                due = next(pace, None) if not self._is_full() else None
+            self._start_waiting()
             await asyncio.sleep(0)
-        if not self._order.count and not self._over and self._now() < self._order.seconds:
-            await self._rest(self._order.seconds - self._now())
-        while self._order.count and self._waiting and not self._over:
+        if not order.count and not self._over and self._now() < order.seconds:
+            await self._rest(order.seconds - self._now())
+        while order.count and self._waiting and not self._over:
             await asyncio.sleep(LOOK_S / 10)  # exactly `count` are sent, however long that takes
 
-    def _enqueue_due(self, pace: Iterator[float], at: float | None, now: float) -> float | None:
-        """Enqueue the requests that are due, from the one at `at` on, at most BURST of them.
-
-        Returns when the next request is due; None after the last.
-        """
-        for _ in range(BURST):
-            if at is None or at > now or at >= self._order.seconds:
-                break
-            self._waiting.append((self._number, at, now))
-            self._number += 1
-            at = next(pace, None) if not self._full() else None
-        return at
-
-    async def _closed(self) -> None:
+    async def _send_closed(self) -> None:
         for _ in range(self._order.parallel):
-            self._next_closed()
-        self._pump()
+            self._enqueue_next()
+        self._start_waiting()
         if not self._order.count:
             await self._rest(self._order.seconds)
-        while self._order.count and not self._full() and not self._over:
+        while self._order.count and not self._is_full() and not self._over:
             await self._rest(LOOK_S)
         self._over = True
 
@@ -194,21 +157,22 @@ class _HttpStep:
             except TimeoutError:
                 return
             self._wake.clear()
-            if self._order.count and self._full():
+            if self._is_full():
                 return
 
-    def _full(self) -> bool:
+    def _is_full(self) -> bool:
         return bool(self._order.count) and self._number >= self._order.count
 
-    def _next_closed(self) -> None:
-        if self._over or self._full():
+    def _enqueue_next(self) -> None:
+        """Enqueue a request of closed load, unless the step is over."""
+        if self._over or self._is_full():
             self._wake.set()
             return
         now = self._now()
         self._waiting.append((self._number, now, now))
         self._number += 1
 
-    def _pump(self) -> None:
+    def _start_waiting(self) -> None:
         """Start waiting requests as long as connections are free."""
         while self._waiting and self._flying < self._call.connections:
             self._flying += 1
@@ -227,8 +191,8 @@ class _HttpStep:
             self._over = True
             self._wake.set()
         elif self._order.pace is None:
-            self._next_closed()
-        self._pump()
+            self._enqueue_next()
+        self._start_waiting()
 
     async def _request(self, number: int, due: float, noticed: float) -> None:
         body = self._payloads.get(number)
@@ -247,20 +211,6 @@ class _HttpStep:
         self._samples.append(attempt)
         self._ended += 1
         self._failed += not attempt.ok
-
-    async def _drain(self) -> int:
-        """Wait for requests in flight; record those never sent, and return their number."""
-        self._over = True
-        left, self._waiting = list(self._waiting), deque()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self._order.patience_s + 1.0)
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-        now = self._now()
-        for number, due, noticed in left:
-            self._samples.append(Attempt(number, due, noticed, now, now, UNSENT, agent=self._agent))
-        return len(left)
 
     async def _beat(self) -> None:
         """Note how late timers of this event loop fire: closed load's only measure of that."""

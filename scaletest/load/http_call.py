@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -64,35 +65,39 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     ),
     "no HTTP": ("the response is not HTTP/1.1", "check the port of the URL"),
 }
+# Outcomes of errors of sockets.
+_BY_NUMBER: Mapping[int | None, str] = {
+    errno.ETIMEDOUT: attempt.TIMED_OUT,
+    errno.EHOSTUNREACH: attempt.TIMED_OUT,
+    errno.ENETUNREACH: attempt.TIMED_OUT,
+    errno.ECONNREFUSED: attempt.REFUSED,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class HttpCall:
-    """A call of the tested service. headers: may contain credentials, so they are never written.
-
-    connections: at most this many. server_header: response header with the service's own time.
-    ca_file: certificate of the authority that signed that of the cluster's API server.
-    """
+    """A call of the tested service."""
 
     url: str
     method: str = "GET"
+    # they may contain credentials, so they are never written
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_s: float = 30.0
-    connections: int = 1000
-    server_header: str = ""
-    ca_file: str = ""
+    connections: int = 1000  # at most
+    server_header: str = ""  # response header with the service's own time
+    ca_file: str = ""  # of the authority that signed the certificate of the cluster's API server
 
 
 class HttpResponse(NamedTuple):
-    """A response. outcome: ok, a status that is no success, or a constant of model.attempt."""
+    """A response."""
 
-    outcome: str
+    outcome: str  # ok, a status that is no success, or a constant of model.attempt
     size: int = 0
     server_s: float | None = None
 
 
 def server_time(text: str) -> float | None:
-    """Seconds in a header, None for any other text.
+    """Parse the seconds in a header, None for any other text.
 
     The header is a number with or without ms, us or s, or Server-Timing's dur=MILLISECONDS. A bare
     number means seconds when it has a decimal point, else milliseconds: "0.012" equals "12".
@@ -104,16 +109,8 @@ def server_time(text: str) -> float | None:
     return seconds if seconds is not None and seconds < 1e9 else None
 
 
-_BY_NUMBER: Mapping[int | None, str] = {
-    errno.ETIMEDOUT: attempt.TIMED_OUT,
-    errno.EHOSTUNREACH: attempt.TIMED_OUT,
-    errno.ENETUNREACH: attempt.TIMED_OUT,
-    errno.ECONNREFUSED: attempt.REFUSED,
-}
-
-
 def context(call: HttpCall) -> ssl.SSLContext:
-    """TLS context with the machine's authorities or the call's; UsageError if unreadable."""
+    """Make a TLS context of the machine's authorities or the call's; UsageError if unreadable."""
     try:
         return ssl.create_default_context(cafile=call.ca_file or None)
     except (OSError, ssl.SSLError) as error:
@@ -157,14 +154,14 @@ class Sender:
         except TimeoutError:
             return HttpResponse(attempt.TIMED_OUT)
         except (self._aiohttp.ClientError, OSError) as error:
-            return HttpResponse(self._word(error))
+            return HttpResponse(self._outcome_of(error))
         # 2xx is success; a redirect is not, it names another service
         outcome = attempt.OK if 200 <= response.status < 300 else str(response.status)
         headers = response.headers
         server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
         return HttpResponse(outcome, size, server_s)
 
-    def _word(self, error: BaseException) -> str:
+    def _outcome_of(self, error: BaseException) -> str:
         client = self._aiohttp
         # the first that fits, as some are kinds of others
         outcomes: dict[Any, str] = {
@@ -173,8 +170,14 @@ class Sender:
             client.ServerDisconnectedError | client.ClientPayloadError: attempt.RESET,
             client.ClientResponseError: attempt.PROTOCOL,
         }
-        fitting = (outcome for kind, outcome in outcomes.items() if isinstance(error, kind))
-        return next(fitting, "") or _of_socket(error)
+        for kind, outcome in outcomes.items():
+            if isinstance(error, kind):
+                return outcome
+        # of several addresses the last one's error counts
+        cause = getattr(error, "os_error", error)
+        if isinstance(cause, socket.gaierror):
+            return attempt.DNS
+        return _BY_NUMBER.get(getattr(cause, "errno", None), attempt.RESET)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -185,13 +188,3 @@ class Sender:
 async def open_sender(call: HttpCall) -> Sender:
     """Make the sender for this call in the running event loop."""
     return Sender(call)
-
-
-def _of_socket(error: BaseException) -> str:
-    """The outcome by error number; of several addresses the last one's error counts."""
-    import socket
-
-    cause = getattr(error, "os_error", error)
-    if isinstance(cause, socket.gaierror):
-        return attempt.DNS
-    return _BY_NUMBER.get(getattr(cause, "errno", None), attempt.RESET)

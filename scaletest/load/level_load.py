@@ -12,40 +12,29 @@ from scaletest.model.machine_use import MachineUse
 
 @dataclass(frozen=True, slots=True)
 class LoadOrder:
-    """One step of a load.
-
-    pace: intended starts in seconds since the step began (open load), or None: keep `parallel`
-    requests in flight. count: end after this many requests; 0: end after `seconds`.
-    most_behind: end early when this many requests are due and have not ended.
-    patience_s: how long requests in flight may take at the end.
-    """
+    """One step of a load."""
 
     seconds: float
-    parallel: int = 0
-    pace: Iterator[float] | None = None
-    count: int = 0
-    most_behind: float = float("inf")
-    patience_s: float = 30.0
+    parallel: int = 0  # requests that are kept in flight, without a pace
+    pace: Iterator[float] | None = None  # intended starts in seconds since the step began
+    count: int = 0  # end after this many requests; 0: end after `seconds`
+    most_behind: float = float("inf")  # end early when so many are due and have not ended
+    patience_s: float = 30.0  # how long requests in flight may take at the end
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The result of one step. seconds: until nothing was due any more; the rest as in
-    SaturationStep.
-
-    around: use of this machine during the step; None when it was not read. pods: how the service's
-    pods fared; None when they were not read.
-    """
+    """The result of one step."""
 
     samples: Sequence[Attempt]
-    seconds: float
-    cpu: float
-    beat_s: float
-    throttled_s: float
-    unsent: int
-    around: MachineUse | None = None
-    throttled_periods: float = 0.0
-    pods: PodTroubles | None = None
+    seconds: float  # until nothing was due any more
+    cpu: float  # cores that the tester used
+    beat_s: float  # how late its timers fired, 99th percentile
+    throttled_s: float  # how long its CPU limit kept it off the CPUs, summed over CPUs
+    unsent: int  # requests that were due and never sent
+    around: MachineUse | None = None  # use of this machine; None when it was not read
+    throttled_periods: float = 0.0  # part of the limit's periods in which it did
+    pods: PodTroubles | None = None  # how the service's pods fared; None when they were not read
 
 
 class LevelLoad(Protocol):

@@ -22,24 +22,26 @@ RATES = {"": 1.0, **PER_SECOND}
 
 
 class RateChange(NamedTuple):
-    """From this time on the load has this rate. at: requests that were due until then."""
+    """From this time on the load has this rate."""
 
     from_s: float
-    at: float
+    at: float  # requests that were due until then
     rate: float
 
 
 class RatePace(Iterator[float]):
     """A pace whose rate may change while it runs; with a rate of 0 nothing is due.
 
-    positions: of the starts, on an axis where one request is due in each unit; ascending. The rate
-    is the speed on that axis. So a change moves no start that was due before it, and loses none.
+    The starts have positions on an axis where one request is due in each unit, and the rate is the
+    speed on that axis. So a change moves no start that was due before it, and loses none.
 
     `change` may be called while another thread iterates, but not by two threads at once.
     """
 
     def __init__(self, positions: Iterator[float], rate: float, arrivals: str = "") -> None:
-        """rate: requests a second. arrivals: how they come, as in "at random"."""
+        """positions: of the starts, ascending. rate: requests a second. arrivals: how they come, as
+        in "at random".
+        """
         self._positions, self._arrivals = positions, arrivals
         self._changes = deque([RateChange(0.0, 0.0, rate)])
         self._position = 0.0
@@ -65,7 +67,7 @@ class RatePace(Iterator[float]):
         while len(changes) > 1 and changes[1].at < self._position:
             changes.popleft()
         from_s, at, rate = changes[0]
-        return from_s + _quotient(self._position - at, rate)
+        return from_s + ((self._position - at) / rate if rate else math.inf)
 
     def change(self, rate: float, from_s: float) -> None:
         """Have this rate from then on; times must not decrease. 0 for a pause."""
@@ -77,7 +79,7 @@ class RatePace(Iterator[float]):
 
 
 def constant(rate: float) -> RatePace:
-    """One request every 1 / `rate` seconds, for ever."""
+    """Start a request every 1 / `rate` seconds, for ever."""
     _check_rate(rate, "rate")
     return RatePace(map(float, itertools.count()), rate)
 
@@ -101,7 +103,7 @@ def exact_poisson(rate: float, length_s: float, chance: random.Random) -> Iterat
 
 
 def parse_rate(text: str) -> float:
-    """Requests a second, as in 20/s or 600/min; a bare number is per s, and 0 is a pause."""
+    """Parse requests a second, as in 20/s or 600/min; a bare number is per s, and 0 is a pause."""
     rate = in_base_units(text, RATES)
     if rate is None:
         raise InvalidValue(
@@ -110,11 +112,6 @@ def parse_rate(text: str) -> float:
     if rate:
         _check_rate(rate, "rate")
     return rate
-
-
-def _quotient(number: float, rate: float) -> float:
-    """Seconds until so many are due; infinity at a rate of 0."""
-    return number / rate if rate else math.inf
 
 
 def _check_rate(rate: float, name: str) -> None:

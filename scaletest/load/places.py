@@ -13,6 +13,7 @@ from typing import NamedTuple
 from scaletest.model import Reply
 from scaletest.stats.failures import FailureGroup, FailureTally
 
+# Rows of the tables.
 PLACES = 500
 FAILURES = 200
 
@@ -55,14 +56,14 @@ class LoadTally:
         self._failures = FailureTally(most=FAILURES)
         self.other_succeeded = self.other_failed = 0
 
-    def succeeded(self, reply: Reply) -> None:
+    def add_success(self, reply: Reply) -> None:
         """Count a request that succeeded."""
         counts = self._row(reply)
         counts.succeeded += 1
         counts.run_total_s += reply.run_s
         counts.run_high_s = max(counts.run_high_s or 0.0, reply.run_s)
 
-    def failed(self, reply: Reply, now_s: float) -> None:
+    def add_failure(self, reply: Reply, now_s: float) -> None:
         """Count a request that failed. now_s: seconds since the epoch."""
         self._row(reply).failed += 1
         self._failures.add(reply, now_s)

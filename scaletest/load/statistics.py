@@ -12,155 +12,27 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from scaletest.load.places import LoadTally, PlaceCount, highest
+from scaletest.load.places import LoadTally, highest
+from scaletest.load.snapshot import Gauges, LoadSnapshot, SeriesPoint, Spread
 from scaletest.model import Outcome, Record
-from scaletest.model.durations import DurationHistogram, DurationSummary
-from scaletest.model.histogram import quantile
-from scaletest.stats.failures import FailureGroup
+from scaletest.model.histogram import DurationHistogram
 
-SCHEMA_VERSION = 1
+# Durations of requests that succeeded.
 MEASURES = ("wait", "run", "overhead", "total")
 KEPT_RECORDS = 10_000
+# Seconds of the charts, and of the recent throughput.
 MOST_POINTS = 600
 RECENT_S = 10
 
 
-class Spread(NamedTuple):
-    """Durations in one second, in seconds; None when too few requests ended in it."""
-
-    p50_s: float | None
-    p95_s: float | None
-    high_s: float | None
-
-    @classmethod
-    def of(cls, times: DurationHistogram) -> Spread:
-        """Return the spread of these durations; the median of any number of them."""
-        if not times.count:
-            return cls(None, None, None)
-        middle_s = quantile(times.counts, 0.5) or 0.0
-        return cls(min(times.high, middle_s), times.quantile("p95"), times.high)
-
-
-class SeriesPoint(NamedTuple):
-    """One second of a load."""
-
-    seq: int  # its number since the load began, from 1 on
-    at_s: float  # when it began, in seconds since the epoch
-    succeeded: int
-    failed: int
-    in_flight: int  # the most in it
-    asked: float | None  # the most that was asked for: in flight, or a second; None for a schedule
-    wait: Spread
-    run: Spread
-    overhead: Spread
-    total: Spread
-
-
-@dataclass(frozen=True, slots=True)
-class Gauges:
-    """Current settings and counters of the load.
-
-    rate: requests that shall start in a second; None where the load has no rate that can be set.
-    resume_with: what was kept in flight, or the rate, before the last pause.
-    """
-
-    load: str
-    parallel: int
-    maximum: int
-    in_flight: int
-    refused: int = 0
-    resubmitted: int = 0
-    rate: float | None = None
-    resume_with: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadSnapshot(Gauges):
-    """Counts since the last reset, except where noted.
-
-    elapsed_s: since the first request after the last reset; throughput is relative to it.
-    recent_per_s: requests that succeeded per second, in the last ten whole seconds at most.
-    generation: number of resets so far.
-    lifetime: outcomes since the start, which a reset does not change.
-    times: by measure, of requests that succeeded; `turn` and `late` are about the client itself.
-    """
-
-    queue: str
-    now_s: float
-    began_s: float
-    elapsed_s: float
-    succeeded: int
-    failed: int
-    outcomes: Mapping[str, int]
-    recent_per_s: float
-    generation: int
-    lifetime: Mapping[str, int]
-    lifetime_times: Mapping[str, DurationHistogram]
-    times: Mapping[str, DurationSummary]
-    places: tuple[PlaceCount, ...]
-    other_places: tuple[int, int]
-    failures: tuple[FailureGroup, ...]
-    other_failures: int
-    points: tuple[SeriesPoint, ...]
-    record_seq: int
-    first_record_seq: int
-
-    @property
-    def per_s(self) -> float:
-        """Requests that succeeded per second, since the last reset."""
-        if self.elapsed_s > 0:
-            return self.succeeded / self.elapsed_s
-        return 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, schema version 1: base units, unknown is null."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "queue": self.queue,
-            "load": self.load,
-            "parallel": self.parallel,
-            "max_parallel": self.maximum,
-            "rate_per_s": self.rate,
-            "resume_with": self.resume_with,
-            "in_flight": self.in_flight,
-            "now_s": self.now_s,
-            "began_s": self.began_s,
-            "elapsed_s": self.elapsed_s,
-            "generation": self.generation,
-            "succeeded": self.succeeded,
-            "failed": self.failed,
-            "outcomes": dict(self.outcomes),
-            "throughput_per_s": self.per_s,
-            "recent_throughput_per_s": self.recent_per_s,
-            "times": {name: summary.to_dict() for name, summary in self.times.items()},
-            "places": [
-                {
-                    **counted.place._asdict(),
-                    "succeeded": counted.succeeded,
-                    "failed": counted.failed,
-                    "run_mean_s": counted.run_mean_s,
-                    "run_max_s": counted.run_high_s,
-                }
-                for counted in self.places
-            ],
-            "other_places": dict(zip(("succeeded", "failed"), self.other_places, strict=True)),
-            "failures": [group.to_dict() for group in self.failures],
-            "other_failures": self.other_failures,
-            "series_seq": self.points[-1].seq if self.points else 0,
-            "record_seq": self.record_seq,
-            "first_record_seq": self.first_record_seq,
-            "refused": self.refused,
-            "resubmitted": self.resubmitted,
-        }
-
-
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What ended in some time. times: of requests that succeeded, and of the client itself."""
+    """What ended in some time."""
 
     outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    # of requests that succeeded, and of the client itself
     times: dict[str, DurationHistogram] = field(
         default_factory=lambda: {name: DurationHistogram() for name in (*MEASURES, "turn", "late")}
     )
@@ -230,14 +102,14 @@ class Statistics:
             outcome = reply.outcome
             self._now.outcomes[outcome] += 1
             if outcome is not Outcome.SUCCEEDED:
-                self._tally.failed(reply, reply.ended_s or self._epoch_s + now)
+                self._tally.add_failure(reply, reply.ended_s or self._epoch_s + now)
                 return
             times = self._now.times
             times["wait"].add(reply.wait_s)
             times["run"].add(reply.run_s)
             times["overhead"].add(record.overhead_s)
             times["total"].add(record.total_s)
-            self._tally.succeeded(reply)
+            self._tally.add_success(reply)
 
     def turn(self, busy_s: float, in_flight: int) -> None:
         """Note a turn of the loop: how long it took, and how many requests are in flight."""
@@ -275,7 +147,7 @@ class Statistics:
             self._first_at = now if self._gauges().in_flight else None
 
     def records(self, since: int) -> tuple[int, list[Record]]:
-        """All kept records after number `since`, and the number of the first of them."""
+        """Return all kept records after number `since`, and the number of the first of them."""
         with self._lock:
             records = list(self._records)
             oldest = self._record_seq - len(records) + 1
@@ -283,7 +155,7 @@ class Statistics:
         return oldest + skipped, records[skipped:]
 
     def snapshot(self) -> LoadSnapshot:
-        """All statistics at this moment."""
+        """Return all statistics at this moment."""
         gauges = self._gauges()
         with self._lock:
             now = self._tick()
@@ -309,8 +181,8 @@ class Statistics:
             elapsed_s=0.0 if first_at is None else max(0.0, now - first_at),
             succeeded=counts.succeeded,
             failed=counts.failed,
-            outcomes=_named(counts.outcomes),
-            lifetime=_named(lifetime.outcomes),
+            outcomes=_by_name(counts.outcomes),
+            lifetime=_by_name(lifetime.outcomes),
             lifetime_times=lifetime.times,
             times={name: durations.summary() for name, durations in counts.times.items()},
             points=points,
@@ -338,7 +210,7 @@ class Statistics:
         self._most_asked = self._asked
 
     def _point(self) -> SeriesPoint:
-        """The present second."""
+        """Return the present second."""
         counts, in_flight = self._now, self._in_flight
         return SeriesPoint(
             self._second + 1,
@@ -352,5 +224,5 @@ class Statistics:
         )
 
 
-def _named(counts: Mapping[Outcome, int]) -> dict[str, int]:
+def _by_name(counts: Mapping[Outcome, int]) -> dict[str, int]:
     return {outcome.value: count for outcome, count in counts.items()}

@@ -25,18 +25,10 @@ from scaletest.render.numbers import NOTHING, plural, quantity, scale
 from scaletest.render.svg import Axis, Chart, ceiling, nice
 from scaletest.render.text import clean
 from scaletest.report.words import AXES, CUT
-from scaletest.stats.comparison import (
-    FLAGGED,
-    TOLERANCE,
-    Change,
-    Comparison,
-    Measure,
-    MeasureChange,
-    Side,
-    place_text,
-    ratio_text,
-)
+from scaletest.stats.change import FLAGGED, Change, MeasureChange, ratio_text
+from scaletest.stats.comparison import TOLERANCE, Comparison, Side
 from scaletest.stats.estimate import Estimate
+from scaletest.stats.measure import Measure, place_text
 
 WIDTH, HEIGHT = 420.0, 280.0
 # So many runs are told apart by colour and dashes, and so many charts are drawn.

@@ -12,7 +12,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from scaletest.load.places import PlaceCount, highest
-from scaletest.load.statistics import MOST_POINTS, LoadSnapshot, SeriesPoint
+from scaletest.load.snapshot import LoadSnapshot, SeriesPoint
+from scaletest.load.statistics import MOST_POINTS
 from scaletest.model.checks import cut
 from scaletest.model.durations import NEEDED, DurationSummary
 from scaletest.render import contents, numbers

@@ -15,7 +15,7 @@ from scaletest.model.durations import DurationSummary
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean
-from scaletest.stats.estimate import Distribution
+from scaletest.stats.percentiles import Distribution
 
 # Of charts whose axis does not reach to the end of a long interval.
 CUT = "An interval without an upper end goes on above its chart."

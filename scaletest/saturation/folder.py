@@ -11,18 +11,19 @@ from typing import Any, ClassVar
 from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS, TypedFolder
-from scaletest.saturation.plan import KIND, SaturationPlan, SaturationStep
+from scaletest.saturation.measured_step import SaturationStep
+from scaletest.saturation.plan import KIND, SaturationPlan
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSaturation:
-    """samples: of complete steps, by the step's number. result: {} when there is none."""
+    """What is on disk of one run."""
 
     plan: SaturationPlan
     environment: dict[str, Any]
     steps: list[SaturationStep]
-    samples: dict[int, list[Attempt]]
-    result: dict[str, Any]
+    samples: dict[int, list[Attempt]]  # of complete steps, by the step's number
+    result: dict[str, Any]  # {} when there is none
 
 
 class SaturationFolder(TypedFolder[SaturationPlan]):

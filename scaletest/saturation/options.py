@@ -1,16 +1,19 @@
-"""What a saturation run is asked for, beside its plan: the target, the agents, and what is kept."""
+"""What a saturation run is asked for: the target, the agents, what is kept, and so its plan."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
+from scaletest.model.texts import masked
+from scaletest.saturation.judging.tuning import settings
 from scaletest.saturation.plan import SaturationPlan
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions(SaturationPlan):
-    """The settings of a plan, of which `plan_of` makes one when the target is known."""
+    """The settings of a plan, of which `make_plan` makes one when the target is known."""
 
     target: str = field(default="", init=False)
 
@@ -19,8 +22,8 @@ class PlanOptions(SaturationPlan):
 class ServiceOptions:
     """A Service of the cluster as what is loaded."""
 
-    service: str
-    pause_autoscalers: bool
+    service: str  # svc/NAME[:PORT][/PATH], "" for another target
+    pause_autoscalers: bool  # hold them during the run, instead of refusing it
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,33 +38,25 @@ class HttpOptions:
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """Where load agents run, whose number is the plan's: on this machine, or in the pods of a Job.
+    """Where load agents run, whose number is the plan's: here, or in the pods of a Job."""
 
-    agent_jobs: the Job's image. redis_url: where they meet; "" starts a Redis for them.
-    ready_timeout: so many seconds may they take to come.
-    """
-
-    agent_jobs: str
-    redis_url: str
-    ready_timeout: float
+    agent_jobs: str  # the image of the Job, "" for processes of this machine
+    redis_url: str  # where they meet; "" starts a Redis for them
+    ready_timeout: float  # seconds that they may take to come
     namespace: str
     context: str
 
 
 @dataclass(frozen=True, slots=True)
 class SaturationOptions:
-    """What a saturation loads and from where, and where its run is kept.
-
-    arguments: the address of an HTTP service, or those of requests on a queue. tune: settings of
-    the Deployment that are measured.
-    """
+    """What a saturation loads and from where, and where its run is kept."""
 
     cluster: ServiceOptions
     queue: str
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...]  # the address of an HTTP service, or those of requests on a queue
     http: HttpOptions
     agents: AgentOptions
-    tune: tuple[str, ...]
+    tune: tuple[str, ...]  # settings of the Deployment that are measured
     run_dir: str
     labels: Labels
 
@@ -69,3 +64,36 @@ class SaturationOptions:
     def url(self) -> str:
         """The address of an HTTP service; "" without one."""
         return self.arguments[0] if self.arguments and not self.queue else ""
+
+
+def make_plan(options: SaturationOptions, plan: PlanOptions) -> SaturationPlan:
+    """Return the plan of the options. UsageError for combinations that cannot work."""
+    # exactly one target is named
+    if options.url and len(options.arguments) > 1:
+        raise UsageError(
+            f"unexpected argument {options.arguments[1]!r:.80}",
+            hint="give one URL; arguments of requests are for <queue>",
+        )
+    targets = {
+        "a URL": options.url,
+        "--service": options.cluster.service,
+        "--queue": options.queue,
+    }
+    named = [name for name, target in targets.items() if target]
+    if len(named) != 1:
+        reason = "saturate needs one target"
+        if named:
+            reason = f"{named[0]} and {named[1]} exclude each other"
+        raise UsageError(reason, hint="give a URL, <service> svc/NAME or <queue> Q")
+    # and what it needs beside it
+    for name, value in (("queue", options.queue), ("agent-jobs", options.agents.agent_jobs)):
+        if value and not options.agents.redis_url:
+            raise UsageError(f"--{name} needs --redis-url", hint="give it, or leave the other out")
+    if options.tune and not options.cluster.service:
+        raise UsageError(
+            "<tune> changes the Deployment behind a Service", hint="give <service> svc/NAME"
+        )
+    settings(options.tune)  # raises InvalidValue for what cannot be tried
+    url = masked(options.url, service=True) if "://" in options.url else options.url
+    target = url or options.cluster.service or f"queue {options.queue}"
+    return SaturationPlan(**{**asdict(plan), "target": target})

@@ -1,9 +1,4 @@
-"""A search for saturation: its plan, its steps, and attempts to send requests. Pure.
-
-An attempt is a request that was sent once, as the tester saw it; everything in a report is
-derived from attempts. Their times are seconds since the step began, on the tester's monotonic
-clock; all agents begin a step together, so their times are comparable.
-"""
+"""The plan of a search for saturation."""
 
 from __future__ import annotations
 
@@ -15,12 +10,9 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from scaletest.model import checks
-from scaletest.model.attempt import PodTroubles
-from scaletest.model.declared import VERSIONED, Fraction, choice
-from scaletest.model.document import Document, check
+from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice
 from scaletest.model.errors import InvalidValue
-from scaletest.model.machine_use import MachineUse
-from scaletest.model.threshold import Measurable, parse
+from scaletest.model.verdict import Measurable, parse
 
 KIND = "saturation"
 MOST_RATE = 100_000.0
@@ -29,15 +21,14 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 _RATE = Annotated[float, Meta(ge=0, le=MOST_RATE)]
 _DAY = Annotated[float, Meta(ge=0, le=86400, extra={"unit": "s"})]
 _SOME_OF_DAY = Annotated[float, Meta(gt=0, le=86400, extra={"unit": "s"})]
-_FIGURE = Annotated[float, Meta(ge=0, le=1e12, extra={"unit": "s"})]
 _LATENCIES = dict.fromkeys(QUANTILES, Measurable("s"))
 
 
 class LoadKind(StrEnum):
-    """open: requests start when they are due; closed: N are kept in flight."""
+    """How requests are sent."""
 
-    OPEN = "open"
-    CLOSED = "closed"
+    OPEN = "open"  # they start when they are due
+    CLOSED = "closed"  # a number of them is kept in flight
 
 
 class Phase(StrEnum):
@@ -115,47 +106,8 @@ class SaturationPlan(Document):
         return f"{self.load} load on {self.target}"
 
 
-@dataclass(frozen=True, slots=True)
-class SaturationStep(Document):
-    """One step that was measured."""
-
-    document_name = "the step"
-    constants = VERSIONED
-
-    number: Annotated[int, "from 0."]
-    phase: Annotated[str, choice(Phase, "phase")]
-    load: Annotated[str, choice(LoadKind, "load"), "open or closed."]
-    level: Annotated[_FIGURE, "in the load's unit."]
-    seconds: Annotated[
-        _FIGURE,
-        "from its beginning until no request was due any more; requests that ended later "
-        "count too.",
-    ]
-    requests: int
-    warmup_s: Annotated[_FIGURE, "the beginning that does not count."] = 0.0
-    cpu: Annotated[_FIGURE, "cores that each tester process used, at most."] = 0.0
-    beat_s: Annotated[_FIGURE, "how late the tester's timers fired, 99th percentile."] = 0.0
-    throttled_s: Annotated[
-        _FIGURE, "how long the tester's CPU limit kept it off the CPUs, summed over CPUs."
-    ] = 0.0
-    unsent: Annotated[int, "requests that were due and never sent."] = 0
-    began: str = ""
-    around: Annotated[
-        MachineUse | None, "use of the tester's machine during the step; None when it was not read."
-    ] = None
-    throttled_periods: Annotated[_FIGURE, "part of the limit's periods in which it did."] = 0.0
-    pods: Annotated[
-        PodTroubles | None, "of the service's Deployment; None when they were not read."
-    ] = None
-
-    @property
-    def key(self) -> int:
-        """What tells it from other steps of its run."""
-        return self.number
-
-
 def latency_limit(text: str) -> tuple[str, float]:
-    """Percentile and seconds of "p95<200ms"; InvalidValue on anything else."""
+    """Parse percentile and seconds of "p95<200ms"; InvalidValue on anything else."""
     limit = None
     with suppress(InvalidValue):
         limit = parse(text, _LATENCIES, "'p95<200ms'")

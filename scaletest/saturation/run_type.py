@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,15 +16,9 @@ from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, evaluate
 from scaletest.saturation.judging.step import Assessed
 from scaletest.saturation.plan import LoadKind, Phase
-from scaletest.stats.comparison import (
-    NOWHERE,
-    Contrast,
-    Measure,
-    Place,
-    differences,
-    percentiles,
-)
+from scaletest.stats.comparison import Contrast, differences
 from scaletest.stats.estimate import exactly
+from scaletest.stats.measure import NOWHERE, Measure, Place, percentiles
 
 # What the saturation point is one of, and what does not change what is measured.
 WORKLOAD = {"target", "load", "limit", "success"}
@@ -34,12 +27,11 @@ NO_MATTER = {"wanted"}
 
 @dataclass(frozen=True, slots=True)
 class SaturationRun(ResultOfRun):
-    """A stored saturation run, judged anew. extra: what was on record beside the steps (tuning,
-    agents, service).
-    """
+    """A stored saturation run, judged anew."""
 
     result: SaturationResult
     samples: Mapping[int, Sequence[Attempt]] = field(default_factory=dict)
+    # what was on record beside the steps (tuning, agents, service)
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -78,11 +70,11 @@ class SaturationType(RunType):
         ones.
         """
         result = judged.result
-        capacity = []
+        measures = []
         if result.point is not None:
-            capacity.append(Measure("capacity", NOWHERE, result.point, "1/s", True, decides=True))
+            measures.append(Measure("capacity", NOWHERE, result.point, "1/s", True, decides=True))
         if result.parallel is not None:
-            capacity.append(
+            measures.append(
                 Measure("in_flight", NOWHERE, exactly(result.parallel), "requests", None)
             )
         levels = {
@@ -96,7 +88,11 @@ class SaturationType(RunType):
         ]
         if result.operating is not None:
             places.append(({"phase": "operating"}, result.operating))
-        return [*capacity, *itertools.chain.from_iterable(itertools.starmap(_of_step, places))]
+        for where, step in places:
+            measures.append(Measure("goodput", where, step.goodput, "1/s", True))
+            measures += percentiles("latency", where, step.latency)
+            measures.append(Measure("failures", where, exactly(1.0 - step.success), "", False))
+        return measures
 
     def contrast(self, base: SaturationRun, candidate: SaturationRun) -> Contrast:
         """What the plans of two runs have to do with each other, and whether both found a limit."""
@@ -109,10 +105,3 @@ class SaturationType(RunType):
 
 
 RUN_TYPE = SaturationType()
-
-
-def _of_step(where: Place, step: Assessed) -> Iterator[Measure]:
-    """The numbers of one step."""
-    yield Measure("goodput", where, step.goodput, "1/s", True)
-    yield from percentiles("latency", where, step.latency)
-    yield Measure("failures", where, exactly(1.0 - step.success), "", False)

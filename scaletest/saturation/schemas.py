@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from scaletest.model.json_schema import Schema
-from scaletest.saturation.commands import saturate, saturate_options
+from scaletest.saturation.commands import plan_file, saturate
 
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
-    saturate_options.NAME: lambda: saturate_options.schema(saturate.command),
+    plan_file.NAME: lambda: plan_file.schema(saturate.command),
 }

@@ -19,7 +19,9 @@ from scaletest.model.error_pattern import pattern_of
 from scaletest.model.writing import Written
 from scaletest.render.text import device_name
 
+# Rows that are kept of each table: those that had no failure for longest go.
 MOST_GROUPS, MOST_PLACES = 100, 50
+# Characters of an error that are kept.
 LONGEST_ERROR = 500
 
 
@@ -155,25 +157,22 @@ class FailureTally:
             counts.last_s = max(counts.last_s, at_s)
 
     def groups(self) -> tuple[FailureGroup, ...]:
-        """The groups, the most frequent first."""
-        groups = [
-            FailureGroup(
-                *kind,
-                error=counts.error,
-                count=counts.count,
-                places=_places(counts.places),
-                elsewhere=counts.elsewhere,
-                first_s=counts.first_s if counts.last_s else 0.0,
-                last_s=counts.last_s,
+        """Return the groups, the most frequent first."""
+        groups = []
+        for kind, counts in self._groups.items():
+            places = sorted(counts.places.items(), key=lambda counted: (-counted[1], counted[0]))
+            groups.append(
+                FailureGroup(
+                    *kind,
+                    error=counts.error,
+                    count=counts.count,
+                    places=tuple(FailurePlace(*place, count) for place, count in places),
+                    elsewhere=counts.elsewhere,
+                    first_s=counts.first_s if counts.last_s else 0.0,
+                    last_s=counts.last_s,
+                )
             )
-            for kind, counts in self._groups.items()
-        ]
         return tuple(sorted(groups, key=lambda group: (-group.count, group.pattern)))
-
-
-def _places(counts: Mapping[tuple[str, str], int]) -> tuple[FailurePlace, ...]:
-    ordered = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
-    return tuple(FailurePlace(*place, count) for place, count in ordered)
 
 
 def grouped(failures: Iterable[tuple[FailedReply, float]]) -> list[FailureGroup]:

@@ -31,6 +31,11 @@ LIMITED = "find what limits it there, or set another threshold"
 PREFIXED = ("bit/s", "B/s", "B")
 # A narrow interval is shown with up to so many digits more than usual.
 _MORE_DIGITS = 3
+# The kind of the results that make a ground of a rank, and how texts call them.
+_KINDS = {
+    Rank.REFUTED: (VerdictKind.FAIL, "not met"),
+    Rank.OPEN: (VerdictKind.INVALID, "undecided"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +54,33 @@ class ThresholdResult(Written):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured at one place that a threshold is about, or why it was not.
-
-    missing: why there is no estimate. remedy: what to do about that, or about an undecided one.
-    refuted: what to do about one that is refuted. place: in words, "" where nobody needs to be
-    told. workers: the step; None for another place. remark: what must be known of the estimate.
-    """
+    """What was measured at one place that a threshold is about, or why it was not."""
 
     estimate: Estimate | None
-    missing: str = ""
-    remedy: str = _LONGER
-    refuted: str = LIMITED
-    place: str = ""
-    workers: int | None = None
-    remark: str = ""
+    missing: str = ""  # why there is no estimate
+    remedy: str = _LONGER  # what to do about that, or about an undecided one
+    refuted: str = LIMITED  # what to do about one that is refuted
+    place: str = ""  # in words, "" where nobody needs to be told
+    workers: int | None = None  # the step; None for another place
+    remark: str = ""  # what must be known of the estimate
 
 
 def judge(threshold: Threshold, places: Sequence[Measured]) -> ThresholdResult:
-    """Whether a threshold holds at all the places that it is about; the worst of them counts."""
+    """Judge a threshold at all the places that it is about; the worst of them counts."""
     sign = 1.0 if threshold.operator.startswith(">") else -1.0
     return min(
-        (_judge(threshold, measured) for measured in places),
+        (_judge_place(threshold, measured) for measured in places),
         key=lambda result: (_ORDER.index(result.kind), sign * (result.value or 0.0)),
     )
 
 
-def _judge(threshold: Threshold, measured: Measured) -> ThresholdResult:
+def _judge_place(threshold: Threshold, measured: Measured) -> ThresholdResult:
     """PASS where all of the interval meets it, FAIL where none of it does, else INVALID."""
     text, estimate = str(threshold), measured.estimate
-    at = f"{measured.place}: " if measured.place else ""
+    place = f"{measured.place}: " if measured.place else ""
     if estimate is None:
         return ThresholdResult(
-            text, VerdictKind.INVALID, at + measured.missing, measured.remedy, measured.workers
+            text, VerdictKind.INVALID, place + measured.missing, measured.remedy, measured.workers
         )
     ends = [threshold.holds(end) for end in (estimate.low, estimate.value, estimate.high)]
     kind, remedy = VerdictKind.INVALID, measured.remedy
@@ -91,7 +91,7 @@ def _judge(threshold: Threshold, measured: Measured) -> ThresholdResult:
     return ThresholdResult(
         text,
         kind,
-        at + _shown(threshold, estimate) + measured.remark,
+        place + _value_text(threshold, estimate) + measured.remark,
         remedy,
         measured.workers,
         estimate.value,
@@ -100,12 +100,17 @@ def _judge(threshold: Threshold, measured: Measured) -> ThresholdResult:
     )
 
 
-def _shown(threshold: Threshold, estimate: Estimate) -> str:
-    """The value in the threshold's unit, and its interval when it has one, with so many digits that
-    they can be told apart.
+def _value_text(threshold: Threshold, estimate: Estimate) -> str:
+    """Write the value in the threshold's unit, and its interval when it has one, with so many
+    digits that they can be told apart.
     """
     ends = (estimate.value, estimate.low, estimate.high)
-    rows = [_numbers(threshold, ends, more) for more in range(_MORE_DIGITS + 1)]
+    rows = []
+    for more in range(_MORE_DIGITS + 1):
+        if threshold.base in PREFIXED:
+            rows.append([quantity(end, threshold.base, 4 + more) for end in ends])
+        else:
+            rows.append([short(end / threshold.factor, 3 + more) for end in ends])
     value, low, high = next((row for row in rows if len(set(row)) == len(set(ends))), rows[0])
     unit = f" {threshold.unit}" if threshold.unit and threshold.base not in PREFIXED else ""
     if math.isinf(estimate.high):
@@ -114,22 +119,8 @@ def _shown(threshold: Threshold, estimate: Estimate) -> str:
     return f"{value}{unit}" if low == high else f"{value}{unit} [{low}, {high}]"
 
 
-def _numbers(threshold: Threshold, ends: Sequence[float], more: int) -> list[str]:
-    """Numbers as text. more: digits beyond the usual ones."""
-    if threshold.base in PREFIXED:
-        return [quantity(end, threshold.base, 4 + more) for end in ends]
-    return [short(end / threshold.factor, 3 + more) for end in ends]
-
-
-# The kind of the results that make a ground of a rank, and how texts call them.
-_KINDS = {
-    Rank.REFUTED: (VerdictKind.FAIL, "not met"),
-    Rank.OPEN: (VerdictKind.INVALID, "undecided"),
-}
-
-
 def ground_of(results: Sequence[ThresholdResult], rank: Rank) -> Ground | None:
-    """The ground that refuted, or undecided, thresholds are; None without one."""
+    """Return the ground that refuted, or undecided, thresholds are; None without one."""
     kind, state = _KINDS[rank]
     relevant = [result for result in results if result.kind is kind]
     if not relevant:

@@ -15,17 +15,16 @@ from scaletest.model.verdict import Verdict, VerdictKind
 
 
 class Rank(IntEnum):
-    """What a ground says about a run; the smallest decides.
+    """What a ground says about a run; the smallest decides."""
 
-    NOT_THE_SUBJECT: something else was measured, which can cause any number: the tester was the
-    limit, records are missing, a worker stalled. REFUTED: sound steps refute what was wanted, also
-    where the run was interrupted later. OPEN: it is incomplete, interrupted, unsteady or undecided.
-    MET: what was wanted holds.
-    """
-
+    # something else was measured, which can cause any number: the tester was the limit, records are
+    # missing, a worker stalled
     NOT_THE_SUBJECT = 1
+    # sound steps refute what was wanted, also where the run was interrupted later
     REFUTED = 2
+    # it is incomplete, interrupted, unsteady or undecided
     OPEN = 3
+    # what was wanted holds
     MET = 4
 
 
@@ -39,14 +38,17 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """One ground of a verdict. reason: in one line. remedy: what to do next, "" for MET."""
+    """One ground of a verdict."""
 
     rank: Rank
-    reason: str
-    remedy: str = ""
+    reason: str  # in one line
+    remedy: str = ""  # what to do next, "" for MET
 
 
 def decide(grounds: Iterable[Ground | None]) -> Verdict:
-    """The verdict on a run with these grounds, the last of which is what it met; None is none."""
-    ground = min(filter(None, grounds), key=lambda each: each.rank)
+    """Return the verdict on a run with these grounds, the last of which is what it met.
+
+    None is no ground.
+    """
+    ground = min(filter(None, grounds), key=lambda ground: ground.rank)
     return Verdict(_KINDS[ground.rank], ground.reason, ground.remedy)

@@ -14,8 +14,9 @@ from scaletest.model import wire
 from scaletest.runs.folder import RunFolder, elapsed_s
 from scaletest.runs.places import default_root, reference
 from scaletest.runs.run_type import ResultOfRun, RunType
-from scaletest.stats.comparison import NOWHERE, Contrast, Measure, differences, percentiles
+from scaletest.stats.comparison import Contrast, differences
 from scaletest.stats.estimate import Estimate, exactly
+from scaletest.stats.measure import NOWHERE, Measure, percentiles
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.doubling import Ratio, pairs_of, together
 from scaletest.validation.judging.evaluation import Evaluation, evaluate

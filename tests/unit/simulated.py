@@ -16,7 +16,8 @@ from scaletest.model.attempt import OK, Attempt
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
 from scaletest.saturation.judging.sequence import SaturationSequence
 from scaletest.saturation.judging.step import assess
-from scaletest.saturation.plan import LoadKind, SaturationPlan, SaturationStep
+from scaletest.saturation.measured_step import SaturationStep
+from scaletest.saturation.plan import LoadKind, SaturationPlan
 
 
 class Simulated:

@@ -24,8 +24,9 @@ from scaletest.render.contents import (
 )
 from scaletest.render.svg import Axis, Chart
 from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
-from scaletest.stats.comparison import NOWHERE, Contrast, Measure
-from scaletest.stats.estimate import mean_of
+from scaletest.stats.comparison import Contrast
+from scaletest.stats.measure import NOWHERE, Measure
+from scaletest.stats.repetitions import mean_of
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.stats.verdict_order import Ground, Rank, decide
 

@@ -27,7 +27,8 @@ from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.render.text import clean
 from scaletest.stats.comparison import Contrast, Difference, differences
-from scaletest.stats.estimate import Summary, exactly, gathered, summarise
+from scaletest.stats.estimate import exactly
+from scaletest.stats.repetitions import Summary, gathered, summarise
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.stats.verdict_order import Ground, Rank, decide
 

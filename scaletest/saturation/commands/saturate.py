@@ -7,7 +7,7 @@ import cloup
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output
 from scaletest.saturation.commands import saturate_options
-from scaletest.saturation.options import PlanOptions, SaturationOptions
+from scaletest.saturation.options import PlanOptions, SaturationOptions, make_plan
 
 
 @cloup.command(
@@ -46,12 +46,12 @@ def command(
     """
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.saturation.commands import saturate_run
-    from scaletest.saturation.measure import agents, target
+    from scaletest.saturation.measure.agent import be_agent
 
     if agent:
-        agents.be_agent(run.agents.redis_url, agent)
+        be_agent(run.agents.redis_url, agent)
         return 0
-    checked = target.plan_of(run, plan)
+    checked = make_plan(run, plan)
     if dry_run:
         saturate_run.show_plan(checked, run.tune, output)
         return 0

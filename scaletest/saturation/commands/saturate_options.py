@@ -1,116 +1,12 @@
-"""Options of scaletest saturate, the file that may hold them, and the plan that they make.
-
-Flags and environment variables come before the plan file. The file's keys are the flags with
-underscores, and its schema and its reader are made from the options, so that a key is described
-once. Every error names the file, the key, what is wrong and what to do.
-"""
+"""Options of scaletest saturate."""
 
 from __future__ import annotations
-
-import dataclasses
-from collections.abc import Mapping
-from typing import Annotated, Any
 
 import click
 
 from scaletest.cli.headings import heading
 from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
-from scaletest.cli.settings import key_of
-from scaletest.documents import reader
-from scaletest.model.declared import choice
-from scaletest.model.errors import UsageError
-from scaletest.model.file_documents import read_members
-from scaletest.model.json_schema import Form, Schema, described
-
-NAME = "saturation-plan-file"
-# What says where the file is, who reads it, or how something is shown is no setting of a run.
-_NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui")
-
-
-def schema(command: click.Command) -> Schema:
-    """JSON Schema of a plan file. Every key may be left out."""
-    description = "Settings of scaletest saturate -f."
-    return described(NAME, description, _file_class(command), Form(is_file=True))
-
-
-def settings(command: click.Command) -> dict[str, click.Parameter]:
-    """The options by their keys: the flag's name with underscores."""
-    options = [option for option in command.params if option.name not in _NO_SETTINGS]
-    return {key_of(option): option for option in options}
-
-
-def read(name: str, command: click.Command) -> dict[str, object]:
-    """The settings of a plan file by the option's name; InvalidValue or UsageError names the key
-    that is wrong.
-    """
-    label = "the plan on standard input" if name == "-" else name
-    data = reader.read_file(name, label, f"give a plan file; see: scaletest schema {NAME}")
-    named = settings(command)
-    values: dict[str, object] = {}
-    for key, value in read_members(_file_class(command), data, label).items():
-        option = named[key]
-        if _many(option):
-            value = list(map(str, value if isinstance(value, list) else [value]))
-        else:
-            try:
-                option.type.convert(value, option, None)
-            except (click.BadParameter, UsageError) as error:
-                raise UsageError(
-                    f"{key} in {label}: {error.message}",
-                    hint=f"see: scaletest schema {NAME}",
-                ) from error
-        values[str(option.name)] = value
-    return values
-
-
-def _many(option: click.Parameter) -> bool:
-    return option.multiple if isinstance(option, click.Option) else option.nargs == -1
-
-
-def _file_class(command: click.Command) -> type:
-    """The class of a plan file, with a field for each option."""
-    fields = []
-    for key, option in settings(command).items():
-        default = option.default
-        if _many(option):
-            default = ()
-        elif isinstance(option.type, click.types.BoolParamType):
-            # a flag that is off has a default that is no bool
-            default = default is True
-        fields.append((key, _hint(option), dataclasses.field(default=default)))
-    return dataclasses.make_dataclass("SaturationFile", fields)
-
-
-def _hint(option: click.Parameter) -> Any:
-    """The type of a key."""
-    kind = option.type
-    hints: Mapping[object, Any] = {
-        click.INT: int,
-        click.FLOAT: float,
-        DURATION: float | str,
-        RATE: float | str,
-    }
-    hint = hints.get(kind, str)
-    if _many(option):
-        hint = str | int | float | list[str | int | float]
-    elif isinstance(kind, click.types.BoolParamType):
-        hint = bool
-    elif isinstance(kind, click.Choice):
-        hint = Annotated[str, choice(kind.choices)]
-    description = getattr(option, "help", None) or "the URL, or arguments of requests on a queue"
-    return Annotated[hint, description]
-
-
-def _file(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Read the plan file before the other options take their defaults from it."""
-
-    if value:
-        context.default_map = {
-            **(context.default_map or {}),
-            **read(value, context.command),
-        }
-    return value
-
+from scaletest.saturation.commands.plan_file import take_file_first
 
 options = group(
     # the target
@@ -121,7 +17,7 @@ options = group(
         default="",
         metavar="PLAN",
         is_eager=True,
-        callback=_file,
+        callback=take_file_first,
         expose_value=False,
         help="Take settings from this YAML or JSON file, or from standard input (-).",
     ),

@@ -10,13 +10,9 @@ from scaletest.cli.output import Output
 from scaletest.cli.watching import watched
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import NOTHING, percent, seconds, significant
-from scaletest.saturation.judging.pods import TriedSetting, ranked, settings
-from scaletest.saturation.judging.sequence import (
-    LONGEST,
-    MOST_AGAIN,
-    SaturationForecast,
-    forecast,
-)
+from scaletest.saturation.judging.forecast import SaturationForecast, forecast
+from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN
+from scaletest.saturation.judging.tuning import TriedSetting, rank_settings, settings
 from scaletest.saturation.measure.runner import saturate
 from scaletest.saturation.measure.tuning import tune
 from scaletest.saturation.options import SaturationOptions
@@ -46,7 +42,7 @@ def run_tuning(
     """Measure settings, and print them, the best first; the exit code."""
     with watched(watch, options.agents.redis_url) as progress:
         tried, code = tune(plan, options, progress)
-    tried = ranked(tried)
+    tried = rank_settings(tried)
     rows = [setting.to_dict() for setting in tried]
     output.show(
         {"schema_version": 1, "kind": "tuning", "settings": rows},

@@ -1,33 +1,20 @@
-"""The sequence of steps of a run: probe, search, operating point; and how long it takes.
+"""The sequence of steps of a run: probe, search, operating point.
 
 A stored run goes through the same sequence again, so that its report never differs from what was
 decided.
-
-The forecast: a search takes as many steps as it needs. The usual number is the median of the
-simulated services of tests/unit/simulated.py, and the bound is `most_measured`. Between two steps
-requests in flight end, a level that was too much is followed by a pause, and agents need a head
-start.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from dataclasses import replace
 
-from scaletest.model.declared import called
-from scaletest.model.writing import Written
-from scaletest.saturation.judging.search import (
-    CONFIRMATIONS,
-    Bracket,
-    Probe,
-    Search,
-    Trial,
-    most_measured,
-    search,
-)
-from scaletest.saturation.judging.step import Assessed, Exceedance
+from scaletest.saturation.judging.closed_search import closed_search
+from scaletest.saturation.judging.exceedance import Exceedance
+from scaletest.saturation.judging.open_search import open_search
+from scaletest.saturation.judging.search import Bracket, Probe, Search, Trial
+from scaletest.saturation.judging.step import Assessed
 from scaletest.saturation.plan import Phase, SaturationPlan
 
 # The operating point, as a part of the saturation point: services run considerably better there.
@@ -44,19 +31,14 @@ LONGEST = 4
 MOST_AGAIN = 2
 # After this many steps in a row without a success the service is gone: a search would only go down.
 GONE = 3
+# Errors of a service that is not there, however little load it has.
 REFUSED = {"refused"}
 # Phases that are no part of the search.
 OUTSIDE = (Phase.WARM, Phase.OPERATE)
 
 
 class SaturationSequence:
-    """Follows a plan. `next` is None when nothing is left to measure.
-
-    spoilt: steps in which the tester stayed late. strayed: the first step of a stored run that
-    these rules would not have measured, None when all follow them. gone: how the service was lost,
-    "" as long as it was not. Too much load does not count as lost, so it counts only where nothing
-    listened, or where the level is not above one that held.
-    """
+    """Follows a plan: is told each step that was measured, and chooses the next."""
 
     def __init__(self, plan: SaturationPlan) -> None:
         self.plan = plan
@@ -64,15 +46,17 @@ class SaturationSequence:
         self.bracket: Bracket | None = None
         self.warm: Assessed | None = None
         self.operating: Assessed | None = None
-        self._search: Search | None = None
-        self.next: Probe | None = None
-        self.spoilt: list[Assessed] = []
+        self.next: Probe | None = None  # None when nothing is left to measure
+        self.spoilt: list[Assessed] = []  # steps in which the tester stayed late
+        # the first step of a stored run that these rules would not have measured
         self.strayed: Assessed | None = None
-        self.gone = ""
-        self._again = self._dead = 0
-        self._pieces = 1
-        self._exceeded: dict[float, Exceedance] = {}
-        self._held = 0.0
+        self.gone = ""  # how the service was lost, "" as long as it was not
+        self._search: Search | None = None
+        self._again = 0  # how often in a row the step was measured again
+        self._dead = 0  # steps in a row in which the service seemed gone
+        self._pieces = 1  # lengths of a step at this level
+        self._exceeded: dict[float, Exceedance] = {}  # by level
+        self._held = 0.0  # the highest level that did
         if plan.warm_s:
             self.next = Probe(1.0, Phase.WARM)
         else:
@@ -84,9 +68,13 @@ class SaturationSequence:
         if probe is None:
             self.steps.append(step)
             return
-        step = self._joined(probe, step)
+        if step.alone is not None and probe.phase not in OUTSIDE and not step.tester:
+            # all steps at a level decide about its latency limit together
+            before = self._exceeded.get(probe.level)
+            exceeded = self._exceeded[probe.level] = before + step.alone if before else step.alone
+            step = replace(step, exceeded=exceeded)
         self.steps.append(step)
-        if self._lost(probe, step) or self._once_more(step) or self._longer(probe, step):
+        if self._is_lost(probe, step) or self._is_repeated(step) or self._is_extended(probe, step):
             return
         if probe.phase is Phase.WARM:
             self.warm = step
@@ -96,30 +84,39 @@ class SaturationSequence:
         elif self._search:
             trial = Trial(
                 probe.level,
-                bool(step.saturated),
-                step.goodput.value,
-                bool(step.tester),
-                step.growth,
-                bool(step.saturated) and not step.overload,
-                bool(step.undecided),
+                saturated=bool(step.saturated),
+                per_s=step.goodput.value,
+                unfit=bool(step.tester),
+                growth=step.growth,
+                slow=bool(step.saturated) and not step.overload,
+                undecided=bool(step.undecided),
             )
             try:
                 self.next = self._search.send(trial)
             except StopIteration as stop:
-                self._end(stop.value)
+                # the operating point is an open load, also after a closed search, since a rate is
+                # what a service must be given
+                self.bracket = stop.value
+                rate = self.capacity
+                self.next = Probe(OPERATING_SHARE * rate, Phase.OPERATE) if rate else None
 
-    def _lost(self, probe: Probe, step: Assessed) -> bool:
+    def _is_lost(self, probe: Probe, step: Assessed) -> bool:
         """Whether the service is gone: then nothing more is measured."""
         if probe.phase is Phase.WARM:
             return False
-        last = probe.phase is Phase.OPERATE
-        self._dead = self._dead + 1 if self._is_dead(probe, step) else 0
-        if not (step.saturated or step.tester or last):
+        is_last = probe.phase is Phase.OPERATE
+        # too much load does not count as lost, so that nothing succeeds counts only where nothing
+        # listened, or where the level is not above one that held; the operating point lies below
+        # that, in another unit perhaps
+        bearable = is_last or probe.level <= self._held or set(step.errors) <= REFUSED
+        is_dead = bool(step.errors) and step.success == 0 and bearable
+        self._dead = self._dead + 1 if is_dead else 0
+        if not (step.saturated or step.tester or is_last):
             self._held = max(self._held, probe.level)
         times = ""
         if self._dead >= GONE:
             times = f"{GONE} steps in a row"
-        elif self._dead and last:
+        elif self._dead and is_last:
             times = "the last step"
         if times:
             kinds = ", ".join(step.errors)
@@ -127,15 +124,7 @@ class SaturationSequence:
             self.next = None
         return bool(self.gone)
 
-    def _is_dead(self, probe: Probe, step: Assessed) -> bool:
-        """Whether nothing succeeded in a step whose load is not the reason."""
-        if not step.errors or step.success != 0:
-            return False
-        # the operating point lies below the level that held, in another unit perhaps
-        bearable = probe.phase is Phase.OPERATE or probe.level <= self._held
-        return bearable or set(step.errors) <= REFUSED
-
-    def _once_more(self, step: Assessed) -> bool:
+    def _is_repeated(self, step: Assessed) -> bool:
         """Whether the same step is measured again, since the tester was late."""
         self._again = self._again + 1 if step.tester else 0
         if 0 < self._again <= MOST_AGAIN:
@@ -145,15 +134,7 @@ class SaturationSequence:
             self.spoilt.append(step)
         return False
 
-    def _joined(self, probe: Probe, step: Assessed) -> Assessed:
-        """The step with the excess over the latency limit in all steps at its level, if in time."""
-        if step.alone is None or probe.phase in OUTSIDE or step.tester:
-            return step
-        before = self._exceeded.get(probe.level)
-        joined = self._exceeded[probe.level] = before + step.alone if before else step.alone
-        return replace(step, exceeded=joined)
-
-    def _longer(self, probe: Probe, step: Assessed) -> bool:
+    def _is_extended(self, probe: Probe, step: Assessed) -> bool:
         """Whether the level is measured on, since more requests may decide its latency limit."""
         may = False
         if step.undecided and step.exceeded and step.alone and probe.phase is not Phase.OPERATE:
@@ -167,30 +148,6 @@ class SaturationSequence:
         """Mean latency of one request alone in the probe, in s; 0 when that is unknown."""
         return (self.warm and self.warm.latency.mean) or 0.0
 
-    def _begin(self) -> None:
-        self._search = search(self.plan, self._start())
-        self.next = next(self._search)
-
-    def _start(self) -> float:
-        if self.plan.start:
-            return self.plan.start
-        if not self.plan.open:
-            return 1.0
-        if self.warm is None or not self.warm.goodput.value:
-            return UNPROBED_RATE
-        return max(LEAST_RATE, PROBED_SHARE * self.warm.goodput.value)
-
-    def _end(self, bracket: Bracket) -> None:
-        """End the search and choose the operating point.
-
-        It is an open load, also after a closed search, since a rate is what a service must be
-        given.
-        """
-        self.bracket, self.next = bracket, None
-        rate = self.capacity
-        if rate:
-            self.next = Probe(OPERATING_SHARE * rate, Phase.OPERATE)
-
     @property
     def capacity(self) -> float | None:
         """The saturation point in requests a second, None when there is none yet."""
@@ -198,9 +155,19 @@ class SaturationSequence:
             return None
         return self.bracket.low if self.plan.open else self.bracket.plateau_per_s
 
+    def _begin(self) -> None:
+        """Begin the search at the level that the plan, or else the probe, says."""
+        start = 1.0
+        if self.plan.open:
+            start = UNPROBED_RATE
+            if self.warm is not None and self.warm.goodput.value:
+                start = max(LEAST_RATE, PROBED_SHARE * self.warm.goodput.value)
+        self._search = search(self.plan, self.plan.start or start)
+        self.next = next(self._search)
+
 
 def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> SaturationSequence:
-    """The sequence after these steps, in their order.
+    """Return the sequence after these steps, in their order.
 
     Another version may have decided otherwise: `strayed` is then the first such step.
     """
@@ -225,73 +192,18 @@ def same(level: float, other: float) -> bool:
     return math.isclose(level, other, rel_tol=1e-6)
 
 
-def searched(course: SaturationSequence) -> list[Assessed]:
-    """The steps at the levels of the search, without probe and operating point."""
+def search_steps(course: SaturationSequence) -> list[Assessed]:
+    """Return the steps at the levels of the search, without probe and operating point."""
     return [step for step in course.steps if step.step.phase not in OUTSIDE]
 
 
 def at_level(course: SaturationSequence, level: float) -> list[Assessed]:
-    """The steps of a level in which the tester was in time."""
-    return [step for step in searched(course) if same(step.step.level, level) and not step.tester]
-
-
-# Seconds: pause after a saturated step; from a command to its begin, so that all agents read it.
-BACK_OFF_S = 0.5
-HEAD_START_S = 0.5
-# Seconds: for checks before the run; after a step for requests in flight and the pause, on average
-# and at most.
-SET_UP_S = 1.0
-DRAIN_S, LONGEST_DRAIN_S = 0.3, 2.0
-# Steps of a search before it is confirmed: the median of simulated services.
-USUAL_SEARCH = 7
-
-
-@dataclass(frozen=True, slots=True)
-class SaturationForecast(Written):
-    """The forecast of a run."""
-
-    constants: ClassVar = {"extended_up_to": LONGEST, "repeated_up_to": MOST_AGAIN}
-
-    steps: Annotated[
-        int,
-        called("usual_steps"),
-        "that usually lie between probe and operating point, most: of these at most.",
-    ]
-    most: Annotated[int, called("most_steps")]
-    usual_s: Annotated[
-        float | None,
-        "seconds of the whole run, where ten requests after each other take less than a step; "
-        "None where a step has a fixed number of requests of unknown length. longest_s "
-        "includes the steps that a latency limit makes longer, and not those that are "
-        "repeated since the tester was late.",
-    ]
-    longest_s: Annotated[
-        float | None,
-        "seconds of the whole run, where ten requests after each other take less than a step; "
-        "None where a step has a fixed number of requests of unknown length. longest_s "
-        "includes the steps that a latency limit makes longer, and not those that are "
-        "repeated since the tester was late.",
+    """Return the steps of a level in which the tester was in time."""
+    return [
+        step for step in search_steps(course) if same(step.step.level, level) and not step.tester
     ]
 
-    def times(self, runs: int) -> SaturationForecast:
-        """The forecast of so many runs of the plan."""
-        usual, longest = (seconds and runs * seconds for seconds in (self.usual_s, self.longest_s))
-        return SaturationForecast(self.steps, self.most, usual, longest)
 
-
-def forecast(plan: SaturationPlan) -> SaturationForecast:
-    """The forecast of a plan."""
-    most = most_measured(plan)
-    steps = USUAL_SEARCH + 2 * ((1 + CONFIRMATIONS) // 2)
-    if plan.count:
-        return SaturationForecast(steps, most, None, None)
-    head_s = HEAD_START_S if plan.agents > 1 else 0.0
-    operate_s = OPERATING_STEPS * plan.step_s + head_s
-    fixed_s = SET_UP_S + plan.warm_s + (head_s if plan.warm_s else 0.0) + operate_s
-    longer = LONGEST if plan.limit else 1
-    return SaturationForecast(
-        steps,
-        most,
-        fixed_s + steps * (plan.step_s + DRAIN_S + head_s),
-        fixed_s + longer * most * (plan.step_s + LONGEST_DRAIN_S + head_s),
-    )
+def search(plan: SaturationPlan, start: float) -> Search:
+    """Return the search of a plan. start: its first level."""
+    return open_search(plan, start) if plan.open else closed_search(plan, round(start))

@@ -46,10 +46,10 @@ def troubles(before: PodLook, after: PodLook) -> PodTroubles:
         if name not in still or still[name].since != pod.since
     ]
     counts = {warning.uid: warning.count for warning in before.warnings}
-    own = known.keys() | {pod.name for pod in after.pods}
+    names = known.keys() | {pod.name for pod in after.pods}
     events = Counter[str]()
     for warning in after.warnings:
-        if warning.pod in own:
+        if warning.pod in names:
             events[warning.text] += max(0, warning.count - counts.get(warning.uid, 0))
     return PodTroubles(
         unready=tuple(sorted(unready)),
@@ -90,9 +90,9 @@ class WatchedPods:
             self._sleep(LOOK_S)
             before = self._look()
         self._ready = len(before.ready) if before else 0
-        measured = self._load.measure(order, stopping, tell)
+        result = self._load.measure(order, stopping, tell)
         after = before and self._look()
-        return replace(measured, pods=troubles(before, after) if before and after else None)
+        return replace(result, pods=troubles(before, after) if before and after else None)
 
     def close(self) -> None:
         """End the load."""

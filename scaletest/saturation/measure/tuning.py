@@ -6,9 +6,10 @@ import os
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
+from scaletest.cluster.capacity import quantity
 from scaletest.cluster.changes import Changes, refuse_changed
 from scaletest.cluster.connection import connect
-from scaletest.cluster.pod_requests import quantity
+from scaletest.cluster.service import Service
 from scaletest.cluster.tuning import Tuning, Usage
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import Labels
@@ -16,9 +17,9 @@ from scaletest.processes.periodic import Periodic
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
-from scaletest.saturation.judging.pods import TriedSetting, settings
-from scaletest.saturation.measure.runner import begun, measure
-from scaletest.saturation.measure.target import find_target, scalers, tuned_deployment
+from scaletest.saturation.judging.tuning import TriedSetting, settings
+from scaletest.saturation.measure.runner import begin_folder, choose_target, measure
+from scaletest.saturation.measure.service_target import scalers
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import SaturationPlan
 
@@ -46,43 +47,10 @@ class _Sampler:
             self.rows += self._tuning.usage()
 
     def mean(self, name: str) -> float | None:
-        """Over pods and time."""
+        """Return the mean over pods and time; None when nothing is known."""
         readings = [getattr(row, name) for row in self.rows]
         known = [reading for reading in readings if reading is not None]
         return sum(known) / len(known) if known else None
-
-
-def tune(
-    plan: SaturationPlan, options: SaturationOptions, progress: Progress
-) -> tuple[list[TriedSetting], int]:
-    """Measure every setting; and the exit code, 0 when at least one was measured."""
-    wanted = settings(options.tune)
-    called = [options.labels.numbered(number) for number in range(1, len(wanted) + 1)]
-    cluster = connect(options.agents.namespace, options.agents.context)
-    deployment = tuned_deployment(cluster, options.cluster.service, "<tune> needs one")
-    refuse_changed(deployment)
-    held, told = scalers(cluster, deployment, options.cluster.pause_autoscalers)
-    changes = Changes(cluster, deployment)
-    tuning = Tuning(cluster, deployment, held, changes)
-    for setting in wanted:
-        for name in ("cpu", "memory"):
-            amount = quantity(setting.get(name, "1"))
-            if not amount.is_finite() or amount <= 0:
-                raise UsageError(
-                    f"<tune> {name}={setting[name][:40]} is no amount",
-                    hint="write it as in 500m or 2Gi",
-                )
-    progress.message(told)
-    trial = _Trial(plan, options, tuning, progress)
-    with stopping(trial.stop, unwind=True) as stack:
-        stack.callback(changes.close)
-        tried = [
-            trial.measured(setting, labels)
-            for setting, labels in zip(wanted, called, strict=True)
-            if not trial.stop.asked()
-        ]
-    is_measured = any(row.per_s is not None for row in tried)
-    return tried, 0 if is_measured and not trial.stop.asked() else 4
 
 
 class _Trial:
@@ -96,14 +64,16 @@ class _Trial:
         progress: Progress,
     ) -> None:
         self._plan, self._tuning, self._progress = plan, tuning, progress
+        self._ready_timeout_s = options.agents.ready_timeout
         # autoscalers are held already
         service = replace(options.cluster, pause_autoscalers=True)
-        self._options = replace(options, cluster=service)
+        self._target = choose_target(replace(options, cluster=service))
         self.stop = StopRequest()
 
-    def measured(self, setting: dict[str, str], labels: Labels) -> TriedSetting:
-        """Apply a setting, and measure it; `trouble` says why there are no figures. labels: what
-        the run is called.
+    def measure(self, setting: dict[str, str], labels: Labels) -> TriedSetting:
+        """Apply a setting, and measure it; `trouble` says why there are no figures.
+
+        labels: what the run is called.
         """
         tuning = self._tuning
         name = ", ".join(f"{key} {value}" for key, value in setting.items())
@@ -115,12 +85,12 @@ class _Trial:
         base = TriedSetting(setting, None, None, replicas, cpu, memory / GIB)
         try:
             tuning.apply(setting)
-            tuning.wait(self._options.agents.ready_timeout, self.stop.asked)
+            tuning.wait(self._ready_timeout_s, self.stop.asked)
             if self.stop.asked():
                 return replace(base, trouble=f"interrupted by {self.stop.reason}")
             with _Sampler(tuning) as sampler, ExitStack() as stack:
-                target = replace(find_target(self._options, self._plan), enter=lambda stack: None)
-                folder = begun(new_path(os.environ), self._plan, labels, stack)
+                target = replace(self._target.find(self._plan), hold=lambda stack: None)
+                folder = begin_folder(new_path(os.environ), self._plan, labels, stack)
                 stack.enter_context(self._progress.of_run(folder, self._plan.target))
                 result, _ = measure(
                     self._plan,
@@ -143,3 +113,38 @@ class _Trial:
             used_memory=used / GIB if used is not None else None,
             trouble="" if result.point else result.verdict.reason,
         )
+
+
+def tune(
+    plan: SaturationPlan, options: SaturationOptions, progress: Progress
+) -> tuple[list[TriedSetting], int]:
+    """Measure every setting; return them, and the exit code, 0 when at least one was measured."""
+    combinations = settings(options.tune)
+    labels_of_runs = [options.labels.numbered(number) for number in range(1, len(combinations) + 1)]
+    cluster = connect(options.agents.namespace, options.agents.context)
+    deployment = Service(cluster, options.cluster.service).deployment()
+    if deployment is None:
+        raise UsageError("no single Deployment stands behind this Service", hint="<tune> needs one")
+    refuse_changed(deployment)
+    autoscalers, scaler_line = scalers(cluster, deployment, options.cluster.pause_autoscalers)
+    changes = Changes(cluster, deployment)
+    tuning = Tuning(cluster, deployment, autoscalers, changes)
+    for setting in combinations:
+        for name in ("cpu", "memory"):
+            amount = quantity(setting.get(name, "1"))
+            if not amount.is_finite() or amount <= 0:
+                raise UsageError(
+                    f"<tune> {name}={setting[name][:40]} is no amount",
+                    hint="write it as in 500m or 2Gi",
+                )
+    progress.message(scaler_line)
+    trial = _Trial(plan, options, tuning, progress)
+    with stopping(trial.stop, unwind=True) as stack:
+        stack.callback(changes.close)
+        tried = [
+            trial.measure(setting, labels)
+            for setting, labels in zip(combinations, labels_of_runs, strict=True)
+            if not trial.stop.asked()
+        ]
+    is_measured = any(row.per_s is not None for row in tried)
+    return tried, 0 if is_measured and not trial.stop.asked() else 4

@@ -20,7 +20,8 @@ from scaletest.render.svg import Axis, Chart
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.step import Assessed
 from scaletest.saturation.plan import Phase
-from scaletest.stats.estimate import Estimate, Percentile
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.percentiles import Percentile
 
 SIZE, NARROW = (460.0, 340.0), (360.0, 320.0)
 HELD, SATURATED, UNDECIDED, TESTER = "held", "saturated", "undecided", "tester"
@@ -122,7 +123,9 @@ def _has_interval(result: SaturationResult) -> bool:
 
 def _latency(result: SaturationResult, levels: Sequence[Level]) -> Chart | None:
     """The hockey stick; None where fewer than two levels have a median."""
-    tail = _tail(levels)
+    # beside the median the highest percentile that two levels have
+    tails = [name for name in TAILS if len(_course(levels, name)) > 1]
+    tail = {name: TAILS[name] for name in tails[:1]}
     courses = {name: _course(levels, name) for name in ("p50", *tail)}
     every = [value_s for _, value_s in chain.from_iterable(courses.values())]
     if len(courses["p50"]) < 2:
@@ -149,14 +152,6 @@ def _latency(result: SaturationResult, levels: Sequence[Level]) -> Chart | None:
             chart.dot(level.at, value_s, dots[name].get(level.state, FAINT), tip)
     _explain(chart, levels)
     return chart
-
-
-def _tail(levels: Sequence[Level]) -> dict[str, str]:
-    """The highest percentile that two levels have, with its name; none where they have none."""
-    for name, text in TAILS.items():
-        if len(_course(levels, name)) > 1:
-            return {name: text}
-    return {}
 
 
 def _course(levels: Sequence[Level], name: str) -> list[tuple[Level, float]]:

@@ -30,7 +30,7 @@ from typing import Annotated
 
 from scaletest.model.writing import Written
 from scaletest.stats.completions import Ends, after, rates, span
-from scaletest.stats.estimate import t_quantile
+from scaletest.stats.student import t_quantile
 from scaletest.validation.judging.slow_requests import usual
 
 BATCHES = 20

@@ -28,23 +28,14 @@ from scaletest.causes.steps import UNSEEN
 from scaletest.model.declared import INNER, Positive, called, flat
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import Chance, Estimate, t95, t_quantile, welch, within
-from scaletest.stats.law import (
-    Choice,
-    LawInterval,
-    choose,
-    coefficients,
-    law_interval,
-    missing_steps,
-)
-from scaletest.stats.scaling import (
-    Peak,
-    Scaled,
-    find_peak,
-    kneedle,
-    scaling,
-    usable,
-)
+from scaletest.stats.chance import Chance
+from scaletest.stats.estimate import Estimate, within
+from scaletest.stats.knee import kneedle
+from scaletest.stats.law_choice import Choice, choose, missing_steps
+from scaletest.stats.law_interval import LawInterval, coefficients, law_interval
+from scaletest.stats.peak import Peak, find_peak
+from scaletest.stats.scaling import Scaled, scaling, usable
+from scaletest.stats.student import t95, t_quantile, welch
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.plan import Plan

@@ -23,8 +23,9 @@ from scaletest.model.record import Outcome
 from scaletest.model.writing import Written
 from scaletest.render.text import device_name
 from scaletest.stats.completions import Ends, deal_in_turn, ends_of, span
-from scaletest.stats.estimate import Distribution, summary, t95
+from scaletest.stats.percentiles import Distribution, summary
 from scaletest.stats.scaling import MeasuredThroughput
+from scaletest.stats.student import t95
 from scaletest.validation.judging.doubling import (
     MachineTrend,
     Ratio,

@@ -46,7 +46,8 @@ from scaletest.model import Measurement, VerdictKind
 from scaletest.model.threshold import PERCENTILES, Threshold, parse_of_steps
 from scaletest.model.writing import Written
 from scaletest.stats.completions import Ends, after, cycles
-from scaletest.stats.estimate import samples_needed, spread_bound, t95
+from scaletest.stats.percentiles import samples_needed
+from scaletest.stats.student import spread_bound, t95
 from scaletest.validation.judging.doubling import (
     MachineTrend,
     StepPart,

@@ -23,7 +23,8 @@ from dataclasses import replace
 from scaletest.model.threshold import PERCENTILES, Threshold, parse_of_steps
 from scaletest.render.numbers import plural
 from scaletest.stats.completions import ends_of
-from scaletest.stats.estimate import Distribution, Estimate, Percentile, exactly, samples_needed
+from scaletest.stats.estimate import Estimate, exactly
+from scaletest.stats.percentiles import Distribution, Percentile, samples_needed
 from scaletest.stats.scaling import scaled
 from scaletest.stats.thresholds import Measured, ThresholdResult, judge
 from scaletest.validation.judging.doubling import Ratio

@@ -27,7 +27,8 @@ from typing import Annotated
 from scaletest.model.declared import INNER, Count, Unbounded, called
 from scaletest.model.writing import Written
 from scaletest.stats.completions import Ends, cycles, progress, rates, span
-from scaletest.stats.estimate import Estimate, t95
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.student import t95
 
 # Of one way through a step; of every worker two, since the first starts a cycle.
 MIN_COMPLETIONS = 4

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from scaletest.model import Record
-from scaletest.stats.estimate import t95
+from scaletest.stats.student import t95
 from scaletest.validation.judging.throughput import Throughput
 
 # Figures that are amounts of work, so that adding them up over requests makes sense.

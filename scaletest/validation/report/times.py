@@ -16,7 +16,7 @@ from scaletest.render.histogram import bins, draw, ends
 from scaletest.render.numbers import percent, plural, seconds, unit_of
 from scaletest.render.svg import Axis, Chart
 from scaletest.render.text import clean
-from scaletest.stats.estimate import quantile
+from scaletest.stats.percentiles import quantile
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import Step
 

@@ -15,8 +15,9 @@ from scaletest.render.numbers import (
     plural,
     significant,
 )
-from scaletest.stats.estimate import Estimate, samples_needed
-from scaletest.stats.scaling import Peak
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.peak import Peak
+from scaletest.stats.percentiles import samples_needed
 from scaletest.validation.judging.doubling import Ratio
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.growth import Growth

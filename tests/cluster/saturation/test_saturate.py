@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.report import formats
 from scaletest.saturation.folder import SaturationFolder
-from scaletest.saturation.judging import step
-from scaletest.saturation.measure import target
+from scaletest.saturation.judging import tester
+from scaletest.saturation.measure import service_target
 from scaletest.saturation.report.report import saturation_report
 from scaletest.saturation.run_type import RUN_TYPE
 from tests.conftest import call, eventually, program
@@ -86,7 +86,7 @@ def cluster(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No step is measured again or refused because this machine was busy, and the tester late."""
-    monkeypatch.setattr(step, "LATE_S", math.inf)
+    monkeypatch.setattr(tester, "LATE_S", math.inf)
 
 
 def test_the_address_and_the_workload_of_a_service_are_read(cluster: Cluster) -> None:
@@ -400,19 +400,19 @@ def test_pods_that_fail_under_load_saturate_a_service_and_are_reported(
     arguments = ["saturate", "--service", "svc/model", "-n", cluster.namespace]
     arguments += ["--load", "closed", "--start", "1", "--maximum", "3"]
     arguments += ["--count", "6", "--warm", "0"]
-    over_http = target.over_http
+    http_load = service_target.http_load
 
-    def with_kubelet(*options: Any) -> target.Target:
-        reached = over_http(*options)
-        return replace(reached, make=lambda stack: _Kubelet(reached.make(stack), plane, cluster))
+    def with_kubelet(*options: Any) -> Callable[[ExitStack], LevelLoad]:
+        start = http_load(*options)
+        return lambda stack: _Kubelet(start(stack), plane, cluster)
 
     with running("--slots", "8", "--seconds", "0.2") as url:
         monkeypatch.setattr(
-            target,
-            "_reached",
-            lambda service, options, plan, lines: target.call(options.http, plan, url),
+            service_target.NamedService,
+            "reach",
+            lambda self, service, plan, lines: service_target.http_call(self.http, plan, url),
         )
-        monkeypatch.setattr(target, "over_http", with_kubelet)
+        monkeypatch.setattr(service_target, "http_load", with_kubelet)
         main.run([*arguments, "--run-dir", str(tmp_path / "run")])
     # then the level at which a pod failed is too much, although all of its requests succeeded
     judged = SaturationFolder(tmp_path / "run")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
+from scaletest.load.closed_loop import HOPELESS
 from scaletest.load.level_load import LoadOrder
-from scaletest.load.loops import HOPELESS
 from scaletest.model import Outcome, Record
 from scaletest.model.attempt import OK, TIMED_OUT
-from scaletest.saturation.measure.loads import QueueLoad
+from scaletest.saturation.measure.queue_load import QueueLoad
 from tests.conftest import eventually
 from tests.unit.fakes import Clock, FakeClient, replied
 

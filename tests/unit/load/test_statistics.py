@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from scaletest.load import Statistics
 from scaletest.load.places import FAILURES, PLACES, LoadTally
-from scaletest.load.statistics import MOST_POINTS, Gauges
+from scaletest.load.snapshot import Gauges
+from scaletest.load.statistics import MOST_POINTS
 from scaletest.model import Outcome, Record
 from scaletest.model.durations import NEEDED, DurationHistogram
 from tests.unit.fakes import Clock, replied
@@ -139,8 +140,8 @@ def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
     # given more pods and more error texts than the tables hold
     tally = LoadTally()
     for number in range(3 * PLACES):
-        tally.succeeded(replied(pod=f"pod-{number}"))
-        tally.failed(
+        tally.add_success(replied(pod=f"pod-{number}"))
+        tally.add_failure(
             replied(outcome=Outcome.FAILED, error=f"error x{number}", pod=f"pod-{number}"),
             float(number),
         )
@@ -156,7 +157,7 @@ def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
 def test_a_failure_keeps_when_it_was_seen_first_and_last() -> None:
     tally = LoadTally()
     for at in (10.0, 20.0, 30.0):
-        tally.failed(replied(outcome=Outcome.TIMED_OUT, error="late"), at)
+        tally.add_failure(replied(outcome=Outcome.TIMED_OUT, error="late"), at)
     (group,) = tally.failures()
     assert (group.count, group.first_s, group.last_s) == (3, 10.0, 30.0)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.load import http
+from scaletest.load import exact_timers
 
 pytestmark = pytest.mark.skipif(
     not hasattr(selectors, "EpollSelector"), reason="there is no epoll here"
@@ -23,11 +23,11 @@ def test_a_time_out_is_not_rounded_to_milliseconds(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         select, "select", lambda read, write, wrong, timeout: asked.append(timeout) or ([], [], [])
     )
-    with http._Exact() as selector:
+    with exact_timers.ExactSelector() as selector:
         assert selector.select(0.00123) == []
         # what must not wait does not
         assert selector.select(0) == [] and selector.select(-1.0) == []
-        monkeypatch.setattr(http, "FD_SETSIZE", 0)
+        monkeypatch.setattr(exact_timers, "FD_SETSIZE", 0)
         # beyond what select takes, epoll waits by itself
         assert selector.select(0.00123) == []
     assert asked == [0.00123]
@@ -43,6 +43,6 @@ def test_a_socket_wakes_the_loop_before_its_timer() -> None:
             writer.close()
 
     near, far = socket.socketpair()
-    with far, asyncio.Runner(loop_factory=http.new_loop) as runner:
+    with far, asyncio.Runner(loop_factory=exact_timers.new_loop) as runner:
         answered: Any = runner.run(answer())
     assert answered == b"there"

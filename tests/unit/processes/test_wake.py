@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.load import Statistics, steering
-from scaletest.load.steering import OfferedLoad
+from scaletest.load import Statistics, offered_load
+from scaletest.load.offered_load import OfferedLoad
 from scaletest.processes.wake import Wake, wait_first
 from scaletest.runs.stopping import StopRequest
 from tests.unit.fakes import FakeClient, replied
@@ -84,7 +84,7 @@ def test_a_load_ends_as_soon_as_it_is_asked_to(
     rate: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a load that looks around once an hour, and is told to end meanwhile
-    monkeypatch.setattr(steering, "LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr(offered_load, "LOOK_EVERY_S", 3600.0)
     load = OfferedLoad(
         "q",
         parallel=None,

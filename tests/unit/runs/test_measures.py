@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.runs.registry import type_of
-from scaletest.stats.comparison import Measure
+from scaletest.stats.measure import Measure
 from tests.unit.kept_runs import KEPT_RUNS, unpack
 
 EXAMPLES = {

@@ -15,7 +15,8 @@ from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.attempt import OK, Attempt
 from scaletest.saturation.judging.step import assess
-from scaletest.saturation.measure.agents import AgentsLoad, merged, serve
+from scaletest.saturation.measure.agent import serve
+from scaletest.saturation.measure.agents_load import AgentsLoad, merge_results
 from tests.unit.simulated import PLAN, step
 
 
@@ -50,7 +51,7 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
         for index, part in enumerate(parts)
     ]
     chance.shuffle(brought)
-    joined = merged(json.loads(json.dumps(brought)), agents).samples
+    joined = merge_results(json.loads(json.dumps(brought)), agents).samples
     # expect every request once, and the same percentiles and intervals
     assert sorted(attempt.request for attempt in joined) == list(range(2000))
     mine, theirs = assess(PLAN, step(), joined), assess(PLAN, step(), rows)

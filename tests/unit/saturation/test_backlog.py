@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from scaletest.saturation.judging.step import growth, mean_backlog, rate, scarce_growth
+from scaletest.saturation.judging.backlog import growth, mean_backlog, rate, scarce_growth
 
 
 def test_the_backlog_of_an_overload_grows_by_what_is_too_much() -> None:

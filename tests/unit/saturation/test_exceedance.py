@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import InvalidValue
-from scaletest.saturation.judging.step import ERROR, Exceedance, at_least, at_most
+from scaletest.saturation.judging.exceedance import ERROR, Exceedance, at_least, at_most
 from scaletest.saturation.plan import QUANTILES
 from tests.unit.oracle import oracle
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from scaletest.load.level_load import LoadOrder, LoadResult
-from scaletest.saturation.judging.sequence import LONGEST, forecast
-from scaletest.saturation.measure.runner import Runner
+from scaletest.saturation.judging.forecast import forecast
+from scaletest.saturation.judging.sequence import LONGEST
+from scaletest.saturation.measure.steps import Runner
 from tests.unit.simulated import PLAN, Simulated
 from tests.unit.told import telling
 

@@ -25,10 +25,12 @@ from scaletest.observe.node.used_time import machine_time, parse_machine, used_s
 from scaletest.observe.sockets import CLIENTS
 from scaletest.processes.proc import TICKS_PER_S
 from scaletest.saturation.judging.evaluation import evaluate
-from scaletest.saturation.judging.step import assess, machine_full
-from scaletest.saturation.measure.loads import Watched, idle_between_requests
-from scaletest.saturation.plan import SaturationPlan, SaturationStep
-from scaletest.saturation.report.report import sentences, service_time
+from scaletest.saturation.judging.step import assess
+from scaletest.saturation.judging.tester import machine_full
+from scaletest.saturation.measure.machine_use import WatchedMachine, idle_between_requests
+from scaletest.saturation.measured_step import SaturationStep
+from scaletest.saturation.plan import SaturationPlan
+from scaletest.saturation.report.sentences import sentences, service_time
 
 QUIET = MachineUse(cores=4, busy=0.6, tester=0.3, service=0.2)
 OTHERS = MachineUse(cores=4, busy=3.9, tester=0.3, service=0.2)
@@ -226,7 +228,7 @@ def test_tester_and_service_are_told_apart() -> None:
         "import sys, time\nsys.stdin.read()\nwhile time.process_time() < 0.6: pass\ntime.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
-        load = Watched(
+        load = WatchedMachine(
             Waits(lambda: used_s([process.pid]) >= 0.4, process.stdin.close), lambda: [process.pid]
         )
         try:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.saturation.measure.runner import public
-from scaletest.saturation.measure.target import call
+from scaletest.saturation.measure.http_target import http_call
+from scaletest.saturation.measure.runner import without_secrets
 from scaletest.saturation.options import HttpOptions
 from scaletest.saturation.plan import SaturationPlan
 
@@ -21,8 +21,10 @@ def test_a_command_line_loses_its_secrets() -> None:
         "Authorization: Bearer abc",
         "--header=K: abc",
     ]
-    assert "abc" not in " ".join(public(arguments)) and "word" not in " ".join(public(arguments))
-    assert public(["-H", "K: abc"]) == ["-H", "K: ***"]
+    assert "abc" not in " ".join(without_secrets(arguments)) and "word" not in " ".join(
+        without_secrets(arguments)
+    )
+    assert without_secrets(["-H", "K: abc"]) == ["-H", "K: ***"]
 
 
 def test_a_typed_address_comes_before_that_of_a_file(
@@ -39,7 +41,7 @@ def test_a_typed_address_comes_before_that_of_a_file(
 def test_headers_with_credentials_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("Authorization: Bearer abc\nX-Tenant: 1\n")
     options = HttpOptions("", "", (f"@{tmp_path / 'key'}", "Accept: text/plain"), "")
-    headers = call(options, SaturationPlan("x"), "http://h/").headers
+    headers = http_call(options, SaturationPlan("x"), "http://h/").headers
     assert headers == {
         "User-Agent": "scaletest",
         "Authorization": "Bearer abc",

@@ -6,7 +6,8 @@ import pytest
 
 from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import InvalidValue
-from scaletest.saturation.judging.pods import settings, times_of_pods
+from scaletest.saturation.judging.pods import times_of_pods
+from scaletest.saturation.judging.tuning import settings
 
 
 def test_pods_times_stand_beside_the_clients() -> None:

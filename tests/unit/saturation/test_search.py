@@ -16,16 +16,12 @@ from hypothesis import strategies as st
 
 from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt
-from scaletest.saturation.judging.search import (
-    Bracket,
-    Finding,
-    Probe,
-    Trial,
-    most_measured,
-    open_search,
-    search,
-)
-from scaletest.saturation.judging.step import pooled, timing
+from scaletest.saturation.judging.backlog import pool
+from scaletest.saturation.judging.forecast import most_measured
+from scaletest.saturation.judging.open_search import open_search
+from scaletest.saturation.judging.search import Bracket, Finding, Probe, Trial
+from scaletest.saturation.judging.sequence import search
+from scaletest.saturation.judging.step import timing
 from scaletest.saturation.plan import SaturationPlan
 from scaletest.stats.estimate import Estimate
 from tests.unit.simulated import PLAN, Simulated, run
@@ -187,7 +183,7 @@ def test_undecided_trials_may_refute_a_level_together() -> None:
 
     bracket = answer_with(open_search(PLAN, 100.0), measure)
     assert bracket.low is not None and bracket.low <= 800
-    assert pooled([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
+    assert pool([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
 
 
 def test_closed_load_finds_the_plateau_and_the_fewest_in_flight() -> None:
@@ -248,7 +244,7 @@ def test_any_capacity_ends_in_a_bracket_around_it(
     capacity: float, left: float, start: float
 ) -> None:
     # given a service without noise that keeps `left` of its capacity under overload
-    with patch("scaletest.saturation.judging.search.MOST_STEPS", 40):
+    with patch("scaletest.saturation.judging.open_search.MOST_STEPS", 40):
         bracket = answer_with(
             open_search(PLAN, start),
             lambda level: Trial(level, level > capacity, min(level, capacity * left)),

@@ -7,21 +7,21 @@ from hypothesis import strategies as st
 
 from scaletest.cluster.tuning import changed, with_argument
 from scaletest.model.errors import InvalidValue
-from scaletest.saturation.judging import pods
+from scaletest.saturation.judging import tuning
 
 
 def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
-    combinations = pods.settings(["cpu=250m,1", "replicas=1,2"])
+    combinations = tuning.settings(["cpu=250m,1", "replicas=1,2"])
     assert combinations == [
         {"cpu": "250m", "replicas": "1"},
         {"cpu": "250m", "replicas": "2"},
         {"cpu": "1", "replicas": "1"},
         {"cpu": "1", "replicas": "2"},
     ]
-    slow = pods.TriedSetting(combinations[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
-    dear = pods.TriedSetting(combinations[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
-    failed = pods.TriedSetting(combinations[3], None, None, 2, 1.0, 0.0, trouble="no room")
-    assert pods.ranked([failed, dear, slow]) == [slow, dear, failed]
+    slow = tuning.TriedSetting(combinations[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
+    dear = tuning.TriedSetting(combinations[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
+    failed = tuning.TriedSetting(combinations[3], None, None, 2, 1.0, 0.0, trouble="no room")
+    assert tuning.rank_settings([failed, dear, slow]) == [slow, dear, failed]
     assert slow.marks == ["CPU pegged at 100%"] and dear.marks == ["CPU idle at 10%"]
     assert slow.worth == 80.0
 
@@ -34,10 +34,10 @@ def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
 )
 def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
     try:
-        combinations = pods.settings(texts)
+        combinations = tuning.settings(texts)
     except InvalidValue:
         return
-    assert len(combinations) <= pods.MOST_SETTINGS
+    assert len(combinations) <= tuning.MOST_SETTINGS
 
 
 def test_a_container_is_changed_in_its_variables_and_arguments() -> None:

@@ -19,19 +19,11 @@ from hypothesis import strategies as st
 from scaletest.model import VerdictKind
 from scaletest.report import formats
 from scaletest.report.comparison import comparison_report
-from scaletest.stats.comparison import (
-    NOWHERE,
-    TOLERANCE,
-    Change,
-    Comparison,
-    Contrast,
-    Difference,
-    Measure,
-    MeasureChange,
-    Side,
-    compare,
-)
-from scaletest.stats.estimate import Estimate, mann_whitney
+from scaletest.stats.change import Change, MeasureChange
+from scaletest.stats.comparison import TOLERANCE, Comparison, Contrast, Difference, Side, compare
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.measure import NOWHERE, Measure
+from scaletest.stats.rank_test import mann_whitney
 from scaletest.validation.judging.doubling import pairs_of, together
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.plan import Background, Plan

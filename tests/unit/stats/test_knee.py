@@ -12,8 +12,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from scaletest.stats.knee import kneedle
 from scaletest.stats.law import Law
-from scaletest.stats.scaling import MeasuredThroughput, kneedle
+from scaletest.stats.scaling import MeasuredThroughput
 from tests.unit.oracle import oracle
 
 DOUBLINGS = (1, 2, 4, 8, 16)

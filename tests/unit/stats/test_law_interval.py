@@ -12,8 +12,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from scaletest.stats.law import Law, LawInterval, choose, fit, law_interval
-from scaletest.stats.scaling import MeasuredThroughput, Peak, find_peak
+from scaletest.stats.law import Law, fit
+from scaletest.stats.law_choice import choose
+from scaletest.stats.law_interval import LawInterval, law_interval
+from scaletest.stats.peak import Peak, find_peak
+from scaletest.stats.scaling import MeasuredThroughput
 
 RUNS, DRAWS = 30, 80
 LINEAR, AMDAHL = Law("linear", 2.0), Law("amdahl", 2.0, 0.05)

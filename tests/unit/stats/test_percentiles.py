@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.stats.estimate import percentile, quantile, samples_needed, summary
+from scaletest.stats.percentiles import percentile, quantile, samples_needed, summary
 from tests.unit.oracle import oracle
 
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)

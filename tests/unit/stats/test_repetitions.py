@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from scaletest.stats.estimate import gathered, summarise
+from scaletest.stats.repetitions import gathered, summarise
 
 BASE = (10.0, 10.4, 9.8, 10.1, 10.2)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.stats.estimate import t95, t_quantile
+from scaletest.stats.student import t95, t_quantile
 from tests.unit.oracle import oracle
 
 LEVELS = (0.55, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.9995)

@@ -21,7 +21,7 @@ from scaletest.model.threshold import (
     parse_of_steps,
 )
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.law import coefficients
+from scaletest.stats.law_interval import coefficients
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.stats.verdict_order import Rank
 from scaletest.validation.judging.steps import Step, summarise

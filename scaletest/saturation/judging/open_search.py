@@ -1,0 +1,218 @@
+"""The search under open load, for a bracket around the saturating rate.
+
+The highest level that held and the lowest that did not lie within `precision` of each other at its
+end. The throughput of a saturated step is near the capacity, so the first guess lies just below it
+and the second just above. Where that fails (a service that does less when overloaded) or shows
+nothing (the level failed by its latency alone) the middle of the logarithms is taken.
+
+A level whose latency limit stayed undecided is no end of the bracket. It lies inside, and both its
+sides are searched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+
+from scaletest.saturation.judging.backlog import pool
+from scaletest.saturation.judging.search import (
+    CONFIRMATIONS,
+    MOST_STEPS,
+    RAMP_FACTOR,
+    Bracket,
+    Finding,
+    Probe,
+    Search,
+    Trial,
+)
+from scaletest.saturation.plan import Phase, SaturationPlan
+
+# Trials of each end of the bracket, of which most must agree.
+TRIALS = 1 + CONFIRMATIONS
+# Confirmation may move the ends of the bracket this often, and takes at most this many steps under
+# open load.
+MOST_CORRECTIONS = 10
+MOST_CORRECTING_STEPS = 2 * MOST_STEPS + 2 * TRIALS
+
+
+def open_search(plan: SaturationPlan, start: float) -> Search:
+    """Search the saturating request rate: ramp, bisect, confirm. start: the first rate."""
+    return _OpenSearch(plan).run(start)
+
+
+class _OpenSearch:
+    """One search: the trials so far, and the ends of the bracket."""
+
+    def __init__(self, plan: SaturationPlan) -> None:
+        self._plan = plan
+        self._tried: dict[float, list[Trial]] = {}  # by level
+        self._low: float | None = None
+        self._high: float | None = None
+
+    def run(self, start: float) -> Search:
+        """Yield the levels; return the bracket."""
+        # go up until a level fails; when none held until then, go down until one does
+        level, highest = min(start, self._plan.highest), self._plan.highest
+        for _ in range(MOST_STEPS):
+            finding = yield from self._measure(level, Phase.RAMP)
+            if finding is Finding.FAILED:
+                self._high = level
+                if self._low is not None:
+                    break
+                level = min(self._tried) / RAMP_FACTOR
+                continue
+            if finding is Finding.HELD:
+                self._low = level
+            if self._high is not None or level >= highest:
+                break
+            level = min(level * RAMP_FACTOR, highest)
+        failed = self._tried[self._high][-1] if self._high else None
+        if failed and failed.unfit and not failed.saturated:
+            # bisecting would search the tester's limit
+            return self._bracket(len(self._tried), is_confirmed=False, is_unfit=True)
+        yield from self._bisect(MOST_STEPS - len(self._tried))
+        steps, is_confirmed = self._step_count(), False
+        if self._low:
+            is_confirmed = yield from self._confirm(self._low)
+        # the high end failed with the tester in time, most times or in all trials together
+        trials = self._tried.get(self._high or 0.0, [])
+        failures = sum(trial.saturated and not trial.unfit for trial in trials)
+        is_refuted = 2 * failures > len(trials) or _grew(trials)
+        is_unfit = self._high is not None and not is_refuted
+        return self._bracket(steps, is_confirmed=is_confirmed, is_unfit=is_unfit)
+
+    def _measure(self, level: float, phase: Phase) -> Generator[Probe, Trial, Finding]:
+        trial = yield Probe(level, phase)
+        self._tried.setdefault(level, []).append(trial)
+        return trial.finding
+
+    def _step_count(self) -> int:
+        return sum(map(len, self._tried.values()))
+
+    def _bracket(self, steps: int, *, is_confirmed: bool, is_unfit: bool) -> Bracket:
+        return Bracket(
+            self._low,
+            self._high,
+            confirmed=is_confirmed,
+            steps=steps,
+            unfit=is_unfit,
+            undecided=self._undecided_levels(self._low, self._high),
+        )
+
+    def _undecided_levels(self, low: float | None, high: float | None) -> tuple[float, ...]:
+        """Return the levels inside the bracket that are undecided, in order."""
+        inside = [level for level in self._tried if (low or 0.0) < level < (high or math.inf)]
+        return tuple(
+            sorted(level for level in inside if self._tried[level][-1].finding is Finding.OPEN)
+        )
+
+    def _bisect(self, most_steps: int) -> Generator[Probe, Trial, None]:
+        """Bisect until the bracket is as narrow as wanted."""
+        jump = 0  # how often in a row the low end moved
+        while self._low and self._high and most_steps > 0:
+            level = self._next_inside(self._low, self._high, jump)
+            if level is None:
+                return
+            most_steps -= 1
+            finding = yield from self._measure(level, Phase.BISECT)
+            if finding is Finding.HELD:
+                self._low, jump = level, jump + 1
+            elif finding is Finding.FAILED:
+                self._high, jump = level, 0
+
+    def _next_inside(self, low: float, high: float, jump: int) -> float | None:
+        """Return the next level inside a bracket; None when it is narrow or undecided levels fill
+        it.
+        """
+        undecided = self._undecided_levels(low, high)
+        if undecided:
+            for bottom, top in ((low, undecided[0]), (undecided[-1], high)):
+                if not self._is_narrow(bottom, top):
+                    return math.sqrt(bottom * top)
+            return None
+        if self._is_narrow(low, high):
+            return None
+        middle, failed = math.sqrt(low * high), self._tried[high][-1]
+        if failed.slow:
+            return middle  # it completed all requests, so its capacity is unknown
+        around = math.sqrt(1 + self._plan.precision)
+        for guess in (failed.per_s / around, failed.per_s * around):
+            if low * 1.002 < guess < high / 1.002:
+                return guess
+        if jump and failed.per_s <= low:
+            # the level that held lies above the failed one's throughput: go up in growing steps
+            return min(low * math.pow(1 + self._plan.precision, 2**jump), middle)
+        return middle
+
+    def _is_narrow(self, low: float, high: float) -> bool:
+        return high / low <= (1 + self._plan.precision) * 1.0001
+
+    def _confirm(self, low: float) -> Generator[Probe, Trial, bool]:
+        """Measure both ends again; return whether both turn out the same in most of their repeats.
+
+        An end that does not moves. One that turns out the contrary becomes the other end; an
+        undecided one is an end no more. The new end is off by the precision first, then twice as
+        far each time. A bracket that is too wide then is bisected again.
+        """
+        jump, most_steps = 0, self._step_count() + MOST_CORRECTING_STEPS
+        for _ in range(MOST_CORRECTIONS):
+            if self._step_count() + 2 * TRIALS > most_steps:
+                break
+            finding = yield from self._repeat(low)
+            if finding is not Finding.HELD:
+                self._high = low if finding is Finding.FAILED else self._high
+                low = self._low = self._step_away(low, -jump - 1)
+                jump += 1
+                continue
+            high = self._high
+            if high is None:
+                return True
+            finding = yield from self._repeat(high)
+            if finding is not Finding.FAILED:
+                if finding is Finding.HELD:
+                    low = self._low = high
+                jump += 1
+                self._high = self._step_away(high, jump) if high < self._plan.highest else None
+                continue
+            if not jump or self._next_inside(low, high, 0) is None:
+                return True
+            yield from self._bisect(min(MOST_STEPS, most_steps - self._step_count()))
+            low, jump = self._low or low, 0
+        return False
+
+    def _step_away(self, level: float, jump: int) -> float:
+        """Return a level lower (jump below 0) or higher, no farther than the next decided one."""
+        factor = math.copysign(math.ldexp(1.0, abs(jump) - 1), jump)
+        far = level * math.pow(1 + self._plan.precision, factor)
+        decided = [
+            tested
+            for tested, trials in self._tried.items()
+            if trials[-1].finding is not Finding.OPEN
+        ]
+        if jump < 0:
+            return max([far, *(tested for tested in decided if far < tested < level)])
+        highest = self._plan.highest
+        return min([far, highest, *(tested for tested in decided if level < tested < far)])
+
+    def _repeat(self, level: float) -> Generator[Probe, Trial, Finding]:
+        """Measure a level until the finding of most of its trials is sure; return it.
+
+        Trials that each leave open whether the backlog grows may show together that it does: then
+        the level did not hold. For a latency limit the last trial knows all that is known.
+        """
+        while True:
+            trials = self._tried.get(level, [])
+            if trials and trials[-1].finding is Finding.OPEN:
+                return Finding.OPEN
+            findings = [trial.finding for trial in trials]
+            successes, failures = findings.count(Finding.HELD), findings.count(Finding.FAILED)
+            if successes + failures >= TRIALS or max(successes, failures) > TRIALS / 2:
+                holds = successes > failures and not _grew(trials)
+                return Finding.HELD if holds else Finding.FAILED
+            yield from self._measure(level, Phase.CONFIRM)
+
+
+def _grew(trials: Sequence[Trial]) -> bool:
+    """Whether the backlog grew over all trials of a level in which the tester was in time."""
+    growths = [trial.growth for trial in trials if trial.growth is not None and not trial.unfit]
+    return bool(growths) and pool(growths).low > 0

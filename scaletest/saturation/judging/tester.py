@@ -1,0 +1,66 @@
+"""How late the tester was in a step, and why: a late step shows nothing about the service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scaletest.model.attempt import Attempt
+from scaletest.model.measurement import MachineUse
+from scaletest.saturation.measured_step import SaturationStep
+from scaletest.saturation.plan import QUANTILES, LoadKind
+from scaletest.stats.percentiles import Distribution, quantile
+
+# Due requests that were noticed up to so many seconds late, or this part of a median latency, were
+# noticed in time.
+LATE_S, LATE_SHARE = 0.010, 0.5
+# A tester that uses less of a core than this, and has no limit, is late since other programs ran.
+BUSY = 0.5
+# A machine is full when this part of its cores is used; programs that use the second part of them
+# are a reason for that.
+FULL, LARGE_PART = 0.85, 0.2
+# A limit that throttled the tester in a smaller part of its periods did not make it late.
+HARDLY_THROTTLED = 0.02
+
+
+def lateness_s(step: SaturationStep, samples: Sequence[Attempt]) -> float:
+    """Return the lateness of the tester in s: 99th percentile of requests (open load), or of its
+    timer.
+    """
+    if step.load != LoadKind.OPEN:
+        return step.beat_s
+    lags = sorted(attempt.lag_s for attempt in samples)
+    return max(0.0, quantile(lags, QUANTILES["p99"])) if lags else 0.0
+
+
+def describe_lateness(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
+    """Say how the tester was late, and why; "" when it was not."""
+    usual = latency.p50.value if latency.p50 else latency.mean or 0.0
+    if lag_s <= max(LATE_S, LATE_SHARE * min(usual, 1.0)):
+        return ""
+    limited = ""
+    if step.throttled_periods >= HARDLY_THROTTLED:
+        limited = f", and its CPU limit throttled it in {step.throttled_periods:.0%} of the periods"
+    event = "requests were sent" if step.load == LoadKind.OPEN else "its timer fired"
+    late = (
+        f"{event} up to {1000 * lag_s:.0f} ms late (99th percentile), with {step.cpu:.0%} of a"
+        f" core{limited}"
+    )
+    full = machine_full(step.around) if step.around else ""
+    if full and not limited:
+        return f"{full}: {late}"
+    if limited or step.cpu >= BUSY:
+        return f"the tester was the bottleneck: {late}"
+    return f"the tester was disturbed: {late}; other programs or this machine kept it from a core"
+
+
+def machine_full(around: MachineUse) -> str:
+    """Say which programs beside the tester filled its machine; "" when none did."""
+    if around.busy < FULL * around.cores:
+        return ""
+    of = f"of {around.cores:.0f} cores"
+    if around.others >= LARGE_PART * around.cores:
+        return f"the machine was busy: other programs used {around.others:.1f} {of}"
+    if around.service >= LARGE_PART * around.cores:
+        shares = f"the service used {around.service:.1f} and the tester {around.tester:.1f}"
+        return f"the machine was full: {shares} {of}"
+    return ""

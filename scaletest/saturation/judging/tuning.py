@@ -1,0 +1,128 @@
+"""Settings of a Deployment that are tried, and which of them is worth its cost.
+
+A setting is worth its throughput for its resources, and their use."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.model.errors import InvalidValue
+
+# A name in capitals is a variable of the environment, and one that begins with -- an argument.
+NAMES = ("cpu", "memory", "replicas")
+_OF_PROGRAM = re.compile(r"[A-Z_][A-Z0-9_]*|--?[A-Za-z][A-Za-z0-9-]*")
+MOST_SETTINGS = 200
+# Parts of a requested resource whose use is worth a mark.
+PEGGED, IDLE = 0.9, 0.3
+# The price of a GiB in cores, by cloud list prices.
+CORES_A_GIB = 0.13
+
+
+@dataclass(frozen=True, slots=True)
+class TriedSetting:
+    """A setting and its outcome."""
+
+    setting: Mapping[str, str]
+    per_s: float | None  # requests a second at the saturation point
+    latency_s: float | None  # mean at the operating point
+    replicas: int
+    cpu: float  # cores of one pod, 0 when it requests none
+    memory: float  # GiB of one pod, 0 when it requests none
+    used_cpu: float | None = None  # mean over pods and samples, None when unknown
+    used_memory: float | None = None
+    trouble: str = ""  # why there are no figures
+
+    @property
+    def cost(self) -> float:
+        """The cost in cores, memory counted as its price in cores."""
+        return self.replicas * (self.cpu + CORES_A_GIB * self.memory)
+
+    @property
+    def worth(self) -> float | None:
+        """Requests a second for a core; None when either is unknown."""
+        return self.per_s / self.cost if self.per_s is not None and self.cost > 0 else None
+
+    @property
+    def marks(self) -> list[str]:
+        """Marks: pegged for 90 % or more of a requested resource, idle for under 30 %."""
+        marks = []
+        for name, used, asked in (
+            ("CPU", self.used_cpu, self.cpu),
+            ("memory", self.used_memory, self.memory),
+        ):
+            if used is not None and asked > 0:
+                share = used / asked
+                if share >= PEGGED:
+                    marks.append(f"{name} pegged at {share:.0%}")
+                elif share < IDLE:
+                    marks.append(f"{name} idle at {share:.0%}")
+        return marks
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "setting": dict(self.setting),
+            "saturation_per_s": self.per_s,
+            "latency_s": self.latency_s,
+            "replicas": self.replicas,
+            "cpu": self.cpu,
+            "memory_gib": self.memory,
+            "used_cpu": self.used_cpu,
+            "used_memory_gib": self.used_memory,
+            "cost_cores": self.cost,
+            "per_s_per_core": self.worth,
+            "marks": self.marks,
+            "trouble": self.trouble,
+        }
+
+
+def settings(texts: Sequence[str]) -> list[dict[str, str]]:
+    """Return all combinations of NAME=V,V,...
+
+    InvalidValue for what cannot be read, for unknown or repeated names, or too many.
+    """
+    choices_by_name: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, listed = text.partition("=")
+        choices = list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
+        known = name in NAMES or _OF_PROGRAM.fullmatch(name)
+        if not equals or not known or not choices:
+            raise InvalidValue(
+                f"<tune> {text[:60]!r}",
+                hint=f"write NAME=V,V,... with NAME of {', '.join(NAMES)}, a VARIABLE, or an"
+                " --argument of the program",
+            )
+        for choice in choices if name == "replicas" else ():
+            if not (choice.isascii() and choice.isdigit() and 0 < int(choice) <= 10_000):
+                raise InvalidValue(
+                    f"{name} {choice[:40]!r} is not a number",
+                    hint="give whole numbers from 1 to 10000",
+                )
+        if name in choices_by_name:
+            raise InvalidValue(f"<tune> names {name} twice", hint="give all its values at once")
+        choices_by_name[name] = choices
+    if not choices_by_name:
+        return []
+    products = itertools.product(*choices_by_name.values())
+    combinations = [dict(zip(choices_by_name, product, strict=True)) for product in products]
+    if len(combinations) > MOST_SETTINGS:
+        raise InvalidValue(
+            f"<tune> makes {len(combinations)} settings", hint=f"give at most {MOST_SETTINGS}"
+        )
+    return combinations
+
+
+def rank_settings(tried: Sequence[TriedSetting]) -> list[TriedSetting]:
+    """Settings with the most throughput for their cost first; failed ones come last."""
+    return sorted(
+        tried,
+        key=lambda setting: (
+            setting.per_s is None,
+            -(setting.worth or 0.0),
+            -(setting.per_s or 0.0),
+        ),
+    )

@@ -1,0 +1,105 @@
+"""A load agent: it follows the orders of its coordinator."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from scaletest.broker import connect
+from scaletest.broker.rendezvous import Rendezvous
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.saturation.measure.work import HttpWork, QueueWork, Work
+
+
+def serve(
+    rendezvous: Rendezvous,
+    make: Callable[[dict[str, Any], str], LevelLoad],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Follow orders as an agent until the rendezvous ends; returns how many there were.
+
+    make: creates the load from the plan and the agent's name.
+    """
+    plan = rendezvous.plan()
+    index, followed = rendezvous.join(), 0
+    with closing(make(plan, str(index + 1))) as load:
+        while True:
+            order = rendezvous.next_order(index)
+            try:
+                if order is not None:
+                    _follow(rendezvous, load, order, index, clock, sleep)
+                    followed += 1
+                elif not rendezvous.alive():
+                    return followed
+            except ScaletestError:
+                if not rendezvous.alive():
+                    return followed
+                raise
+
+
+def _follow(
+    rendezvous: Rendezvous,
+    load: LevelLoad,
+    order: dict[str, Any],
+    index: int,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> None:
+    offset_s = rendezvous.offset_s()
+    sleep(max(0.0, order["begin_s"] - offset_s - clock()))
+    late_s = clock() + offset_s - order["begin_s"]
+    pace = iter(order["times"]) if "times" in order else None
+    mine = LoadOrder(
+        order["seconds"],
+        parallel=order.get("parallel", 0),
+        pace=pace,
+        count=order["count"],
+        most_behind=order.get("most_behind", float("inf")),
+        patience_s=order["patience_s"],
+    )
+    # a loop that keeps nothing in flight need not run: it would only poll for its end
+    idle = (pace is None and not mine.parallel) or (math.isinf(mine.seconds) and not mine.count)
+    result = (
+        LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
+        if idle
+        else load.measure(mine, rendezvous.stopped, lambda *_: None)
+    )
+    rendezvous.bring(
+        order["number"],
+        {
+            "agent": index,
+            "open": pace is not None,
+            "late_s": late_s,
+            "samples": [structs.astuple(sample) for sample in result.samples],
+            "seconds": result.seconds,
+            "cpu": result.cpu,
+            "beat_s": result.beat_s,
+            "throttled_s": result.throttled_s,
+            "throttled_periods": result.throttled_periods,
+            "unsent": result.unsent,
+        },
+    )
+
+
+def be_agent(redis_url: str, name: str) -> None:
+    """Be an agent of the rendezvous of that name until its coordinator needs it no more."""
+
+    def make(wanted: dict[str, Any], agent: str) -> LevelLoad:
+        kind: type[Work] = QueueWork if "queue" in wanted else HttpWork
+        return msgspec.convert(wanted, kind).make_load(redis_url, agent)
+
+    if not redis_url:
+        raise UsageError(
+            "an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL"
+        )
+    with closing(connect(redis_url)) as redis:
+        serve(Rendezvous(redis, name), make)

@@ -1,0 +1,142 @@
+"""Who uses the cores of this machine while a load runs, and where the time of a service on it goes.
+
+Both are told apart by their processes: the tester is this process with what it started, the service
+whoever listens on the port, with what it started. A thread looks; it may take as little of a core
+as a worker's looks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.model import Activity, State
+from scaletest.model.activity import Wait
+from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
+from scaletest.observe.blocking import Blocking
+from scaletest.observe.node_resources import machine_time, own_used_s, used_s
+from scaletest.observe.sampler import OwnSchedule, RequestSampler
+from scaletest.observe.sockets import CLIENTS, Sockets
+from scaletest.observe.tree import Tree
+
+logger = logging.getLogger("scaletest.saturation")
+# Seconds between two looks at what is due, at most.
+LONGEST_S = 0.5
+
+
+class WatchedMachine:
+    """The load, and what this machine does meanwhile."""
+
+    def __init__(
+        self, load: LevelLoad, servers: Callable[[], Sequence[int]], port: int = 0
+    ) -> None:
+        """servers: finds the first processes of the service, none when it is elsewhere. port: on
+        which they serve.
+        """
+        self._load, self._servers, self._port = load, servers, port
+        self._told = False
+
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
+        """As LevelLoad says."""
+        try:
+            watch = _MachineWatch(list(self._servers())[:MOST_ACTIVITIES], self._port)
+        except (OSError, ValueError) as error:
+            if not self._told:
+                self._told = True
+                logger.warning("what else this machine does is not known: %s", error)
+            return self._load.measure(order, stopping, tell)
+        try:
+            result = self._load.measure(order, stopping, tell)
+        finally:
+            use = watch.close()
+        return replace(result, around=use)
+
+    def close(self) -> None:
+        """End the load."""
+        self._load.close()
+
+
+class _MachineWatch:
+    """Watches one step, from now on: a thread looks at the processes of a service."""
+
+    def __init__(self, servers: Sequence[int], port: int) -> None:
+        self._servers, self._port = servers, port
+        self._own = OwnSchedule()
+        self._began, self._machine = time.monotonic(), machine_time()
+        self._used_s, self._served_s = own_used_s(), used_s(servers)
+        self._schedule = self._own.read()
+        self._ends = threading.Event()
+        self._activities: tuple[Activity, ...] = ()
+        self._thread = threading.Thread(target=self._look, name="scaletest-looks", daemon=True)
+        if servers:
+            self._thread.start()
+
+    def close(self) -> MachineUse | None:
+        """What happened since; None when that cannot be told."""
+        self._ends.set()
+        if self._servers:
+            self._thread.join()
+        passed_s = time.monotonic() - self._began
+        try:
+            machine = machine_time()
+        except OSError:
+            return None
+        after = self._own.read()
+        waited_s = after.wait_s - self._schedule.wait_s if after and self._schedule else 0.0
+
+        def cores(seconds: float) -> float:
+            return max(0.0, seconds) / passed_s
+
+        return MachineUse(
+            cores=float(machine.cores),
+            busy=cores(machine.busy_s - self._machine.busy_s),
+            tester=cores(own_used_s() - self._used_s),
+            service=cores(used_s(self._servers) - self._served_s),
+            waited=min(1.0, cores(waited_s)),
+            activities=self._activities,
+        )
+
+    def _look(self) -> None:
+        sampler = RequestSampler()
+        blocking = Blocking(Sockets(served=self._port), denied=sampler.tell)
+        trees = [Tree(pid, blocking) for pid in self._servers]
+        watches = [sampler.begin() for _ in trees]
+        for watch, tree in zip(watches, trees, strict=True):
+            watch.resume(tree)
+        while True:
+            due = min(watch.due for watch in watches)
+            if self._ends.wait(max(0.0, min(LONGEST_S, due - time.monotonic()))):
+                break
+            for watch in watches:
+                if watch.due <= time.monotonic():
+                    watch.look()
+        activities = [watch.close(None) for watch in watches]
+        self._activities = tuple(
+            idle_between_requests(activity) for activity in activities if activity is not None
+        )
+        for tree in trees:
+            tree.close()
+
+
+def idle_between_requests(activity: Activity) -> Activity:
+    """Count as idle what a service waits at sockets for its clients."""
+    waited_s = sum(wait.seconds for wait in activity.waits if _is_for_clients(wait))
+    if not waited_s:
+        return activity
+    seconds = dict(activity.seconds)
+    seconds[State.NETWORK] = max(0.0, seconds.get(State.NETWORK, 0.0) - waited_s)
+    seconds[State.IDLE] = seconds.get(State.IDLE, 0.0) + waited_s
+    waits = []
+    for wait in activity.waits:
+        waits.append(replace(wait, state=State.IDLE) if _is_for_clients(wait) else wait)
+    return replace(activity, seconds=seconds, waits=tuple(waits))
+
+
+def _is_for_clients(wait: Wait) -> bool:
+    return wait.state is State.NETWORK and wait.object == CLIENTS

@@ -1,0 +1,166 @@
+"""The steps of a saturation run as rows: in short, in full and for programs; and their errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from scaletest.model.texts import short
+from scaletest.render.contents import Block, Table, Value, at
+from scaletest.render.numbers import between, percent, plural, seconds, significant
+from scaletest.report.words import percentile
+from scaletest.saturation.judging.evaluation import SaturationResult
+from scaletest.saturation.judging.step import Assessed, failed_pods, level_text
+from scaletest.saturation.plan import LoadKind, Phase
+from scaletest.saturation.report.figures import state
+from scaletest.stats.percentiles import Distribution
+
+QUANTILES = ("p50", "p90", "p95", "p99")
+# A terminal has no room for all.
+FEW_QUANTILES = ("p50", "p95", "p99")
+
+
+def _rate(assessed: Assessed) -> str:
+    """Write successes a second with their interval."""
+    goodput = assessed.goodput
+    if not math.isfinite(goodput.high):
+        return significant(goodput.value)
+    return between(goodput.value, goodput.low, goodput.high)
+
+
+def errors_by_kind(assessed: Assessed) -> str:
+    """Write errors by kind; "" when there are none."""
+    return ", ".join(f"{count} x {kind}" for kind, count in assessed.errors.items())
+
+
+def error_lines(result: SaturationResult) -> list[str]:
+    """Write errors by kind at every step that had any."""
+    return [
+        f"{assessed.step.phase} {level_text(assessed.step)}: {errors_by_kind(assessed)}"
+        for assessed in result.steps
+        if assessed.errors
+    ]
+
+
+def pod_lines(result: SaturationResult) -> list[str]:
+    """Say how pods fared at every step in which anything befell them."""
+    lines = []
+    for step in (assessed.step for assessed in result.steps):
+        events = step.pods.events if step.pods else ()
+        if troubles := "; ".join(filter(None, [failed_pods(step), *events])):
+            lines.append(f"{step.phase} {level_text(step)}: {troubles}")
+    return lines
+
+
+def _place(assessed: Assessed) -> dict[str, str]:
+    """Return the cells with which the row of a step begins."""
+    return {"phase": str(assessed.step.phase), "level": level_text(assessed.step)}
+
+
+def _quantiles(times: Distribution, names: Sequence[str]) -> dict[str, str]:
+    return {name: percentile(times, name) for name in names}
+
+
+def step_table(steps: Sequence[Assessed]) -> Table:
+    """Make a row for each step, in short."""
+    queueing = any(assessed.server.count for assessed in steps)
+    rows = []
+    for assessed in steps:
+        rows.append(
+            {
+                **_place(assessed),
+                "succeeded/s": _rate(assessed),
+                **_quantiles(assessed.latency, FEW_QUANTILES),
+                "queueing": percent(assessed.queueing, 0) if queueing else "",
+                "ok": percent(assessed.success),
+                "state": state(assessed),
+            }
+        )
+    return Table.of_rows(rows, spare=("p50", "queueing"))
+
+
+def step_details(result: SaturationResult) -> list[Block]:
+    """Tell all figures of each step, why some did not hold, and their latency."""
+    meaning = (
+        "Open load is counted from the intended start of each request. Brackets are 95 % intervals."
+        " A step held when enough succeeded and the interval of the backlog's growth contains 0; it"
+        " is undecided where the backlog grew by more than 5 % of the rate, which may be chance."
+    )
+    rows, reasons, latency_rows = [], [], []
+    for assessed in result.steps:
+        step, growth, place = assessed.step, assessed.growth, _place(assessed)
+        backlog = ""
+        if growth:
+            backlog = f"{short(growth.value)} [{short(growth.low)}, {short(growth.high)}]"
+        rows.append(
+            {
+                **place,
+                "offered/s": significant(assessed.offered) if step.load == LoadKind.OPEN else "",
+                "succeeded/s": _rate(assessed),
+                "backlog/s": backlog,
+                "ok": percent(assessed.success),
+                "errors": errors_by_kind(assessed),
+                "tester late p99": seconds(assessed.lag_s),
+                "CPU": percent(step.cpu, 0),
+                "state": state(assessed),
+            }
+        )
+        reason = assessed.tester or assessed.saturated or assessed.undecided
+        if reason:
+            reasons.append({**place, "state": state(assessed), "reason": reason})
+        kinds = {"since sent": assessed.service, "in the service": assessed.server}
+        if step.load == LoadKind.OPEN or step.phase == Phase.WARM:
+            kinds = {"latency": assessed.latency, **kinds}
+        for kind, times in kinds.items():
+            if times.count:
+                latency_rows.append(
+                    {
+                        **place,
+                        "what": kind,
+                        "requests": str(times.count),
+                        "mean": seconds(times.mean),
+                        **_quantiles(times, QUANTILES),
+                        "longest": seconds(times.max),
+                    }
+                )
+    return [
+        Table.of_rows(rows, {"phase", "errors", "state"}, note=meaning),
+        Table.of_rows(
+            reasons,
+            {*reasons[0]} if reasons else (),
+            folded=f"Why {plural(len(reasons), 'step')} did not hold",
+            layout="wrapped",
+        ),
+        Table.of_rows(latency_rows, {"phase", "what"}, folded="Latency at each step"),
+    ]
+
+
+# New columns of the sheet come at the end.
+COLUMNS: dict[str, Callable[[Assessed], Value]] = {
+    "number": at("step.number"),
+    "phase": at("step.phase"),
+    "load": at("step.load"),
+    "level": at("step.level"),
+    "seconds": at("step.seconds"),
+    "requests": at("step.requests"),
+    "offered_per_s": at("offered"),
+    "goodput_per_s": at("goodput.value"),
+    "goodput_low_per_s": at("goodput.low"),
+    "goodput_high_per_s": at("goodput.high"),
+    "backlog_growth_per_s": at("growth.value"),
+    "backlog_growth_low_per_s": at("growth.low"),
+    "backlog_growth_high_per_s": at("growth.high"),
+    "success": at("success"),
+    "latency_mean_s": at("latency.mean"),
+    **{f"latency_{name}_s": at(f"latency.{name}.value") for name in QUANTILES},
+    "latency_max_s": at("latency.max"),
+    "server_mean_s": at("server.mean"),
+    "queueing_share": at("queueing"),
+    "errors": errors_by_kind,
+    "pods": lambda assessed: failed_pods(assessed.step),
+    "lag_p99_s": at("lag_s"),
+    "cpu_cores": at("step.cpu"),
+    "saturated": at("saturated"),
+    "tester_bottleneck": at("tester"),
+    "undecided": at("undecided"),
+}

@@ -1,0 +1,27 @@
+"""The random numbers that resampling and simulations draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Chance(Protocol):
+    """The part of random.Random that resampling and simulations use."""
+
+    def choice(self, seq: Sequence[_T], /) -> _T:
+        """A member of the sequence, each equally likely."""
+
+    def expovariate(self, lambd: float, /) -> float:
+        """An exponential variable with this rate."""
+
+    def gauss(self, mu: float, sigma: float, /) -> float:
+        """A normal variable."""
+
+    def lognormvariate(self, mu: float, sigma: float, /) -> float:
+        """A log-normal variable."""
+
+    def random(self) -> float:
+        """From 0 to 1, 1 excluded."""

@@ -1,0 +1,262 @@
+"""How measures changed from a base run to a candidate, and which of them beyond chance.
+
+A measure that both runs have gives the ratio of candidate over base with a 95 % interval, built on
+the logarithm. Where a measure was repeated on both sides, the repeats are the units (Kalibera and
+Jones 2013) and Welch's t gives the interval. Else it comes from the intervals of the two measures;
+those of single runs do not hold what differs from run to run, which may be all that is seen. A
+median of eight or more durations on both sides is tested by ranks (Mann and Whitney) instead of by
+its interval. Durations below the resolution of their clock count as that.
+
+A measure is a regression when it differs beyond chance and is worse by more than the tolerance, and
+an improvement likewise. It is equivalent when the whole interval lies within the tolerance, and not
+worse when only its worse end does. The tolerance t spans 1 - t to 1 / (1 - t), so that exchanging
+the runs gives the mirrored answer.
+
+"Beyond chance" is asked of all measures and of all candidates together by Holm's procedure (1979)
+at 5 %, whatever they have to do with each other: of equal runs, no more than one comparison in
+twenty has anything flagged. The measures that decide are one family, so that they lose nothing to
+the many others, which are another one and decide nothing. Equivalence needs no such correction,
+since every measure must show it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Annotated
+
+from scaletest.model.declared import INNER, Written, called, flat
+from scaletest.stats.estimate import Estimate, within
+from scaletest.stats.measure import Measure
+from scaletest.stats.rank_test import RankTest, mann_whitney
+from scaletest.stats.student import t95, t_quantile, welch
+
+# The error of all comparisons of a family together.
+FAMILY_ERROR = 0.05
+# Repeats on both sides from which on these are the units.
+FEWEST_REPEATS = 2
+
+
+class Change(StrEnum):
+    """How a measure changed; one of which neither more nor less is better only changes."""
+
+    REGRESSION = "regression"
+    IMPROVEMENT = "improvement"
+    CHANGED = "changed"
+    EQUIVALENT = "equivalent"
+    NOT_WORSE = "not worse"
+    UNDECIDED = "undecided"
+
+
+FLAGGED = (Change.REGRESSION, Change.IMPROVEMENT, Change.CHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRatio:
+    """Logarithm of candidate over base."""
+
+    value: float
+    error: float  # standard error
+    freedom: float  # degrees of freedom behind the error
+    ranks: RankTest | None = None  # the test that decides, where there is one, if it is a change
+
+    @property
+    def estimate(self) -> Estimate:
+        """The ratio with its 95 % interval."""
+        return within(math.exp(self.value), t95(self.freedom) * self.error if self.error else 0.0)
+
+    def beyond(self, level: float) -> bool:
+        """Whether there is a change beyond chance: by ranks, else by the two-sided t test."""
+        if self.ranks:
+            return self.ranks.p <= level
+        bound = t_quantile(1 - level / 2, self.freedom) * self.error if self.error else 0.0
+        return abs(self.value) > bound
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureChange(Written):
+    """A measure in both runs."""
+
+    base: Annotated[Measure, flat("measure", "where", "unit", "decides"), "the measure of the base"]
+    candidate: Annotated[Measure, INNER]
+    change: Annotated[
+        Change, "regression, improvement, changed, equivalent, not worse or undecided"
+    ]
+    ratio: Annotated[Estimate | None, "candidate over base, with its 95 % interval"]
+    ranks: Annotated[RankTest | None, "whether the candidate's values tend to be larger."]
+    significant: Annotated[bool, "whether it differs beyond chance, all considered (Holm)"]
+    repeated: Annotated[bool, INNER, "whether the interval holds what differs between repeats."]
+    reason: Annotated[str, "why nothing was decided"] = ""
+
+    @property
+    def text(self) -> str:
+        """The measure and its ratio in words."""
+        if self.ratio is None:
+            return self.base.text
+        return f"{self.base.text} {ratio_text(self.ratio)}"
+
+    @property
+    def base_estimate(self) -> Annotated[Estimate, called("base"), "the measure of the base"]:
+        """The measure of the base with its interval."""
+        return self.base.estimate
+
+    @property
+    def candidate_estimate(
+        self,
+    ) -> Annotated[Estimate, called("candidate"), "the measure of the candidate"]:
+        """The measure of the candidate with its interval."""
+        return self.candidate.estimate
+
+    @property
+    def interval(
+        self,
+    ) -> Annotated[str, "what the interval holds: between repeats, or within the runs"]:
+        """What the interval of the ratio covers."""
+        return "between repeats" if self.repeated else "within the runs"
+
+
+def ratio_text(ratio: Estimate) -> str:
+    """Write a ratio with its interval."""
+    return f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
+
+
+def changes_of(pairs: Sequence[tuple[Measure, Measure]], tolerance: float) -> list[MeasureChange]:
+    """Return the changes of all pairs of base and candidate.
+
+    Each of the two families of measures, those that decide and the others, has its error once.
+    """
+    tests: dict[int, LogRatio] = {}
+    for index, (base, candidate) in enumerate(pairs):
+        ratio, ranks = _log_ratio(base, candidate), None
+        if base.is_median and not _is_repeated(base, candidate):
+            ranks = mann_whitney(candidate.samples, base.samples)
+        # a difference without any spread cannot be tested
+        if ratio is not None and (ratio.error or ranks or not ratio.value):
+            tests[index] = replace(ratio, ranks=ranks)
+    deciding = {index: test for index, test in tests.items() if pairs[index][0].decides}
+    others = {index: test for index, test in tests.items() if index not in deciding}
+    significant = holm(deciding) | holm(others)
+    return [
+        _change(*pair, tests.get(index), is_significant=index in significant, tolerance=tolerance)
+        for index, pair in enumerate(pairs)
+    ]
+
+
+def holm(tests: Mapping[int, LogRatio]) -> set[int]:
+    """Return the tests that are beyond chance, 5 % error for all of them together.
+
+    As long as something is rejected at 5 % divided by the number of tests left, the rest is asked
+    again more mildly.
+    """
+    left, rejected = dict(tests), set[int]()
+    while left:
+        clear = {index for index, test in left.items() if test.beyond(FAMILY_ERROR / len(left))}
+        if not clear:
+            break
+        rejected |= clear
+        left = {index: test for index, test in left.items() if index not in clear}
+    return rejected
+
+
+def _is_repeated(base: Measure, candidate: Measure) -> bool:
+    return min(len(base.repeats), len(candidate.repeats)) >= FEWEST_REPEATS
+
+
+def _log_ratio(base: Measure, candidate: Measure) -> LogRatio | None:
+    """Return the ratio; None where one of the two may not be judged, is not above 0, or has no
+    interval.
+    """
+    if base.reason or candidate.reason:
+        return None
+    logs, errors, freedoms = [], [], []
+    for measure in (base, candidate):
+        if _is_repeated(base, candidate):
+            if min(measure.repeats) <= 0:
+                return None
+            repeats = [math.log(repeat) for repeat in measure.repeats]
+            log, variance = statistics.fmean(repeats), statistics.variance(repeats) / len(repeats)
+            freedom = len(repeats) - 1.0
+        else:
+            estimate = measure.estimate.at_least(_resolution(base, candidate))
+            if not (estimate.value > 0 and math.isfinite(estimate.high)):
+                return None
+            # delta method on the wider side of the interval
+            half_width = max(estimate.high - estimate.value, estimate.value - estimate.low)
+            freedom = measure.freedom or math.inf
+            log = math.log(estimate.value)
+            variance = (half_width / estimate.value / t95(freedom)) ** 2
+        logs.append(log)
+        errors.append(variance)
+        freedoms.append(freedom)
+    return LogRatio(
+        logs[1] - logs[0],
+        math.sqrt(errors[0] + errors[1]),
+        welch([math.sqrt(error) for error in errors], freedoms),
+    )
+
+
+def _resolution(base: Measure, candidate: Measure) -> float:
+    """Return the resolution of the coarser clock, in its unit."""
+    return max(base.resolution, candidate.resolution)
+
+
+def _change(
+    base: Measure,
+    candidate: Measure,
+    test: LogRatio | None,
+    *,
+    is_significant: bool,
+    tolerance: float,
+) -> MeasureChange:
+    """Return the change of a measure. is_significant: whether it is beyond chance."""
+    change, reason = Change.UNDECIDED, ""
+    values = (base.estimate.value, candidate.estimate.value)
+    ratio = test.estimate if test else None
+    if ratio is not None:
+        # the tolerance, or what the clock can tell where that is more
+        slack, resolution = tolerance, _resolution(base, candidate)
+        if resolution:
+            slack = max(tolerance, resolution / max(resolution, *values))
+        change = classify(ratio, base.more_is_better, is_significant, slack)
+        if change is Change.UNDECIDED:
+            share = f"{100 * tolerance:.3g} %"
+            reason = f"a change for the worse of more than {share} is neither shown nor excluded"
+    elif base.estimate == candidate.estimate and base.is_counted:
+        change = Change.EQUIVALENT
+    elif base.reason or candidate.reason:
+        reasons = {"base": base.reason, "candidate": candidate.reason}
+        sides = " and the ".join(side for side, why in reasons.items() if why)
+        reason = f"{base.reason or candidate.reason}, in the {sides}"
+    elif min(*values, *base.repeats, *candidate.repeats) <= 0:
+        reason = "a value is not above 0"
+    else:
+        reason = "one of them has no interval"
+    return MeasureChange(
+        base,
+        candidate,
+        change,
+        ratio,
+        test.ranks if test else None,
+        is_significant,
+        _is_repeated(base, candidate),
+        reason,
+    )
+
+
+def classify(
+    ratio: Estimate, more_is_better: bool | None, significant: bool, slack: float
+) -> Change:
+    """Name the change that a ratio of candidate over base is. slack: the part that may be lost."""
+    better = ratio.inverse if more_is_better is False else ratio
+    lowest, highest = 1 - slack, 1 / (1 - slack) if slack < 1 else math.inf
+    if better.low >= lowest and better.high <= highest:
+        return Change.EQUIVALENT
+    beyond = significant and not lowest <= better.value <= highest
+    if more_is_better is None:
+        return Change.CHANGED if beyond else Change.UNDECIDED
+    if beyond:
+        return Change.REGRESSION if better.value < lowest else Change.IMPROVEMENT
+    return Change.NOT_WORSE if better.low >= lowest else Change.UNDECIDED

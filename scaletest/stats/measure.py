@@ -1,0 +1,98 @@
+"""Measures: the named numbers of a run, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from scaletest.model.declared import INNER, Written, called
+from scaletest.model.texts import short
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.percentiles import Distribution, interval_of
+from scaletest.stats.repetitions import mean_of
+
+Place = Mapping[str, str | int | float]
+NOWHERE: Place = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Written):
+    """One number of a run."""
+
+    name: Annotated[str, called("measure"), 'its name with its statistic, as in "run.p95"']
+    where: Annotated[Place, "of what in the run, as in workers: 8"]
+    estimate: Annotated[
+        Estimate,
+        INNER,
+        "with its 95 % interval; infinite ends where that is unknown, equal ones where it was "
+        "counted.",
+    ]
+    unit: Annotated[
+        str, 'the base unit, as in s, 1/s, B/s, x; "" for a plain number or a part of 1.'
+    ]
+    more_is_better: Annotated[bool | None, INNER, "None where neither is."]
+    samples: Annotated[
+        Sequence[float], INNER, "the single values behind it, if there are any."
+    ] = ()
+    repeats: Annotated[
+        Sequence[float], INNER, "what each repeat measured, where the estimate is their mean."
+    ] = ()
+    freedom: Annotated[
+        int, INNER, "degrees of freedom behind the interval, 0 where they are unknown."
+    ] = 0
+    resolution: Annotated[float, INNER, "of its clock, in its unit."] = 0.0
+    reason: Annotated[str, INNER, 'why it may not be judged, "" when it may.'] = ""
+    decides: Annotated[bool, "whether the verdict rests on it"] = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it is in any run."""
+        return self.name, *sorted(self.where.items(), key=str)
+
+    @property
+    def text(self) -> str:
+        """Name and place in words."""
+        return f"{self.name} ({place_text(self.where)})" if self.where else self.name
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its number has no interval because nothing about it is left to chance."""
+        return self.estimate.low == self.estimate.high and not self.reason
+
+    @property
+    def is_median(self) -> bool:
+        """Whether it is the median of its samples."""
+        return self.name.endswith(".p50")
+
+
+def place_text(where: Place) -> str:
+    """Write a place in words; "" for the whole run."""
+    texts = []
+    for key, setting in where.items():
+        texts.append(f"{key} {short(setting) if isinstance(setting, float) else setting}")
+    return ", ".join(texts)
+
+
+def percentiles(
+    name: str,
+    where: Place,
+    spread: Distribution,
+    samples: Sequence[float] = (),
+    resolution_s: float = 0.0,
+) -> list[Measure]:
+    """Return the known percentiles of durations in s, and their mean where there are samples."""
+    known = {"p50": spread.p50, "p95": spread.p95, "p99": spread.p99}
+    estimates = {
+        statistic: interval_of(percentile)
+        for statistic, percentile in known.items()
+        if percentile is not None
+    }
+    if samples:
+        estimates = {"mean": mean_of(samples)} | estimates
+    return [
+        Measure(
+            f"{name}.{statistic}", where, estimate, "s", False, samples, resolution=resolution_s
+        )
+        for statistic, estimate in estimates.items()
+    ]

@@ -1,0 +1,100 @@
+"""The number of workers with the highest throughput, N* = sqrt((1 - a) / b), or why there is none.
+
+A peak that was measured, by a throughput that certainly fell after it, is reported whatever the
+laws say. A fitted one is named only when the interval of the coherency b excludes 0, marked as
+extrapolated when it lies beyond the largest number of workers tested, and refused beyond twice
+that: a curve says little about numbers so far beyond its points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from scaletest.model.declared import Unbounded, Written
+from scaletest.stats.law import Law
+from scaletest.stats.law_interval import LawInterval
+from scaletest.stats.scaling import MeasuredThroughput, _over
+
+# A peak beyond so many times the workers tested is refused.
+_FARTHEST = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Peak(Written):
+    """Where throughput is highest."""
+
+    workers: Annotated[float | None, "where throughput is highest; null when that cannot be said"]
+    low: Annotated[
+        float | None,
+        "its 95 % interval when fitted (high may be infinite), the steps that enclose it when "
+        "measured.",
+    ]
+    high: Annotated[
+        Unbounded | None,
+        "its 95 % interval when fitted (high may be infinite), the steps that enclose it when "
+        "measured.",
+    ]
+    extrapolated: Annotated[bool, "whether it lies beyond the measured steps"]
+    measured: Annotated[bool, "whether it was measured, not fitted"]
+    reason: Annotated[str, "how it was determined, or why it was refused."]
+
+
+def find_peak(
+    rows: Sequence[MeasuredThroughput], law: Law | None, interval: LawInterval | None
+) -> Peak:
+    """Return the peak of a run: fitted when law and data agree on it, else measured, else refused.
+
+    rows: usable steps. law, interval: the chosen law, None without one.
+    """
+    measured_peak = _measured_peak(rows)
+    most_workers = max((step.workers for step in rows), default=0)
+    fitted = _fitted_peak(law, interval, float(most_workers))
+    if measured_peak and (fitted.workers is None or fitted.extrapolated):
+        return measured_peak
+    return fitted
+
+
+def _fitted_peak(law: Law | None, interval: LawInterval | None, most_workers: float) -> Peak:
+    if law is None:
+        return _refuse("no law was chosen")
+    if interval is None or interval.coherency is None or interval.peak is None:
+        return _refuse(f"throughput never falls by the {law.name} law")
+    if interval.coherency.low <= 0 or law.peak is None:
+        return _refuse("the interval of the coherency includes 0: it may never fall")
+    if law.peak > _FARTHEST * most_workers:
+        return _refuse(f"it lies beyond twice the {most_workers:g} workers tested")
+    low, high = interval.peak.low, interval.peak.high
+    if law.peak <= most_workers:
+        return Peak(law.peak, low, high, False, False, "fitted within the range tested")
+    return Peak(
+        law.peak,
+        low,
+        high,
+        True,
+        False,
+        f"extrapolated: at most {most_workers:g} workers were tested",
+    )
+
+
+def _measured_peak(rows: Sequence[MeasuredThroughput]) -> Peak | None:
+    """Return the step with the highest throughput, when a later one is certainly lower.
+
+    The nearest steps that are certainly lower enclose it.
+    """
+    if not rows:
+        return None
+    best = max(rows, key=lambda step: step.per_s)
+    lower = [step for step in rows if _over(step, best).high < 1]
+    after = next((step.workers for step in lower if step.workers > best.workers), None)
+    if after is None:
+        return None
+    before = [step.workers for step in lower if step.workers < best.workers]
+    reason = f"measured: {after} workers do less than {best.workers}"
+    low = before[-1] if before else rows[0].workers
+    return Peak(best.workers, low, after, False, True, reason)
+
+
+def _refuse(reason: str) -> Peak:
+    return Peak(None, None, None, False, False, reason)
