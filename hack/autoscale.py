@@ -11,8 +11,8 @@ from scaletest.capacity.autoscale import simulation
 from scaletest.capacity.autoscale.rule import parse
 from scaletest.capacity.autoscale.simulation import SimulationSetting, simulate
 from scaletest.capacity.report import chart, scales
+from scaletest.render.chart import Chart
 from scaletest.render.style import CHART, PALETTE
-from scaletest.render.svg import Chart
 
 COMPLAINT, REMEDY = "waiting-fast", "desired:window=300"
 

@@ -20,9 +20,10 @@ from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text, echo, warn_without_worker
 from scaletest.model import Reply, Request, checks
 from scaletest.model.errors import UsageError
-from scaletest.render.contents import Table, aligned
+from scaletest.render.blocks import Table
 from scaletest.render.numbers import instant, plural, seconds
 from scaletest.render.text import one_line
+from scaletest.render.text_table import aligned
 from scaletest.report import failures
 from scaletest.stats.failures import FailureGroup
 

@@ -14,7 +14,8 @@ from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
-from scaletest.render.contents import Table, aligned
+from scaletest.render.blocks import Table
+from scaletest.render.text_table import aligned
 from scaletest.runs import registry
 from scaletest.runs.listing import VERDICTS, RunFilter, chosen
 from scaletest.runs.places import default_root, runs

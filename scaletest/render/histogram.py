@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.chart import Chart
 from scaletest.render.numbers import plural, seconds, unit_of
-from scaletest.render.svg import Axis, Chart, ceiling
 
 
 def ends(values: Sequence[float], least: float) -> tuple[float, float]:

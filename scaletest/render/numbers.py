@@ -13,6 +13,9 @@ NOTHING = "n/a"
 # More digits say nothing to anyone, however narrow an interval is.
 MOST_DIGITS = 4
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+# Down to nanoseconds, for latencies.
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def seconds(duration_s: float | None) -> str:
@@ -153,9 +156,11 @@ def leading(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
     if len(counts) < 2 and not others:
         return next(iter(counts), "") or NOTHING
     parts = [f"{name or NOTHING} ({grouped(count)})" for name, count in counts.items()]
-    rest = [f"{len(parts) - most} more"] if len(parts) > most else []
-    elsewhere = [f"{grouped(others)} elsewhere"] if others else []
-    *first, last = [*parts[:most], *rest, *elsewhere]
+    if len(parts) > most:
+        parts[most:] = [f"{len(parts) - most} more"]
+    if others:
+        parts.append(f"{grouped(others)} elsewhere")
+    *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -174,10 +179,6 @@ def _plain(number: float, places: int) -> str:
     """A number with this many decimals; -0 loses its sign."""
     text = f"{number:.{places}f}"
     return text.removeprefix("-") if float(text) == 0 else text
-
-
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def quantity(number: float, unit: str, digits: int = 4) -> str:
@@ -204,20 +205,12 @@ def scale(number: float, unit: str, digits: int = 4) -> tuple[float, str]:
     """The factor and the unit with its prefix; what rounds up to 1000 has the next prefix."""
     if unit == "":
         return 1.0, ""
+    whole = 1 - 0.5 * 10.0**-digits  # what rounds up to 1
     if unit == "s":
-        # never larger than seconds, as kiloseconds are unusual; down to nanoseconds, for latencies
-        return next(
-            (
-                (size, name)
-                for size, name in _TIMES
-                if abs(number) >= size * (1 - 0.5 * 10.0**-digits)
-            ),
-            _TIMES[-1],
-        )
+        # never larger than seconds, as kiloseconds are unusual
+        return next((time for time in _TIMES if abs(number) >= time[0] * whole), _TIMES[-1])
     power = 0
-    while power < len(_PREFIXES) - 1 and abs(number) / 1000**power >= 1000 * (
-        1 - 0.5 * 10.0**-digits
-    ):
+    while power < len(_PREFIXES) - 1 and abs(number) / 1000**power >= 1000 * whole:
         power += 1
     base = "/s" if unit == "1/s" else unit
     return 1000.0**power, f"{_PREFIXES[power]}{base}"

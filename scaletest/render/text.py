@@ -40,21 +40,21 @@ def device_name(path: str) -> str:
 def element(name: str, /, *children: object, **attributes: object) -> Markup:
     """An element without attributes that are None; view_box becomes view-box, class_ class."""
     # a chart has hundreds of them: formats of Markup take longer
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_plain(attribute))}"'
-        for key, attribute in attributes.items()
-        if attribute is not None
-    )
+    written = ""
+    for key, value in attributes.items():
+        if value is None:
+            continue
+        if isinstance(value, float):
+            # coordinates are rounded to tenths of a pixel, to keep files small
+            value = f"{value:.1f}".removesuffix(".0")
+        written += f' {key.rstrip("_").replace("_", "-")}="{escape(clean(value))}"'
     return Markup(f"<{name}{written}>{join(*children)}</{name}>")
 
 
 def join(*parts: object) -> Markup:
     """All parts in order, escaped unless they are markup."""
-    return Markup("".join(map(_escaped, parts)))
-
-
-def _escaped(part: object) -> Markup:
-    return part if isinstance(part, Markup) else escape(clean(part))
+    escaped = (part if isinstance(part, Markup) else escape(clean(part)) for part in parts)
+    return Markup("".join(escaped))
 
 
 def code(text: object, limit: int = 200) -> str:
@@ -71,10 +71,3 @@ def cell(text: object) -> str:
     """Foreign text for CSV; text that looks like a formula begins with an apostrophe."""
     plain = one_line(text)
     return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain
-
-
-def _plain(attribute: object) -> str:
-    """An attribute's text; coordinates are rounded to tenths of a pixel to keep files small."""
-    if isinstance(attribute, float):
-        return f"{attribute:.1f}".removesuffix(".0")
-    return clean(attribute)

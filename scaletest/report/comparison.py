@@ -9,20 +9,12 @@ from itertools import chain
 
 from scaletest.model import VerdictKind
 from scaletest.render import contents
-from scaletest.render.contents import (
-    Case,
-    Charts,
-    Head,
-    Report,
-    Section,
-    Sheet,
-    Table,
-    Text,
-    Value,
-    at,
-)
+from scaletest.render.axis import Axis, ceiling, nice
+from scaletest.render.blocks import Charts, Table, Text
+from scaletest.render.chart import Chart
+from scaletest.render.contents import Case, Head, Report, Section
 from scaletest.render.numbers import NOTHING, plural, quantity, scale
-from scaletest.render.svg import Axis, Chart, ceiling, nice
+from scaletest.render.sheet import Sheet, Value, at
 from scaletest.render.text import clean
 from scaletest.report.words import AXES, CUT
 from scaletest.stats.comparison import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.render.contents import Cell, Table
+from scaletest.render.blocks import Cell, Table
 from scaletest.render.numbers import NOTHING, grouped, instant, leading, plural
 from scaletest.render.text import clean
 from scaletest.stats.failures import FailureGroup

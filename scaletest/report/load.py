@@ -16,9 +16,10 @@ from scaletest.load.statistics import MOST_POINTS, LoadSnapshot, SeriesPoint
 from scaletest.model.checks import cut
 from scaletest.model.histogram import NEEDED, DurationSummary
 from scaletest.render import contents, numbers
-from scaletest.render.contents import Cell, Charts, Facts, Share, Table, Text
+from scaletest.render.axis import Axis, ceiling, nice
+from scaletest.render.blocks import Cell, Charts, Facts, Pairs, Share, Table, Text
+from scaletest.render.chart import Chart
 from scaletest.render.style import STYLE
-from scaletest.render.svg import Axis, Chart, ceiling, nice
 from scaletest.render.text import Markup, device_name
 from scaletest.report import failures
 from scaletest.report.formats import html
@@ -109,7 +110,7 @@ def per_s(rate: float) -> str:
     return numbers.significant(rate, 4)
 
 
-def facts(snapshot: LoadSnapshot) -> contents.Pairs:
+def facts(snapshot: LoadSnapshot) -> Pairs:
     """The few numbers that everybody looks for."""
     ended = snapshot.succeeded + snapshot.failed
     return (

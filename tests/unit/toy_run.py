@@ -10,18 +10,11 @@ from typing import Any, Self
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.declared import read
 from scaletest.model.verdict import Measurable, MeasureTable, parse, while_running
-from scaletest.render.contents import (
-    Block,
-    Case,
-    Charts,
-    Facts,
-    Head,
-    Report,
-    Section,
-    Sheet,
-    Table,
-)
-from scaletest.render.svg import Axis, Chart
+from scaletest.render.axis import Axis
+from scaletest.render.blocks import Block, Charts, Facts, Table
+from scaletest.render.chart import Chart
+from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.sheet import Sheet
 from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
 from scaletest.stats.comparison import NOWHERE, Contrast, Measure
 from scaletest.stats.estimate import mean_of

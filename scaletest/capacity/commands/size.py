@@ -34,8 +34,9 @@ from scaletest.model import Verdict, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.model.texts import in_base_units, short
 from scaletest.model.wording import as_options
-from scaletest.render.contents import Table, aligned
+from scaletest.render.blocks import Table
 from scaletest.render.numbers import seconds
+from scaletest.render.text_table import aligned
 from scaletest.runs.registry import judge
 
 # Quantities as Kubernetes writes them.

@@ -11,11 +11,11 @@ from itertools import chain
 from scaletest.lifecycle.judging import charted
 from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS, began
 from scaletest.lifecycle.judging.result import LifecycleResult, PhaseDurations
-from scaletest.render import svg
-from scaletest.render.contents import Figure
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.blocks import Figure
+from scaletest.render.chart import Chart, Point
 from scaletest.render.histogram import histogram
 from scaletest.render.numbers import seconds, unit_of
-from scaletest.render.svg import Axis, Chart, Point
 from scaletest.report.words import percentile
 
 WIDE = (860.0, 300.0)
@@ -84,7 +84,7 @@ def time_unit(span_s: float) -> tuple[float, str]:
 def _whole(label: str, top: float) -> Axis:
     """An axis of counts, with marks at whole numbers only."""
     most = min(6, int(top) + 1)
-    return Axis(label, 0.0, max(1.0, svg.ceiling(top * 1.02, most)), most=most)
+    return Axis(label, 0.0, max(1.0, ceiling(top * 1.02, most)), most=most)
 
 
 def waterfall_figure(result: LifecycleResult) -> Figure | None:
@@ -197,7 +197,7 @@ def _over_run(name: str, title: str, description: str, points: Sequence[Point]) 
         title,
         description,
         Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
-        Axis(f"time, {unit}", 0.0, svg.ceiling(top_s / length_s * 1.05, 5), most=5),
+        Axis(f"time, {unit}", 0.0, ceiling(top_s / length_s * 1.05, 5), most=5),
         *PANEL,
     )
     chart.dots([(start / size, value / length_s) for start, value in thinned(points)], "c-dots")

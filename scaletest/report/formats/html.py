@@ -16,22 +16,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.model.wording import as_options
-from scaletest.render.contents import (
-    BLOCKS,
-    Block,
-    Charts,
-    Figure,
-    Head,
-    Pairs,
-    Report,
-    Section,
-    Share,
-    Table,
-    ThresholdLine,
-)
+from scaletest.render.blocks import BLOCKS, Block, Charts, Figure, Pairs, Share, Table
+from scaletest.render.chart import Chart
+from scaletest.render.contents import Head, Report, Section, ThresholdLine
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
-from scaletest.render.svg import Chart, interval_bar
+from scaletest.render.svg import interval_bar
 from scaletest.render.text import Markup, clean, element
 from scaletest.report import formats
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from scaletest.model import VerdictKind
 from scaletest.model.wording import as_options
-from scaletest.render.contents import Block, Report, Table, Text, laid_out
+from scaletest.render.blocks import Block, Table, Text, laid_out
+from scaletest.render.contents import Report
 from scaletest.render.numbers import duration
 from scaletest.render.text import clean, code, one_line
 

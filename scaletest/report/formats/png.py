@@ -8,9 +8,12 @@ from operator import attrgetter
 from typing import Any
 
 from scaletest.model.errors import UsageError
-from scaletest.render.contents import Charts, Figure, Report
+from scaletest.render.axis import Axis
+from scaletest.render.blocks import Charts, Figure
+from scaletest.render.chart import Chart, Mark
+from scaletest.render.contents import Report
 from scaletest.render.style import properties
-from scaletest.render.svg import CAP, Axis, Chart, Mark
+from scaletest.render.svg import CAP
 from scaletest.render.text import clean
 
 # A pixel of a chart in points, of which an inch has 72.

@@ -14,9 +14,11 @@ from rich.console import Console
 from rich.text import Text as Styled
 
 from scaletest.model import VerdictKind
-from scaletest.render.contents import Block, Head, Report, Table, Text, aligned, laid_out
+from scaletest.render.blocks import Block, Table, Text, laid_out
+from scaletest.render.contents import Head, Report
 from scaletest.render.numbers import duration
 from scaletest.render.text import clean, one_line
+from scaletest.render.text_table import aligned
 
 COLOURS = {
     VerdictKind.PASS: "green",

@@ -14,20 +14,10 @@ from scaletest.model import VerdictKind
 from scaletest.model.measurement import MachineUse
 from scaletest.model.texts import short
 from scaletest.render import contents
-from scaletest.render.contents import (
-    CLOCK_DIGITS,
-    Block,
-    Case,
-    Head,
-    Report,
-    Section,
-    Sheet,
-    Table,
-    Text,
-    Value,
-    at,
-)
+from scaletest.render.blocks import Block, Table, Text
+from scaletest.render.contents import Case, Head, Report, Section
 from scaletest.render.numbers import between, duration, percent, plural, seconds, significant
+from scaletest.render.sheet import CLOCK_DIGITS, Sheet, Value, at
 from scaletest.report.words import percentile, sentence, warnings
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods

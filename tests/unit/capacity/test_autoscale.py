@@ -49,7 +49,7 @@ from scaletest.capacity.commands.autoscale import command
 from scaletest.capacity.report import Simulation, charts, simulation_report
 from scaletest.model import Outcome, Record, Reply
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.render.svg import Chart
+from scaletest.render.chart import Chart
 from scaletest.report import formats
 from tests.unit.golden_files import golden
 from tests.unit.valid import checked

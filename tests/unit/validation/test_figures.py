@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.render.svg import Axis, Chart, interval_bar, up_to
+from scaletest.render.axis import Axis, up_to
+from scaletest.render.chart import Chart
+from scaletest.render.svg import interval_bar
 from scaletest.report import formats
 from scaletest.validation.plan import Plan
 from scaletest.validation.report import figures, times, words
