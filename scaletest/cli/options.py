@@ -26,7 +26,7 @@ from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 from scaletest.model.texts import PER_SECOND, SECONDS, in_base_units
 from scaletest.report import formats
-from scaletest.report.suffixes import form_of
+from scaletest.report.formats import form_of
 
 
 class Quantity(click.ParamType[float]):

@@ -148,7 +148,7 @@ def notebook_palette(selector: str) -> str:
 
 
 def properties(css: str) -> dict[str, str]:
-    """Return the properties of these classes of charts on light paper, for who draws without CSS."""
+    """Return the properties of these classes of charts on light paper, to draw without CSS."""
     colours = dict(re.findall(r"--([\w-]+):(#\w+)", _LIGHT))
     merged: dict[str, str] = {}
     for name in css.split():
