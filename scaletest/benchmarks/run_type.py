@@ -16,8 +16,9 @@ from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import wire
 from scaletest.model.errors import UsageError
 from scaletest.model.texts import as_yaml
-from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, RunFolder, TypedFolder
+from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, RunFolder
 from scaletest.runs.run_type import RunType, course
+from scaletest.runs.typed_folder import TypedFolder
 from scaletest.stats.comparison import Contrast, Measure, Place
 from scaletest.stats.estimate import mean_of
 

@@ -17,9 +17,9 @@ from scaletest.model.errors import UsageError
 from scaletest.render.blocks import Table
 from scaletest.render.text_table import aligned
 from scaletest.runs import registry
-from scaletest.runs.listing import VERDICTS, RunFilter, chosen
+from scaletest.runs.listing import VERDICTS, ListedRun, RunFilter, choose_runs, read_listed_run
 from scaletest.runs.places import default_root, runs
-from scaletest.runs.registry import TYPES, ListedRun
+from scaletest.runs.registry import TYPES
 
 
 @cloup.group("runs")
@@ -66,8 +66,8 @@ def list_runs(
     scaletest runs list --name 'nightly-*' -o runs.json
     """
     root = default_root(os.environ)
-    stored_runs = list(map(registry.listed, runs(root)))
-    shown = chosen(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
+    stored_runs = list(map(read_listed_run, runs(root)))
+    shown = choose_runs(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
     if shown or output.is_data:
         output.show(list(map(asdict, shown)), aligned(_table(shown)))
     elif stored_runs:

@@ -26,16 +26,9 @@ from typing import IO, Any, ClassVar
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.phases import timeline
 from scaletest.lifecycle.stamps import LifecycleObject, LifecyclePlan, Submission, read_line
-from scaletest.runs.environment import open_private
-from scaletest.runs.folder import (
-    LIFECYCLE,
-    RECORDS,
-    SAMPLED,
-    SAMPLING,
-    SUBMISSIONS,
-    SUBMITTED,
-    TypedFolder,
-)
+from scaletest.runs.folder import LIFECYCLE, RECORDS, SAMPLED, SAMPLING, SUBMISSIONS, SUBMITTED
+from scaletest.runs.private_files import open_private
+from scaletest.runs.typed_folder import TypedFolder
 
 
 class LifecycleFolder(TypedFolder[LifecyclePlan]):

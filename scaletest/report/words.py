@@ -31,7 +31,7 @@ MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
 
 
 def warnings(verdict: Verdict, interrupted: str, lines: Sequence[str]) -> list[str]:
-    """Return the warnings of a run; first that it was interrupted, where the verdict does not say so."""
+    """Return the warnings of a run; an interruption first, where the verdict does not say it."""
     if not interrupted or interrupted in verdict.reason or verdict.kind is VerdictKind.RUNNING:
         return list(lines)
     return [f"interrupted: {interrupted}; the verdict rests on what was measured before", *lines]
@@ -92,7 +92,7 @@ def summary(activity: Activity, run_s: float, own_memory: int) -> Iterator[str]:
 
 
 def sentence(activities: Sequence[Activity]) -> str:
-    """Name the largest states of several runs, each with its part and main object; "" without time."""
+    """Name the largest states of runs, each with its part and main object; "" without time."""
     seconds_by: dict[State, float] = defaultdict(float)
     waits: dict[tuple[State, str], float] = defaultdict(float)
     for activity in activities:

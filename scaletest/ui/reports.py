@@ -18,8 +18,8 @@ from scaletest.report.comparison import comparison_report
 from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import FILES, RunFolder
-from scaletest.runs.listing import Signature, signature
 from scaletest.runs.places import named
+from scaletest.runs.run_index import Signature, signature
 from scaletest.stats.comparison import TOLERANCE
 from scaletest.ui.page_cache import PageCache
 from scaletest.ui.runs import PATIENCE_S, index

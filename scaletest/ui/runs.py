@@ -10,8 +10,9 @@ from flask import Flask, render_template, request
 from scaletest.pages.site import READ, page_of
 from scaletest.render.spark import spark
 from scaletest.render.text import Markup
-from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, RunIndex, chosen
-from scaletest.runs.registry import TYPES, ListedRun, run_type
+from scaletest.runs.listing import SORTS, VERDICTS, ListedRun, RunFilter, choose_runs
+from scaletest.runs.registry import TYPES, run_type
+from scaletest.runs.run_index import RunIndex
 from scaletest.ui.sources import of_application, sources
 
 AT_ONCE = 100
@@ -66,7 +67,7 @@ def runs() -> str:
         order if order in SORTS else "began",
     )
     stored, unread = index().look(PATIENCE_S)
-    shown = chosen(stored, query.wanted, query.order)
+    shown = choose_runs(stored, query.wanted, query.order)
     if query.order != "name":
         shown.reverse()
     page, _ = page_of(len(shown), AT_ONCE)

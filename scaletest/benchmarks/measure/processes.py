@@ -18,7 +18,7 @@ from scaletest.model import Activity
 from scaletest.model.texts import without_secrets
 from scaletest.observe.sampler import ProgramWatch, RequestSampler
 from scaletest.processes.children import Guard, end_group, exited, wait_child
-from scaletest.runs.environment import open_private
+from scaletest.runs.private_files import open_private
 
 GRACE_S = 3.0
 LOOK_S = 0.02

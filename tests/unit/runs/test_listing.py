@@ -11,7 +11,7 @@ import pytest
 
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import Labels
-from scaletest.runs import listing, registry
+from scaletest.runs import listing, registry, run_index
 from scaletest.runs.folder import (
     ENVIRONMENT,
     LABELS,
@@ -23,21 +23,21 @@ from scaletest.runs.folder import (
     STEPS,
     RunFolder,
 )
-from scaletest.runs.listing import RunFilter, RunIndex, chosen
+from scaletest.runs.listing import ListedRun, RunFilter, choose_runs
 from scaletest.runs.places import named
-from scaletest.runs.registry import ListedRun
+from scaletest.runs.run_index import RunIndex
 from tests.unit import made_runs as runs
 
 
-def listed(run: str, **fields: object) -> ListedRun:
+def listed_run(run: str, **fields: object) -> ListedRun:
     known: dict[str, object] = {"name": "", "note": "", **fields}
     return ListedRun(run=run, in_use=False, folder=f"/{run}", **known)  # type: ignore[arg-type]
 
 
 RUNS = [
-    listed("a", kind="validation", verdict="FAIL", began="2026-01-02", elapsed_s=3.0),
-    listed("b", kind="saturation", verdict="PASS", began="2026-01-01", name="nightly-1"),
-    listed("c", kind="validation", verdict=None, began=None, elapsed_s=9.0),
+    listed_run("a", kind="validation", verdict="FAIL", began="2026-01-02", elapsed_s=3.0),
+    listed_run("b", kind="saturation", verdict="PASS", began="2026-01-01", name="nightly-1"),
+    listed_run("c", kind="validation", verdict=None, began=None, elapsed_s=9.0),
 ]
 
 
@@ -54,12 +54,12 @@ RUNS = [
     ],
 )
 def test_runs_are_chosen_by_all_that_is_asked_for(wanted: RunFilter, names: str) -> None:
-    assert "".join(run.run for run in chosen(RUNS, wanted, "began")) == names
+    assert "".join(run.run for run in choose_runs(RUNS, wanted, "began")) == names
 
 
 def test_the_worst_the_longest_and_the_newest_stand_last() -> None:
     orders = {
-        order: [run.run for run in chosen(RUNS, RunFilter(), order)] for order in listing.SORTS
+        order: [run.run for run in choose_runs(RUNS, RunFilter(), order)] for order in listing.SORTS
     }
     assert orders == {
         "began": ["c", "b", "a"],
@@ -80,8 +80,12 @@ def test_the_index_reads_again_what_has_changed_and_nothing_else(
     stored(root, "one")
     stored(root, "two")
     index, reads = RunIndex(root), list[str]()
-    read = listing.listed
-    monkeypatch.setattr(listing, "listed", lambda folder: reads.append(folder.name) or read(folder))
+    read = run_index.read_listed_run
+    monkeypatch.setattr(
+        run_index,
+        "read_listed_run",
+        lambda folder: reads.append(folder.name) or read(folder),
+    )
     shown, unread = index.look(60.0)
     assert [run.run for run in shown] == sorted(reads) == ["one", "two"] and unread == 0
     assert shown[0].curve == [] and shown[0].workload == shown[1].workload
