@@ -29,9 +29,8 @@ from scaletest.load.statistics import MEASURES, LoadSnapshot, SeriesPoint
 from scaletest.model import NodeSample, Record, histogram
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
-from scaletest.pages.health import state
 from scaletest.pages.security import HttpCounts
-from scaletest.pages.site import READ
+from scaletest.pages.site import READ, state
 
 _DIGITS_AND_POWERS = itertools.product(range(-4, 4), ("1", "2.5", "5"))
 BOUNDS = tuple(float(f"{digit}e{power}") for power, digit in _DIGITS_AND_POWERS)

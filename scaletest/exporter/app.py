@@ -1,6 +1,6 @@
 """The exporter's HTTP: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only, read only.
 
-It answers only under host names that no stranger can register; see `scaletest.pages.server`.
+It answers only under host names that no stranger can register; see `scaletest.pages.hosts`.
 Whatever is refused is refused in JSON, for programs.
 """
 
@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
 from scaletest.exporter import intel
-from scaletest.exporter.metrics import families
-from scaletest.exporter.view import ExporterView, QueueView
+from scaletest.exporter.families import families
+from scaletest.exporter.view import ExporterView
 from scaletest.model import wire
 from scaletest.model.desired_workers import within
 from scaletest.model.errors import Unreachable
@@ -46,22 +46,22 @@ class _Queues(Collector):
             return
         yield from families(view)
         if self.intel_names:
-            queues = [_figures(queue, view.at_s, self.log_interval_s) for queue in view.queues]
+            queues = []
+            for queue in view.queues:
+                window = queue.window
+                if self.log_interval_s:  # the maxima are of the interval
+                    window = within(queue.queue.slots, view.at_s, self.log_interval_s)
+                figures = intel.QueueFigures(
+                    queue.queue.name,
+                    queue.queue.waiting,
+                    queue.queue.running,
+                    queue.queue.counters,
+                    window.max_run_s,
+                    window.max_wait_s,
+                    window.max_total_s,
+                )
+                queues.append(figures)
             yield from intel.families(queues, self.log_interval_s)
-
-
-def _figures(view: QueueView, at_s: float, interval_s: int) -> intel.QueueFigures:
-    """Figures of a queue at `at_s`; maxima are of the interval, or with 0 of the window."""
-    window = within(view.queue.slots, at_s, interval_s) if interval_s else view.window
-    return intel.QueueFigures(
-        view.queue.name,
-        view.queue.waiting,
-        view.queue.running,
-        view.queue.counters,
-        window.max_run_s,
-        window.max_wait_s,
-        window.max_total_s,
-    )
 
 
 def make_app(
@@ -108,7 +108,7 @@ def make_app(
     app = make_site("scaletest.exporter", routes, "exporter", hosts=hosts)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.register_error_handler(HTTPException, _refused)
-    app.register_error_handler(Unreachable, _away)
+    app.register_error_handler(Unreachable, lambda error: _error(503, error.message, error.hint))
     return app
 
 
@@ -126,10 +126,6 @@ def _refused(error: HTTPException) -> ResponseReturnValue:
         return _error(403, "this host name is not allowed", hint)
     allowed = {name: text for name, text in error.get_headers() if name == "Allow"}
     return *_error(error.code or 500, error.description or error.name, served), allowed
-
-
-def _away(error: Unreachable) -> ResponseReturnValue:
-    return _error(503, error.message, error.hint)
 
 
 def _api(read: Read) -> list[Route]:

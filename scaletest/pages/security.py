@@ -2,7 +2,7 @@
 
 * bodies are not accepted: every value is in the query, as scripts have always sent it
 * request lines have at most 2 KiB
-* host names that a stranger may register (`scaletest.pages.server`) are refused, except with the
+* host names that a stranger may register (`scaletest.pages.hosts`) are refused, except with the
   token
 * a change is refused when a page of another site or a prefetching browser asks for it. Browsers
   send Sec-Fetch-Site only over TLS and to this machine, and Origin not with a GET; a browser that
@@ -34,7 +34,7 @@ from werkzeug.exceptions import (
 )
 
 from scaletest.model.wording import as_options
-from scaletest.pages.server import is_inner
+from scaletest.pages.hosts import is_inner
 
 logger = logging.getLogger("scaletest.pages")
 

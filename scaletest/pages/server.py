@@ -1,24 +1,18 @@
-"""The HTTP server: waitress, in threads of this process, and the host names that it answers under.
+"""The HTTP server: waitress, in threads of this process.
 
 It accepts no large bodies, and closes connections of peers that say nothing or do not read. A few
 hundred slow peers take the place of nobody else.
-
-A stranger's host name may point at this server's address (DNS rebinding), and then a browser lets
-the stranger's page read the server's pages. So a server answers only under a name that neither a
-stranger can register nor a neighbour can announce, or that its user has allowed.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import waitress
 from waitress import wasyncore
@@ -27,41 +21,6 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.task import ErrorTask
 
 from scaletest.model.errors import InvalidValue, UsageError
-
-HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
-# Endings that nobody can register, and that no neighbour on the network can announce by mDNS or
-# DHCP as he can any name in .local or without a dot.
-INNER = (".localhost", ".internal", ".svc", ".svc.cluster.local")
-
-
-def checked_hosts(names: Iterable[str]) -> frozenset[str]:
-    """Allowed names in the form in which they are compared; raises InvalidValue."""
-    hosts = frozenset(name.lower().rstrip(".") for name in names)
-    for host in hosts:
-        if not HOST.fullmatch(host):
-            raise InvalidValue(
-                f"the host name is {host!r}",
-                hint="write it without a port, as in client.validation",
-            )
-    return hosts
-
-
-def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Whether a Host header is safe: an IP address, localhost, this machine, a name of a cluster,
-    or an allowed one.
-    """
-    try:
-        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return False
-    try:
-        ipaddress.ip_address(name)
-        return True
-    except ValueError:
-        here = socket.gethostname().lower()
-        # HTTP/1.0 has no Host, and no browser sends it
-        return name in ("", "localhost", here, *allowed) or name.endswith(INNER)
-
 
 THREADS = 4
 LONGEST_HEADERS = 8192

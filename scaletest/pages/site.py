@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.pages import security
-from scaletest.pages.server import checked_hosts
+from scaletest.pages.hosts import checked_hosts
 from scaletest.render import numbers
 from scaletest.render.style import STYLE
 
@@ -120,3 +121,9 @@ def _below(inner: WSGIApplication, prefix: str) -> WSGIApplication:
         return inner(environ, start)
 
     return outer
+
+
+def state(trouble: str = "") -> Response:
+    """200 without a trouble, and 503 with it."""
+    body = {"status": "failed", "reason": trouble} if trouble else {"status": "ok"}
+    return Response(json.dumps(body), 503 if trouble else 200, mimetype="application/json")

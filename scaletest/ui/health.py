@@ -5,8 +5,7 @@ from __future__ import annotations
 from flask import Response
 
 from scaletest.model.errors import Unreachable
-from scaletest.pages.health import state
-from scaletest.pages.site import READ
+from scaletest.pages.site import READ, state
 from scaletest.ui.reading import reader
 
 
