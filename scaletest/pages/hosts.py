@@ -2,7 +2,8 @@
 
 A stranger's host name may point at this server's address (DNS rebinding), and then a browser lets
 the stranger's page read the server's pages. So a server answers only under a name that neither a
-stranger can register nor a neighbour can announce, or that its user has allowed."""
+stranger can register nor a neighbour can announce, or that its user has allowed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ INNER = (".localhost", ".internal", ".svc", ".svc.cluster.local")
 
 
 def checked_hosts(names: Iterable[str]) -> frozenset[str]:
-    """Allowed names in the form in which they are compared; raises InvalidValue."""
+    """Return allowed names in the form in which they are compared; InvalidValue for others."""
     hosts = frozenset(name.lower().rstrip(".") for name in names)
     for host in hosts:
         if not HOST.fullmatch(host):
@@ -33,8 +34,9 @@ def checked_hosts(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Whether a Host header is safe: an IP address, localhost, this machine, a name of a cluster,
-    or an allowed one.
+    """Tell whether a Host header is safe.
+
+    Safe are an IP address, localhost, this machine, a name of a cluster, and allowed ones.
     """
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")

@@ -36,8 +36,9 @@ NEVER = 1 << 40
 
 
 class Server:
-    """Serves an application until it is closed. `url` is for a browser on this
-    machine, and has the real port, also for port 0.
+    """Serves an application until it is closed.
+
+    `url` is for a browser on this machine, and has the real port, also for port 0.
 
     headers: added to responses to requests that never reach the application, because they are too
     long or malformed. refused: called with the status of each such response.
@@ -102,7 +103,7 @@ class Server:
 
 
 def bind(listen: str) -> socket.socket:
-    """A listening socket; [::] includes IPv4."""
+    """Open a listening socket; [::] includes IPv4."""
     host, port = parse_address(listen)
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -116,7 +117,7 @@ def bind(listen: str) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """The URL of what listens there, for a browser on this machine."""
+    """Return the URL of what listens there, for a browser on this machine."""
     host, port = listening.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     authority = f"[{host}]" if ":" in host else host
@@ -124,7 +125,7 @@ def url_of(listening: socket.socket) -> str:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """ADDRESS:PORT, [IPV6]:PORT or :PORT (all addresses)."""
+    """Parse ADDRESS:PORT, [IPV6]:PORT or :PORT (all addresses)."""
     host, separator, port = text.rpartition(":")
     bare_ipv6 = ":" in host and not host.startswith("[")
     if not separator or bare_ipv6 or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:

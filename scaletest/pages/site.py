@@ -34,7 +34,7 @@ Route = tuple[str, Sequence[str], Callable[..., Any]]
 
 
 def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
-    """Prefix and host names in the form in which they are compared; raises InvalidValue."""
+    """Return prefix and host names in the form in which they are compared; raises InvalidValue."""
     names = checked_hosts(hosts)
     prefix = prefix.rstrip("/")
     if prefix and not security.PREFIX.fullmatch(prefix):
@@ -46,13 +46,14 @@ def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
 
 
 def printable(text: str) -> str:
-    """A foreign text as one line of at most LONGEST_TEXT characters, escapes included."""
+    """Return a foreign text as one line of at most LONGEST_TEXT characters, escapes included."""
     return cut(" ".join(text.splitlines()), LONGEST_TEXT)
 
 
 def page_of(count: int, at_once: int) -> tuple[int, int]:
-    """The page of a list that the query asks for, from 1 on, and how many pages there are. The
-    nearest one stands for a page that does not exist.
+    """Return the page of a list that the query asks for, from 1 on, and how many there are.
+
+    The nearest one stands for a page that does not exist.
     """
     pages = max(1, math.ceil(count / at_once))
     return min(pages, max(1, request.args.get("page", 1, type=int))), pages
@@ -69,7 +70,7 @@ def make_site(
     counts: security.HttpCounts | None = None,
     changing: Mapping[str, str] | None = None,
 ) -> Flask:
-    """The application of a package, whose templates are beside the common ones.
+    """Make the application of a package, whose templates are beside the common ones.
 
     program: what messages call it, as in client. token: needed for every change and for unknown
     host names; "" for none. prefix: the path below which it is shown, as in /tester. hosts: further
@@ -101,7 +102,7 @@ def make_site(
 
 
 def style() -> Response:
-    """The style sheet: what reports and pages have in common, then the rest of pages."""
+    """Serve the style sheet: what reports and pages have in common, then the rest of pages."""
     page = (STATIC / "page.css").read_text("utf-8")
     return Response(STYLE + page, mimetype="text/css")
 
@@ -124,6 +125,6 @@ def _below(inner: WSGIApplication, prefix: str) -> WSGIApplication:
 
 
 def state(trouble: str = "") -> Response:
-    """200 without a trouble, and 503 with it."""
+    """Answer a probe: 200 without a trouble, and 503 with it."""
     body = {"status": "failed", "reason": trouble} if trouble else {"status": "ok"}
     return Response(json.dumps(body), 503 if trouble else 200, mimetype="application/json")

@@ -38,12 +38,12 @@ MOST_CHOICES, MOST_COMPARED = 200, 20
 
 
 def cache() -> PageCache:
-    """The cache of this application."""
+    """Return the cache of this application."""
     return of_application("reports", PageCache)
 
 
 def folder_of(name: str) -> RunFolder | None:
-    """The run of that name in the archive, or the one beside it that is shown; None without one."""
+    """Find the run of that name in the archive, or the one that is shown beside it."""
     beside = sources().run
     if beside is not None and beside.name == name:
         return beside
@@ -51,12 +51,12 @@ def folder_of(name: str) -> RunFolder | None:
 
 
 def stamps_of(folder: RunFolder) -> Signature:
-    """What changes with any file of a run, and when its measuring begins or ends."""
+    """Return what changes with any file of a run, and when its measuring begins or ends."""
     return (*signature(folder.path, FILES), (folder.in_use, 0, 0))
 
 
 def run(name: str) -> Response:
-    """The report of a run, or the run in the form that the suffix of its name says."""
+    """Show the report of a run, or the run in the form that the suffix of its name says."""
     folder = folder_of(name)
     stem, _, form = name.rpartition(".")
     if folder is None and form in DOWNLOADS:
@@ -73,7 +73,7 @@ def run(name: str) -> Response:
 
 
 def _page(folder: RunFolder) -> bytes:
-    """The HTML report, with the way back and the other forms above it."""
+    """Make the HTML report, with the way back and the other forms above it."""
     place = f"{g.root}/runs/{quote(folder.name)}"
     links = [("Runs", f"{g.root}/runs"), ("Compare", f"{g.root}/compare?run={quote(folder.name)}")]
     links += [(f"Download {form}", f"{place}.{form}") for form in DOWNLOADS]
@@ -87,11 +87,12 @@ def _served(content: bytes, mimetype: str = "text/html") -> Response:
 
 
 def _download(folder: RunFolder, form: str) -> Response:
-    def make() -> bytes:
-        return formats.content(registry.report(folder), form)
-
     try:
-        content = cache().page((folder.path, form), stamps_of(folder), make)
+        content = cache().page(
+            (folder.path, form),
+            stamps_of(folder),
+            lambda: formats.content(registry.report(folder), form),
+        )
     except (ScaletestError, OSError) as error:
         return _unreadable(folder, error)
     response = _served(content, DOWNLOADS[form])
@@ -101,45 +102,46 @@ def _download(folder: RunFolder, form: str) -> Response:
 
 
 def _unreadable(folder: RunFolder, error: Exception) -> Response:
-    """Why there is no report."""
+    """Say why there is no report."""
     title = printable(folder.name)
     page = render_template("message.html", title=title, text=in_sentences(error))
     return make_response(page, 422)
 
 
 def in_sentences(error: Exception) -> str:
-    """What happened, and what to do where that is known."""
+    """Say what happened, and what to do where that is known."""
     hint = getattr(error, "hint", "")
     reason, remedy = printable(str(error)).rstrip("."), printable(hint).rstrip(".")
     return as_options(f"{reason}. What to do: {remedy}." if remedy else f"{reason}.")
 
 
 def compare() -> Response:
-    """Runs over each other, the changed measures first; a form to choose them where they are not
-    named, or cannot be compared.
+    """Show runs over each other, the changed measures first.
+
+    Where they are not named, or cannot be compared, it is a form to choose them.
     """
     names = list(dict.fromkeys(filter(None, request.args.getlist("run"))))
     if len(names) < 2:
         return _choice(names, "Choose a second run." if names else "")
     try:
-        folders = _folders(names)
+        if len(names) > MOST_COMPARED:
+            raise UsageError(
+                f"{len(names)} runs are too many", hint=f"mark at most {MOST_COMPARED}"
+            )
+        folders = []
+        for name in names:
+            folder = folder_of(name)
+            if folder is None:
+                raise UsageError(f"there is no run {name!r:.80}", hint="choose others")
+            folders.append(folder)
+        # the oldest first
+        folders.sort(key=lambda folder: (folder.began, folder.name))
         key = ("compare", g.root, *(folder.path for folder in folders))
         stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
         content = cache().page(key, stamps, lambda: _compared(folders))
     except (ScaletestError, OSError) as error:
         return _choice(names, in_sentences(error), status=400)
     return _served(content)
-
-
-def _folders(names: list[str]) -> list[RunFolder]:
-    """The runs of these names, the oldest first; UsageError where one is missing."""
-    if len(names) > MOST_COMPARED:
-        raise UsageError(f"{len(names)} runs are too many", hint=f"mark at most {MOST_COMPARED}")
-    folders = {name: folder_of(name) for name in names}
-    missing = [name for name, folder in folders.items() if folder is None]
-    if missing:
-        raise UsageError(f"there is no run {missing[0]!r:.80}", hint="choose others")
-    return sorted(filter(None, folders.values()), key=lambda folder: (folder.began, folder.name))
 
 
 def _compared(folders: list[RunFolder]) -> bytes:
@@ -153,7 +155,7 @@ def _compared(folders: list[RunFolder]) -> bytes:
 
 
 def _choice(names: list[str], problem: str, status: int = 200) -> Response:
-    """The form that asks which runs to compare."""
+    """Show the form that asks which runs to compare."""
     stored, _ = index().look(PATIENCE_S)
     newest = enumerate(reversed(stored))
     page = render_template(

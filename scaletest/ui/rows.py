@@ -32,10 +32,10 @@ def drawn(counts: tuple[int, ...], title: str) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something to look at. level: BAD or WARNING. word: a badge. command: what to do next."""
+    """Something to look at."""
 
-    level: str
-    word: str
+    level: str  # BAD or WARNING
+    word: str  # of its badge
     queue: str
     text: str
     command: str = ""
