@@ -7,8 +7,9 @@ import cloup
 
 from scaletest.cli import stored
 from scaletest.cli.headings import heading
-from scaletest.cli.options import Quantity, report_output
 from scaletest.cli.output import Output
+from scaletest.cli.output_options import report_output
+from scaletest.cli.quantities import Quantity
 from scaletest.model.errors import InvalidValue
 from scaletest.stats.comparison import TOLERANCE
 

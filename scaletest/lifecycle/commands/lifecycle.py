@@ -9,9 +9,10 @@ import click
 import cloup
 
 from scaletest.cli import stored
-from scaletest.cli.headings import heading
+from scaletest.cli.headings import Decorator, group, heading
 from scaletest.cli.lazy import LazyCommand, LazyGroup
-from scaletest.cli.options import DURATION, Decorator, context, group
+from scaletest.cli.options import context
+from scaletest.cli.quantities import DURATION
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
 from scaletest.lifecycle.stamps import KIND, TOOLS, UNTIL
 from scaletest.model.errors import ScaletestError

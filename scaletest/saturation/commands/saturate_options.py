@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 import click
 
-from scaletest.cli.headings import heading
-from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
+from scaletest.cli.headings import group, heading
+from scaletest.cli.options import context, namespace, watch
+from scaletest.cli.quantities import DURATION, RATE
 from scaletest.cli.settings import key_of
 from scaletest.documents import reader
 from scaletest.model.declared import choice, read_members
