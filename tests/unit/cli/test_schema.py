@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 
 from scaletest.cli.main import run as program
-from scaletest.cli.schemas import documents
+from scaletest.cli.schema import documents
 from scaletest.lifecycle.stamps import (
     LifecycleObject,
     LifecyclePlan,
