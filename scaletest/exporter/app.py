@@ -20,7 +20,6 @@ from scaletest.exporter import intel
 from scaletest.exporter.families import families
 from scaletest.exporter.view import ExporterView
 from scaletest.model import wire
-from scaletest.model.desired_workers import within
 from scaletest.model.errors import Unreachable
 from scaletest.model.wording import as_options
 from scaletest.pages.site import READ, Route, make_site
@@ -38,7 +37,7 @@ class _Queues(Collector):
     log_interval_s: int
 
     def collect(self) -> Iterator[Family]:
-        """All families, or `scaletest_up 0` alone."""
+        """Yield all families, or `scaletest_up 0` alone."""
         try:
             view = self.read()
         except Unreachable:
@@ -46,22 +45,7 @@ class _Queues(Collector):
             return
         yield from families(view)
         if self.intel_names:
-            queues = []
-            for queue in view.queues:
-                window = queue.window
-                if self.log_interval_s:  # the maxima are of the interval
-                    window = within(queue.queue.slots, view.at_s, self.log_interval_s)
-                figures = intel.QueueFigures(
-                    queue.queue.name,
-                    queue.queue.waiting,
-                    queue.queue.running,
-                    queue.queue.counters,
-                    window.max_run_s,
-                    window.max_wait_s,
-                    window.max_total_s,
-                )
-                queues.append(figures)
-            yield from intel.families(queues, self.log_interval_s)
+            yield from intel.families(view, self.log_interval_s)
 
 
 def make_app(
@@ -72,7 +56,7 @@ def make_app(
     intel_names: bool = False,
     log_interval_s: int = 0,
 ) -> Flask:
-    """The web application.
+    """Make the web application.
 
     read: reads all queues, raises Unreachable. alive: whether the background thread runs.
     hosts: further host names that are allowed.
@@ -117,7 +101,7 @@ def _error(status: int, message: str, hint: str) -> tuple[Response, int]:
 
 
 def _refused(error: HTTPException) -> ResponseReturnValue:
-    """The answer to what is not served, or not to this reader."""
+    """Answer what is not served, or not to this reader."""
     served = "see /, /metrics, /api/v1/queues, /healthz, /readyz"
     if isinstance(error, NotFound):
         return _error(404, f"there is nothing at {request.path}", served)
@@ -129,7 +113,7 @@ def _refused(error: HTTPException) -> ResponseReturnValue:
 
 
 def _api(read: Read) -> list[Route]:
-    """The queues as JSON, and the page that tells what is served."""
+    """Serve the queues as JSON, and the page that tells what is served."""
 
     def queues() -> Response:
         view = read()

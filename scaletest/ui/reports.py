@@ -57,55 +57,40 @@ def stamps_of(folder: RunFolder) -> Signature:
 
 def run(name: str) -> Response:
     """Show the report of a run, or the run in the form that the suffix of its name says."""
-    folder = folder_of(name)
-    stem, _, form = name.rpartition(".")
-    if folder is None and form in DOWNLOADS:
-        folder = folder_of(stem)
-        if folder is not None:
-            return _download(folder, form)
-    if folder is None:
+    found, form = folder_of(name), ""
+    if found is None:
+        stem, _, form = name.rpartition(".")
+        found = folder_of(stem) if form in DOWNLOADS else None
+    if found is None:
         abort(404)
+    folder: RunFolder = found
+
+    def make() -> bytes:
+        report = registry.report(folder)
+        if form:
+            return formats.content(report, form)
+        # with the way back and the other forms above it
+        address = quote(folder.name)
+        links = [("Runs", f"{g.root}/runs"), ("Compare", f"{g.root}/compare?run={address}")]
+        links += [(f"Download {name}", f"{g.root}/runs/{address}.{name}") for name in DOWNLOADS]
+        return html.render(report, links).encode(errors="replace")
+
     try:
-        content = cache().page((folder.path, g.root), stamps_of(folder), lambda: _page(folder))
+        content = cache().page((folder.path, form or g.root), stamps_of(folder), make)
     except (ScaletestError, OSError) as error:
-        return _unreadable(folder, error)
-    return _served(content)
+        title, text = printable(folder.name), in_sentences(error)
+        return make_response(render_template("message.html", title=title, text=text), 422)
+    response = _serve(content, DOWNLOADS[form or "html"])
+    if form:
+        file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
+        response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{file}"
+    return response
 
 
-def _page(folder: RunFolder) -> bytes:
-    """Make the HTML report, with the way back and the other forms above it."""
-    place = f"{g.root}/runs/{quote(folder.name)}"
-    links = [("Runs", f"{g.root}/runs"), ("Compare", f"{g.root}/compare?run={quote(folder.name)}")]
-    links += [(f"Download {form}", f"{place}.{form}") for form in DOWNLOADS]
-    return html.render(registry.report(folder), links).encode(errors="replace")
-
-
-def _served(content: bytes, mimetype: str = "text/html") -> Response:
+def _serve(content: bytes, mimetype: str = "text/html") -> Response:
     response = Response(content, mimetype=mimetype)
     response.headers["Content-Security-Policy"] = html.SERVED_POLICY
     return response
-
-
-def _download(folder: RunFolder, form: str) -> Response:
-    try:
-        content = cache().page(
-            (folder.path, form),
-            stamps_of(folder),
-            lambda: formats.content(registry.report(folder), form),
-        )
-    except (ScaletestError, OSError) as error:
-        return _unreadable(folder, error)
-    response = _served(content, DOWNLOADS[form])
-    file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
-    response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{file}"
-    return response
-
-
-def _unreadable(folder: RunFolder, error: Exception) -> Response:
-    """Say why there is no report."""
-    title = printable(folder.name)
-    page = render_template("message.html", title=title, text=in_sentences(error))
-    return make_response(page, 422)
 
 
 def in_sentences(error: Exception) -> str:
@@ -122,7 +107,7 @@ def compare() -> Response:
     """
     names = list(dict.fromkeys(filter(None, request.args.getlist("run"))))
     if len(names) < 2:
-        return _choice(names, "Choose a second run." if names else "")
+        return _ask_for_runs(names, "Choose a second run." if names else "")
     try:
         if len(names) > MOST_COMPARED:
             raise UsageError(
@@ -138,13 +123,13 @@ def compare() -> Response:
         folders.sort(key=lambda folder: (folder.began, folder.name))
         key = ("compare", g.root, *(folder.path for folder in folders))
         stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
-        content = cache().page(key, stamps, lambda: _compared(folders))
+        content = cache().page(key, stamps, lambda: _compare(folders))
     except (ScaletestError, OSError) as error:
-        return _choice(names, in_sentences(error), status=400)
-    return _served(content)
+        return _ask_for_runs(names, in_sentences(error), status=400)
+    return _serve(content)
 
 
-def _compared(folders: list[RunFolder]) -> bytes:
+def _compare(folders: list[RunFolder]) -> bytes:
     comparison = registry.compare(folders, TOLERANCE, force=False)
     links = [("Runs", f"{g.root}/runs"), ("Compare other runs", f"{g.root}/compare")]
     links += [
@@ -154,7 +139,7 @@ def _compared(folders: list[RunFolder]) -> bytes:
     return html.render(comparison_report(comparison), links).encode(errors="replace")
 
 
-def _choice(names: list[str], problem: str, status: int = 200) -> Response:
+def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response:
     """Show the form that asks which runs to compare."""
     stored, _ = index().look(PATIENCE_S)
     newest = enumerate(reversed(stored))
