@@ -35,7 +35,7 @@ class Decorator(Protocol):
     """Adds an option to a command's function."""
 
     def __call__(self, function: F, /) -> F:
-        """The function."""
+        """Return the function."""
 
 
 def group(*options: Decorator) -> Decorator:

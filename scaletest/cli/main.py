@@ -259,20 +259,14 @@ def _explain_unexpected(error: Exception) -> int:
                 hint="look at the path and at the rights of its folders",
             )
         )
-    if (unreachable := _as_unreachable(error)) is not None:
-        return _explain(unreachable)
+    broker = sys.modules.get("scaletest.broker.connection")
+    if broker is not None and isinstance(error, broker.REDIS_ERRORS):
+        # after we had connected
+        hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
+        lost = Unreachable(f"Redis failed: {error}", hint=hint)
+        full = Unreachable(broker.FULL, hint=broker.REMEDY)
+        return _explain(full if broker.is_full(error) else lost)
     echo(traceback.format_exc(), err=True)
     echo(f"error: {type(error).__name__}: {error}", err=True)
     echo("  this is a bug of scaletest: please report it with the lines above", err=True)
     return 1
-
-
-def _as_unreachable(error: Exception) -> Unreachable | None:
-    """Return the message for an error of Redis after we had connected; None for any other error."""
-    broker = sys.modules.get("scaletest.broker.connection")
-    if broker is None or not isinstance(error, broker.REDIS_ERRORS):
-        return None
-    if broker.is_full(error):
-        return Unreachable(broker.FULL, hint=broker.REMEDY)
-    hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
-    return Unreachable(f"Redis failed: {error}", hint=hint)

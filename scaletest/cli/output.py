@@ -114,11 +114,11 @@ class _Formatter(logging.Formatter):
     """Lines that no terminal obeys, whatever foreign text is in them."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
-        """One line: a name with a line's end in it cannot pretend to be another event."""
+        """Write one line: a name with a line's end in it cannot pretend to be another event."""
         return printable(super().formatMessage(record), keep="\t")
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
-        """A traceback has lines of its own."""
+        """Keep the lines of a traceback."""
         return printable(super().formatException(ei), keep="\n\t")
 
 

@@ -67,9 +67,9 @@ def list_runs(
     """
     root = default_root(os.environ)
     stored_runs = list(map(read_listed_run, runs(root)))
-    shown = choose_runs(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
-    if shown or output.is_data:
-        output.show(list(map(asdict, shown)), aligned(_table(shown)))
+    rows = choose_runs(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
+    if rows or output.is_data:
+        output.show(list(map(asdict, rows)), aligned(_table(rows)))
     elif stored_runs:
         echo(f"none of the {len(stored_runs)} runs fits", err=True)
     else:
@@ -92,7 +92,11 @@ def show(run: str, output: Output) -> None:
     if output.form == "text" and str(output.path) == "-":
         for name, setting in environment.items():
             if setting not in ("", [], None) and name != "schema_version":
-                echo(f"{name.replace('_', ' '):12}  {_text(setting)}")
+                parts = setting
+                if isinstance(setting, dict):
+                    parts = [f"{key} {part}" for key, part in setting.items()]
+                text = " ".join(map(str, parts)) if isinstance(parts, list) else str(parts)
+                echo(f"{name.replace('_', ' '):12}  {cut(text, 400)}")
     labels = folder.labels.to_dict()
     stored.deliver(
         report, output, {**report.data(), "environment": dict(environment), "labels": labels}
@@ -117,11 +121,11 @@ def label(run: str, name: str | None, note: str | None) -> None:
     The name of its folder stays.
     """
     changes = {"name": name, "note": note and note.strip()}
-    given = {key: text for key, text in changes.items() if text is not None}
-    if not given:
+    new = {key: text for key, text in changes.items() if text is not None}
+    if not new:
         raise UsageError("there is no label", hint="give --name NAME or --note TEXT")
     folder = stored.find(run)
-    labels = folder.relabel(lambda labels: replace(labels, **given))
+    labels = folder.relabel(lambda labels: replace(labels, **new))
     echo(f"{folder.name}: {labels.called or 'no other name'}{', with a note' * bool(labels.note)}")
 
 
@@ -150,9 +154,9 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
         echo(f"{folder.name}: deleted{left}")
 
 
-def _table(shown: Sequence[ListedRun]) -> Table:
-    """Without the column of names where no run has one."""
-    has_names = any(run.name for run in shown)
+def _table(runs: Sequence[ListedRun]) -> Table:
+    """Leave out the column of names where no run has one."""
+    has_names = any(run.name for run in runs)
     names = ["name"] if has_names else []
     titles = ["run", "when", "kind", "verdict", "steps", "seconds", *names, "workload"]
     rows = [
@@ -166,16 +170,6 @@ def _table(shown: Sequence[ListedRun]) -> Table:
             *([run.name or "-"] if has_names else []),
             run.subject,
         ]
-        for run in shown
+        for run in runs
     ]
     return Table(titles, rows, texts=range(len(titles)))
-
-
-def _text(setting: object) -> str:
-    """A value of an environment; it may come from anywhere, so it reaches no terminal as a
-    command.
-    """
-    parts = setting
-    if isinstance(setting, dict):
-        parts = [f"{name} {part}" for name, part in setting.items()]
-    return cut(" ".join(map(str, parts)) if isinstance(parts, list) else str(parts), 400)

@@ -36,13 +36,13 @@ def serve_shown(serving: Serving, settings: Settings) -> None:
     if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
         # `scaletest cluster check` reads it there
         echo(visibility().to_line(), err=True)
-    shown = ServedQueue(serving, settings)
+    queue = ServedQueue(serving, settings)
     level = "INFO" if is_verbose() else "WARNING"
     try:
-        with live_rows(shown.rows, per_s=4):
-            serve(serving, settings, level, shown.tally, shown.begun)
+        with live_rows(queue.rows, per_s=4):
+            serve(serving, settings, level, queue.tally, queue.begun)
     finally:
-        shown.sum_up()
+        queue.sum_up()
 
 
 class ServedQueue:

@@ -102,8 +102,7 @@ class RunPage:
 
 @contextmanager
 def watched(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
-    """The progress of the runs of a command, and their page where one is wanted, which is served
-    until the command has ended.
+    """Show the progress of the runs of a command, and serve their page where one is wanted.
 
     redis_url: where the progress is published; "" for nowhere.
     """

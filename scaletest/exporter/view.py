@@ -114,7 +114,7 @@ class ViewReader:
         self._lock = threading.Lock()
 
     def read(self) -> ExporterView:
-        """All queues at this moment. Raises Unreachable."""
+        """Read all queues at this moment. Raises Unreachable."""
         began = time.perf_counter()
         with explained(self._url):
             everything = snapshot(self._redis)

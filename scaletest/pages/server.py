@@ -167,7 +167,7 @@ def _channel(headers: Mapping[str, str], refused: Callable[[int], None]) -> type
         last_activity: float
 
         def writable(self) -> bool:
-            """Whether data is left to send; closes the connection of a peer that never reads."""
+            """Tell whether data is left; close the connection of a peer that never reads."""
             # the thread that makes the response waits for such a peer otherwise
             if self.total_outbufs_len and time.time() - self.last_activity > IDLE_S:
                 self.handle_close()

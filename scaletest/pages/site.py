@@ -108,7 +108,7 @@ def style() -> Response:
 
 
 def has_uplot() -> bool:
-    """Whether charts that follow the pointer were built in."""
+    """Tell whether charts that follow the pointer were built in."""
     return UPLOT.exists()
 
 

@@ -62,7 +62,7 @@ class SharedCopy(Generic[T]):
         self._error: Unreachable | None = None
 
     def get(self) -> T:
-        """The copy, read anew when it is too old. Raises Unreachable."""
+        """Return the copy, read anew when it is too old. Raises Unreachable."""
         with self._turns.taken():
             if self._clock() >= self._until:
                 self._copy = self._error = None

@@ -12,7 +12,7 @@ from functools import cached_property
 
 
 def nice(low: float, high: float, most: int = 6) -> list[float]:
-    """At most `most` evenly spaced round numbers in [low, high]."""
+    """Return at most `most` evenly spaced round numbers in [low, high]."""
     if not high > low:
         return [low]
     rough = (high - low) / max(1, most - 1)
@@ -24,7 +24,7 @@ def nice(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def up_to(high: float, most: int = 6) -> list[float]:
-    """Marks of an axis from 0, the last one at or above `high`."""
+    """Return marks of an axis from 0, the last one at or above `high`."""
     if high <= 0:
         return [0.0, 1.0]
     marks = nice(0.0, high, most)
@@ -35,20 +35,21 @@ def up_to(high: float, most: int = 6) -> list[float]:
 
 
 def ceiling(high: float, most: int = 6) -> float:
-    """The end of an axis from 0 that shows `high` with a mark at or above it."""
+    """Return the end of an axis from 0 that shows `high` with a mark at or above it."""
     return up_to(high, most)[-1]
 
 
 def powers(low: float, high: float, most: int = 8) -> list[float]:
-    """Powers of two in [low, high], or every second, third, ... of too many. low > 0."""
+    """Return powers of two in [low, high], or every second, third, ... of too many. low > 0."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     every = max(1, math.ceil((last - first + 1) / most))
     return [2.0**exponent for exponent in range(first, last + 1, every)]
 
 
 def decades(low: float, high: float, most: int = 8) -> list[float]:
-    """Powers of ten with their 2- and 5-fold in [low, high]; only the powers, or every second,
-    third, ... of too many, and round numbers of too few. low > 0.
+    """Return powers of ten with their 2- and 5-fold in [low, high]. low > 0.
+
+    Of too many only the powers, or every second, third, ...; round numbers of too few.
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1, 2, 5), (1,)):
@@ -63,7 +64,7 @@ def decades(low: float, high: float, most: int = 8) -> list[float]:
 
 
 def labels(marks: Sequence[float]) -> list[str]:
-    """Labels of the marks, all with the same decimals, thousands as k, millions as M."""
+    """Label the marks, all with the same decimals, thousands as k, millions as M."""
     largest = max(map(abs, marks), default=0.0)
     size, unit = 1.0, ""
     if largest >= 1e6:
@@ -105,7 +106,7 @@ class Axis:
         return list(zip(marks, self.names or labels(marks), strict=True))
 
     def part(self, number: float) -> float:
-        """Position of a number, from 0 at the low end to 1 at the high end; at most 0.5 outside."""
+        """Return where a number stands, from 0 at the low end to 1; at most 0.5 outside."""
         low, high, place = self.low, self.high, number
         if self.kind != "linear":
             low, high, place = math.log2(low), math.log2(high), math.log2(max(number, low / 1024))

@@ -10,7 +10,7 @@ from scaletest.render.numbers import plural, seconds, unit_of
 
 
 def ends(values: Sequence[float], least: float) -> tuple[float, float]:
-    """Low and high end of a histogram.
+    """Return the low and the high end of a histogram.
 
     least: how far the ends are apart at least. Values that are nearly alike stand in the middle of
     that, because a narrower histogram shows the noise of the clock as if it mattered.
@@ -23,7 +23,7 @@ def ends(values: Sequence[float], least: float) -> tuple[float, float]:
 
 
 def bins(values: Sequence[float], number: int, low: float, high: float) -> list[int]:
-    """How many values lie in each of `number` bins between the ends."""
+    """Count how many values lie in each of `number` bins between the ends."""
     width = (high - low) / number
     counts = [0] * number
     for value in values:
@@ -42,7 +42,7 @@ def histogram(
     names: tuple[str, str],
     size: tuple[float, float],
 ) -> Chart:
-    """A histogram of durations in seconds, drawn in the unit of the longest.
+    """Draw a histogram of durations in seconds, in the unit of the longest.
 
     number: of bins. least_s: as for `ends`. names: of what lasts, and of what each duration is one
     of. size: width and height.
@@ -70,7 +70,7 @@ def draw(
     noun: str,
     size: float = 1.0,
 ) -> None:
-    """The bars, in the unit of the high end. size: what a bar of the height 1 counts."""
+    """Draw the bars, in the unit of the high end. size: what a bar of the height 1 counts."""
     low_s, high_s = ends_s
     length_s, _ = unit_of(high_s)
     width_s = (high_s - low_s) / len(counts)

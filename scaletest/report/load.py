@@ -73,12 +73,12 @@ def per_s(rate: float) -> str:
 
 def facts(snapshot: LoadSnapshot) -> Pairs:
     """Return the few numbers that everybody looks for."""
-    ended = snapshot.succeeded + snapshot.failed
+    count = snapshot.succeeded + snapshot.failed
     return (
         ("requests per second", per_s(snapshot.per_s)),
         ("succeeded", numbers.grouped(snapshot.succeeded)),
         ("failed", numbers.grouped(snapshot.failed)),
-        ("share that succeeded", numbers.share(snapshot.succeeded, ended)),
+        ("share that succeeded", numbers.share(snapshot.succeeded, count)),
         ("measured for", numbers.duration(snapshot.elapsed_s)),
     )
 

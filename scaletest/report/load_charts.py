@@ -56,11 +56,11 @@ def figures(snapshot: LoadSnapshot) -> list[LoadChart]:
         PlotLine("failed", "c-fail", [point.failed for point in points]),
     ]
     in_flight = [PlotLine("highest", "c-data", [point.in_flight for point in points])]
-    asked = PlotLine("asked for", "c-wanted", [point.asked for point in points])
+    wanted = PlotLine("asked for", "c-wanted", [point.asked for point in points])
     if snapshot.rate is not None:
-        rates.append(asked)
+        rates.append(wanted)
     elif snapshot.resume_with is not None:
-        in_flight.append(asked)
+        in_flight.append(wanted)
     charts = [
         _draw(points, "rate", "Requests per second", span, rates),
         _draw(
@@ -131,7 +131,7 @@ def clock_marks(last_s: float) -> list[float]:
 
 def elapsed(duration_s: float) -> str:
     """Word a time on the axis of a chart, short."""
-    whole = round(duration_s)
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02}"
-    return f"{whole // 3600}:{whole % 3600 // 60:02} h"
+    total_s = round(duration_s)
+    if total_s < 3600:
+        return f"{total_s // 60}:{total_s % 60:02}"
+    return f"{total_s // 3600}:{total_s % 3600 // 60:02} h"

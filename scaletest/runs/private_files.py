@@ -40,8 +40,9 @@ def open_regular(path: str | Path, mode: str = "r", **options: Any) -> IO[Any]:
 
 
 def replace_private(path: Path, parts: Iterable[bytes], *, durable: bool = True) -> None:
-    """Write a file of these parts: a reader sees the old one or the new one, and never a part. A
-    new one is for its owner only. durable: and return when it is on disk.
+    """Write a file of these parts: a reader sees the old one or the new one, and never a part.
+
+    A new one is for its owner only. durable: return when it is on disk.
     """
     fresh = fresh_of(path)
     fresh.unlink(missing_ok=True)
@@ -54,5 +55,5 @@ def replace_private(path: Path, parts: Iterable[bytes], *, durable: bool = True)
 
 
 def fresh_of(path: Path) -> Path:
-    """Where the next version of a file is written."""
+    """Return where the next version of a file is written."""
     return path.with_name(f".{path.name}.new")

@@ -26,7 +26,7 @@ class JudgedRun(Protocol):
         """The verdict."""
 
     def while_running(self) -> Self:
-        """A copy without a verdict, since more is still coming."""
+        """Return a copy without a verdict, since more is still coming."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ResultOfRun:
         return cast(Verdict, self.result.verdict)
 
     def while_running(self) -> Self:
-        """A copy without a verdict, since more is still coming."""
+        """Return a copy without a verdict, since more is still coming."""
         return replace(self, result=replace(self.result, verdict=while_running(self.verdict)))
 
 

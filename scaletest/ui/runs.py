@@ -34,7 +34,7 @@ class RunQuery:
     order: str
 
     def address(self, page: int) -> str:
-        """The query of a page of the same list."""
+        """Return the query of a page of the same list."""
         wanted = self.wanted
         pairs = [("type", wanted.run_type), ("name", wanted.name)]
         pairs += [("verdict", verdict) for verdict in wanted.verdicts]
@@ -43,7 +43,7 @@ class RunQuery:
 
 
 def index() -> RunIndex:
-    """The index of the runs of this application."""
+    """Return the index of the runs of this application."""
     return of_application("runs", lambda: RunIndex(sources().root))
 
 
@@ -54,7 +54,7 @@ def fill(app: Flask) -> None:
 
 
 def runs() -> str:
-    """The page."""
+    """Show the page."""
     # what the query may not hold counts as not asked for
     arguments = request.args
     wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
@@ -91,7 +91,7 @@ def runs() -> str:
 
 
 def curve(run: ListedRun) -> Markup | str:
-    """The run's main measure, drawn; "" where there is none."""
+    """Draw the run's main measure; "" where there is none."""
     if not run.curve or run.kind is None:
         return ""
     values = ", ".join(f"{value:.3g}" for value in run.curve[:12])

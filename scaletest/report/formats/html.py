@@ -74,13 +74,13 @@ def contents(head: Head, sections: Sequence[Section]) -> Markup:
     The page has the rules of `style_below`.
     """
     template = environment().get_template("report.html")
-    shown = {
+    context = {
         "head": head,
         "thresholds": _thresholds(head.thresholds),
         "sections": sections,
         "is_live": True,
     }
-    return Markup("".join(template.blocks["contents"](template.new_context(shown))))
+    return Markup("".join(template.blocks["contents"](template.new_context(context))))
 
 
 def style_below(selector: str) -> str:

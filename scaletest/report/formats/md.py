@@ -29,9 +29,9 @@ def render(report: Report) -> str:
     lines = [f"### {SIGNS[verdict.kind]} {head.word}: {plain(head.reason)}", ""]
     if head.remedy:
         lines += [f"**What to do:** {plain(head.remedy)}", ""]
-    asked = [plain(condition) for condition in head.conditions]
-    took = [duration(head.elapsed_s)] if head.elapsed_s else []
-    parts = [code(head.title), *asked, plain(head.labels.called), *took]
+    conditions = map(plain, head.conditions)
+    elapsed = duration(head.elapsed_s) if head.elapsed_s else ""
+    parts = [code(head.title), *conditions, plain(head.labels.called), elapsed]
     lines += [" · ".join(filter(None, parts)), ""]
     if head.labels.note:
         lines += [plain(head.labels.note), ""]

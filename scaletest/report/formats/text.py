@@ -91,8 +91,8 @@ def show(report: Report, console: Console) -> None:
 
 def heading(head: Head) -> str:
     """Say what was run, where, what was asked, and how long it took, in one line."""
-    took = [duration(head.elapsed_s)] if head.elapsed_s else []
-    others = [part for part in (head.machine, *head.conditions, *took) if part]
+    elapsed = duration(head.elapsed_s) if head.elapsed_s else ""
+    others = [part for part in (head.machine, *head.conditions, elapsed) if part]
     line = " · ".join([clean(head.title), *others])
     if len(line) <= LONGEST_HEADING:
         return line
