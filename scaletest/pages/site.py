@@ -19,6 +19,7 @@ from scaletest.pages import security
 from scaletest.pages.hosts import checked_hosts
 from scaletest.render import numbers
 from scaletest.render.style import STYLE
+from scaletest.render.svg import draw_chart
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -91,7 +92,7 @@ def make_site(
         app.add_url_rule(
             path, view.__name__, view, methods=methods, provide_automatic_options=False
         )
-    app.jinja_env.filters.update(printable=printable, as_options=as_options)
+    app.jinja_env.filters.update(printable=printable, as_options=as_options, svg=draw_chart)
     app.jinja_env.globals.update(version=__version__, numbers=numbers, has_uplot=has_uplot)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():

@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from scaletest.render.axis import Axis
-from scaletest.render.svg import CHARACTER, draw
-from scaletest.render.text import Markup
 
 Point = tuple[float, float]
+CHARACTER = 6.6  # mean width of a character of 12 px, in px
 # A mark beyond this part of an axis has its label over the end of the plot.
 NEAR_END = 0.97
 
@@ -60,10 +59,6 @@ class Chart:
         widest = CHARACTER * (2 + max((len(name) for _, name in marks), default=0))
         every = math.ceil(len(marks) * widest / (self.right - self.left))
         return marks[:: -max(1, every)][::-1]
-
-    def svg(self) -> Markup:
-        """Draw the whole chart."""
-        return draw(self)
 
     def legend(self, text: str, css: str, shape: str = "line") -> None:
         """Explain a class. shape: line, dot or area."""

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from scaletest.render.chart import CHARACTER, Chart, Mark, Point
 from scaletest.render.text import Markup, element
 
-if TYPE_CHECKING:
-    from scaletest.render.chart import Chart, Mark, Point
-
-CHARACTER = 6.6  # mean width of a character of 12 px, in px
 LEGEND_LINE = 19.0
 # The sample of a text in the legend, with the space around both.
 LEGEND_SAMPLE = 44.0
@@ -28,7 +24,7 @@ BELOW, BELOW_FOR_LABEL = 26.0, 16.0
 CELL_BAR = (120.0, 14.0)
 
 
-def draw(chart: Chart) -> Markup:
+def draw_chart(chart: Chart) -> Markup:
     """Draw a chart with its frame, its marks and its legend."""
     plot = _Plot(chart)
     width, height = plot.right - plot.left, plot.bottom - plot.top

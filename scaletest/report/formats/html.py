@@ -20,7 +20,7 @@ from scaletest.render.blocks import BLOCKS, Block, Charts, Figure, Pairs, Share,
 from scaletest.render.contents import Head, Report, Section, ThresholdLine
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
-from scaletest.render.svg import interval_bar
+from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.render.text import Markup, clean, element
 from scaletest.report import formats
 
@@ -149,10 +149,13 @@ def environment() -> Environment:
     )
     templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
-    templates.filters["bar"] = lambda share: interval_bar(share.part, share.interval)
-    templates.filters["anchor"] = anchor
-    templates.filters["as_options"] = as_options
-    templates.filters["block"] = lambda block: BLOCKS[type(block)]
+    templates.filters.update(
+        anchor=anchor,
+        as_options=as_options,
+        bar=lambda share: interval_bar(share.part, share.interval),
+        block=lambda block: BLOCKS[type(block)],
+        svg=draw_chart,
+    )
     return templates
 
 
