@@ -25,7 +25,7 @@ from scaletest.render.bars import meter
 from scaletest.render.numbers import percent
 from scaletest.render.text import one_line
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import Progress, nothing, time_left
+from scaletest.runs.progress import Progress, say_nothing, time_left
 
 AUTO, PLAIN, JSON, NONE = "auto", "plain", "json", "none"
 GAP = "  "
@@ -46,7 +46,7 @@ def shown(
     *,
     steps: bool = True,
     redis_url: str = "",
-    begun: Callable[[RunFolder], str] = nothing,
+    begun: Callable[[RunFolder], str] = say_nothing,
 ) -> Iterator[Progress]:
     """Show the progress of the runs of a command in that form until the command has ended.
 

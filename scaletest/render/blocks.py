@@ -162,7 +162,7 @@ BLOCKS: dict[type[Block], str] = {
 }
 
 
-def laid_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
+def lay_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
     """Yield the blocks that have anything to show, texts without empty lines.
 
     The note of a table or of charts follows as a text.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.model.wording import as_options
-from scaletest.render.blocks import Block, Pairs, laid_out
+from scaletest.render.blocks import Block, Pairs, lay_out
 from scaletest.render.chart import Chart
 from scaletest.render.numbers import plural
 from scaletest.render.sheet import Sheet
@@ -33,7 +33,7 @@ def page(parts: Mapping[str, Iterable[Block | None]], leading: str = "") -> list
     """
     sections = []
     for title, blocks in parts.items():
-        if content := list(laid_out(blocks)):
+        if content := list(lay_out(blocks)):
             sections.append(Section(title, content, leads=title == leading))
     return sorted(sections, key=lambda section: not section.leads)
 

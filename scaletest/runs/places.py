@@ -39,7 +39,7 @@ def reference(path: Path, root: Path) -> str:
     return path.name if path.parent == root else str(path)
 
 
-def named(root: Path, name: str) -> RunFolder | None:
+def find_named(root: Path, name: str) -> RunFolder | None:
     """Return the run whose folder below `root` has that name; None when there is none.
 
     Nothing outside `root` is looked at, whatever the name.

@@ -34,7 +34,7 @@ STATE_EVERY_S = 10.0
 ShowEvent = Callable[[ProgressChange, RunProgress, str], None]
 
 
-def nothing(folder: RunFolder) -> str:
+def say_nothing(folder: RunFolder) -> str:
     """Say nothing about a run that has begun."""
     return ""
 
@@ -48,7 +48,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         *,
         redis_url: str = "",
-        begun: Callable[[RunFolder], str] = nothing,
+        begun: Callable[[RunFolder], str] = say_nothing,
         every_s: float = STATE_EVERY_S,
     ) -> None:
         """redis_url: where the state of a run is published; "" for nowhere. begun: called with the

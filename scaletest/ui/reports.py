@@ -18,7 +18,7 @@ from scaletest.report.comparison import comparison_report
 from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import FILES, RunFolder
-from scaletest.runs.places import named
+from scaletest.runs.places import find_named
 from scaletest.runs.run_index import Signature, signature
 from scaletest.stats.comparison import TOLERANCE
 from scaletest.ui.page_cache import PageCache
@@ -47,7 +47,7 @@ def folder_of(name: str) -> RunFolder | None:
     beside = sources().run
     if beside is not None and beside.name == name:
         return beside
-    return named(sources().root, name)
+    return find_named(sources().root, name)
 
 
 def stamps_of(folder: RunFolder) -> Signature:

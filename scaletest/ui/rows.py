@@ -25,7 +25,7 @@ BAD, WARNING, WELL = "bad", "warning", "well"
 
 
 @lru_cache(maxsize=1024)
-def drawn(counts: tuple[int, ...], title: str) -> Markup:
+def draw_spark(counts: tuple[int, ...], title: str) -> Markup:
     """Draw a spark line. It stays until a slot is over, so several pages in a row draw it once."""
     return spark(counts, title)
 
@@ -82,7 +82,7 @@ class QueueRow:
         minutes = len(numbers) * SLOT_S // 60
         most_per_s = max(counts) / SLOT_S
         text = f"{title} in the last {minutes} minutes, at most {most_per_s:g} a second"
-        return drawn(counts, text)
+        return draw_spark(counts, text)
 
 
 class WorkerRow(NamedTuple):

@@ -174,16 +174,16 @@ def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
         if is_duration and isinstance(setting, int | float):
             texts.append((key.removesuffix("_s").replace("_", " "), seconds(setting)))
         else:
-            texts.append((key.replace("_", " "), shown(setting)))
+            texts.append((key.replace("_", " "), setting_text(setting)))
     return texts
 
 
-def shown(setting: object) -> str:
+def setting_text(setting: object) -> str:
     """Word any value of a plan or an environment."""
     if setting in ("", [], (), {}):
         return NOTHING
     if isinstance(setting, dict):
-        return ", ".join(f"{key} {shown(inner)}" for key, inner in setting.items())
+        return ", ".join(f"{key} {setting_text(inner)}" for key, inner in setting.items())
     if isinstance(setting, list | tuple):
-        return " ".join(map(shown, setting))
+        return " ".join(map(setting_text, setting))
     return clean(NOTHING if setting is None else setting, LONGEST_TEXT)

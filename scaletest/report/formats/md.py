@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from scaletest.model import VerdictKind
 from scaletest.model.wording import as_options
-from scaletest.render.blocks import Table, Text, laid_out
+from scaletest.render.blocks import Table, Text, lay_out
 from scaletest.render.contents import Report
 from scaletest.render.numbers import duration
 from scaletest.render.text import clean, code, one_line
@@ -35,7 +35,7 @@ def render(report: Report) -> str:
     lines += [" · ".join(filter(None, parts)), ""]
     if head.labels.note:
         lines += [plain(head.labels.note), ""]
-    for block in laid_out(report.comment()):
+    for block in lay_out(report.comment()):
         if isinstance(block, Table):
             lines += _table(block)
         elif isinstance(block, Text):

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text as Styled
 
 from scaletest.model import VerdictKind
-from scaletest.render.blocks import Block, Table, Text, laid_out
+from scaletest.render.blocks import Block, Table, Text, lay_out
 from scaletest.render.contents import Head, Report
 from scaletest.render.numbers import duration
 from scaletest.render.text import clean, one_line
@@ -61,7 +61,7 @@ def show(report: Report, console: Console) -> None:
     ordered = sorted(head.thresholds, key=lambda line: line.kind is VerdictKind.PASS)
     thresholds = [f"threshold {SIGNS[line.kind]} {line.text}: {line.reason}" for line in ordered]
     bounds = Text(thresholds, most=MOST_THRESHOLDS, rest="threshold")
-    blocks = list(laid_out([*report.summary(), bounds]))
+    blocks = list(lay_out([*report.summary(), bounds]))
     # where the run lies, and what to do next, as far as that is known
     foot = [f"saved in {head.folder}"] if head.folder else []
     if head.following:
