@@ -186,8 +186,9 @@ def lay_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
 def _name_options(table: Table) -> Table:
     """Name settings as options in what is no foreign text."""
     columns = set(table.texts).difference(table.foreign)
-    rows = []
-    for row in table.rows:
-        cells = enumerate(row)
-        rows.append([as_options(x) if n in columns and isinstance(x, str) else x for n, x in cells])
+    rows = [list(row) for row in table.rows]
+    for row in rows:
+        for column, cell in enumerate(row):
+            if column in columns and isinstance(cell, str):
+                row[column] = as_options(cell)
     return replace(table, rows=rows)

@@ -136,10 +136,7 @@ class RunFolder:
     @property
     def began(self) -> str:
         """When it was made, ISO 8601 in UTC; "" when its environment.json cannot be read."""
-        try:
-            return str(self.read(ENVIRONMENT).get("began", ""))
-        except (InvalidValue, UsageError):
-            return ""
+        return str(self._read_if_sound(ENVIRONMENT).get("began", ""))
 
     @property
     def kind(self) -> str:
@@ -151,10 +148,7 @@ class RunFolder:
     @property
     def stored_verdict(self) -> str:
         """The verdict that it got when it was measured; "" where none is stored."""
-        try:
-            verdict = self.read(RESULT).get("verdict")
-        except (InvalidValue, UsageError):
-            return ""
+        verdict = self._read_if_sound(RESULT).get("verdict")
         return str(verdict.get("kind") or "") if isinstance(verdict, dict) else ""
 
     @contextmanager
@@ -277,6 +271,12 @@ class RunFolder:
             except FileNotFoundError:
                 return {}
             return wire.load(content, f"{name} of run {self.name}")
+
+    def _read_if_sound(self, name: str) -> dict[str, Any]:
+        """Read a file of JSON, {} when it cannot be read."""
+        with suppress(InvalidValue, UsageError):
+            return self.read(name)
+        return {}
 
     def text(self, name: str, errors: str = "strict") -> str:
         """Read all that a short file holds. errors: as `open` has them.
