@@ -280,7 +280,8 @@ class Client:
         checks.count(in_flight, "in_flight", minimum=1)
         if isinstance(items, str | bytes):
             raise InvalidValue(
-                f"the items are the text {cut(repr(items), 60)}: each character would be an item",
+                f"the items are the text {cut(repr(items), limit=60)}: each character would be an"
+                " item",
                 hint="give a list of items, as in [text]",
             )
         requests = (self._request(queue, _arguments_of(item), time_limit) for item in items)
@@ -480,7 +481,7 @@ def _arguments_of(item: Item) -> Sequence[Argument]:
         return (item,)
     if isinstance(item, bytes | bytearray) or not isinstance(item, Sequence):
         raise InvalidValue(
-            f"the item {cut(repr(item), 60)} is of type {type(item).__name__}",
+            f"the item {cut(repr(item), limit=60)} is of type {type(item).__name__}",
             hint="give a text, a number, a path, or a list of these",
         )
     return item

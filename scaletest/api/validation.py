@@ -276,7 +276,8 @@ def _command(workload: AnyWorkload) -> list[str]:
         return [reference(word) if callable(word) else as_text(word) for word in workload]
     if any(map(str.isspace, workload)):
         raise UsageError(
-            f"the workload {cut(repr(workload), 80)} is neither a list nor the name of a workload",
+            f"the workload {cut(repr(workload), limit=80)} is neither a list nor the name of a"
+            " workload",
             hint='give a program and its arguments as in ["sleep", "0.2"]',
         )
     return [registry.resolved(workload)]

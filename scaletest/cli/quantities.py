@@ -42,7 +42,7 @@ class Quantity(click.ParamType[float]):
         measured = in_base_units(text, self._units)
         if measured is None or math.isinf(measured):
             raise UsageError(
-                f"{name}: {cut(repr(value), 60)} is no {self.name}",
+                f"{name}: {cut(repr(value), limit=60)} is no {self.name}",
                 hint=f"write it as in {self._example}",
             )
         if text[-1].isdigit() and measured > self._plausible:

@@ -103,4 +103,4 @@ def _unknown(path: Path, key: tuple[str, ...], known: Iterable[str]) -> InvalidV
     # with a broken file the help cannot be asked for
     command = " ".join((f"{VARIABLE}=", "scaletest", *key[:-1], "--help"))
     hint = f"did you mean {near}?" if near else f"see: {command}"
-    return InvalidValue(f"unknown setting {cut('.'.join(key), 60)} in {path}", hint=hint)
+    return InvalidValue(f"unknown setting {cut('.'.join(key), limit=60)} in {path}", hint=hint)

@@ -79,7 +79,8 @@ class LogLines:
         # the present slot is for the next line
         slots = [slot for slot in view.queue.slots if slot.number < at_s // SLOT_S]
         window = over(slots, at_s, period_s)
-        pod, node = cut(window.pod, 100) or "unknown", cut(window.node, 100) or "unknown"
+        pod = cut(window.pod, limit=100) or "unknown"
+        node = cut(window.node, limit=100) or "unknown"
         where = f" (pod {pod} on {node})" if window.pod or window.node else ""
         longest = f"wait {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}"
         return (

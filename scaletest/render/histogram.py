@@ -55,8 +55,8 @@ def histogram(
         chart_id,
         title,
         description,
-        Axis(f"{measure} in {unit}", low_s / length_s, high_s / length_s, most=5),
-        Axis(f"{noun}s", 0.0, ceiling(max(counts) * 1.02, 4), most=4),
+        Axis(f"{measure} in {unit}", low=low_s / length_s, high=high_s / length_s, most=5),
+        Axis(f"{noun}s", low=0.0, high=ceiling(max(counts) * 1.02, most=4), most=4),
         *size,
     )
     draw(chart, counts, (low_s, high_s), noun)

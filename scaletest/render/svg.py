@@ -34,7 +34,7 @@ def draw_chart(chart: Chart) -> Markup:
         element("desc", chart.description, id=f"{chart.id}-desc"),
         element(
             "clipPath",
-            _rect(plot.left - 1, plot.top - 6, width + 8, height + 11),
+            element("rect", x=plot.left - 1, y=plot.top - 6, width=width + 8, height=height + 11),
             id=f"{chart.id}-clip",
         ),
         plot.frame(),
@@ -130,7 +130,7 @@ class _Plot:
                 if shape == "dot":
                     yield element("circle", cx=x + 10, cy=y, r=4.5, class_=css)
                 elif shape == "area":
-                    yield _rect(x + 1, y - 5, 18.0, 10.0, css)
+                    yield element("rect", x=x + 1, y=y - 5, width=18.0, height=10.0, class_=css)
                 else:
                     yield element("path", d=f"M{x:.1f} {y:.1f}h20", class_=css)
                 yield element("text", text, x=x + 24, y=y + 4, class_="c-tick")
@@ -147,18 +147,14 @@ def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
     middle = height / 2
     return element(
         "svg",
-        _rect(0.0, 1.0, width, height - 2.0, "c-shade"),
-        _rect(0.0, 1.0, end, height - 2.0, "c-bar"),
+        element("rect", x=0.0, y=1.0, width=width, height=height - 2.0, class_="c-shade"),
+        element("rect", x=0.0, y=1.0, width=end, height=height - 2.0, class_="c-bar"),
         element("path", d=f"M{left:.1f} {middle}H{right:.1f}", class_="c-interval"),
         element("path", d=f"M{left:.1f} 3v8M{right:.1f} 3v8", class_="c-interval"),
         viewBox=f"0 0 {width:g} {height:g}",
         class_="cell-bar",
         aria_hidden="true",
     )
-
-
-def _rect(x: float, y: float, width: float, height: float, css: str | None = None) -> Markup:
-    return element("rect", x=x, y=y, width=width, height=height, class_=css)
 
 
 def _text(text: str, css: str, anchor: str = "middle", **place: float | str) -> Markup:

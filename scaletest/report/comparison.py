@@ -112,7 +112,7 @@ def _notes(comparison: Comparison) -> list[str]:
     deciding = (change for change in _all_changes(comparison) if change.base.decides)
     if not all(change.repeated for change in deciding):
         notes.append("the intervals leave out what differs from run to run; repeats bring it in")
-    return [clean(note, 300) for note in dict.fromkeys(notes)]
+    return [clean(note, limit=300) for note in dict.fromkeys(notes)]
 
 
 def _deciding_table(comparison: Comparison) -> Table:
@@ -136,7 +136,7 @@ def _table(
     ]
     rows = []
     for key, base in {change.base.key: change.base for change in changes}.items():
-        row = [clean(base.text, 80), _figure(base)]
+        row = [clean(base.text, limit=80), _figure(base)]
         for by_key in changes_by_key:
             change = by_key.get(key)
             if change is None:
@@ -161,7 +161,7 @@ def _undecided_reasons(comparison: Comparison) -> list[str]:
         for change in candidate.deciding:
             if change.reason:
                 line = f"undecided{place}: {change.base.text}: {change.reason}"
-                lines.append(clean(line, 300))
+                lines.append(clean(line, limit=300))
     return lines
 
 

@@ -35,7 +35,7 @@ def curve_charts(runs: Sequence[Side]) -> list[Chart]:
     runs: the base and its candidates.
     """
     runs = runs[:MOST_RUNS]
-    names = [clean(run.name, 40) for run in runs]
+    names = [clean(run.name, limit=40) for run in runs]
     measures: dict[tuple[str, str], Measure] = {}
     curves: dict[tuple[str, str], dict[int, Curve]] = {}
     for number, run in enumerate(runs):
@@ -83,9 +83,9 @@ def _draw(
         title,
         "; ".join(counts),
         _axis_across(label, marks),
-        Axis(AXES.get(unit, unit or title), 0.0, ceiling(high / size * 1.02)),
-        WIDTH,
-        HEIGHT,
+        Axis(AXES.get(unit, unit or title), low=0.0, high=ceiling(high / size * 1.02)),
+        width=WIDTH,
+        height=HEIGHT,
     )
     for run in curves:
         chart.legend(names[run], f"c-run c-run-{run}")
@@ -94,7 +94,9 @@ def _draw(
             line = sorted((float(mark), curve[mark].value / size) for mark in curve)
             chart.line(line, f"c-run c-run-{run}")
         for mark, estimate in curve.items():
-            tip = clean(f"{names[run]}, {mark}: {quantity(estimate.value, measure.unit)}", 200)
+            tip = clean(
+                f"{names[run]}, {mark}: {quantity(estimate.value, measure.unit)}", limit=200
+            )
             if any(isinstance(name, str) for name in marks):
                 # of texts, runs stand beside each other
                 place = marks.index(mark) + BESIDE * (run - MOST_RUNS / 2)
@@ -111,12 +113,12 @@ def _axis_across(label: str, marks: Sequence[Mark]) -> Axis:
     """Put texts side by side, and numbers where they stand; doublings of far ones equally long."""
     numbers = [mark for mark in marks if not isinstance(mark, str)]
     if len(numbers) < len(marks):
-        names = [clean(mark, 24) for mark in marks]
-        return Axis(label, -0.5, len(marks) - 0.5, marks=range(len(marks)), names=names)
+        names = [clean(mark, limit=24) for mark in marks]
+        return Axis(label, low=-0.5, high=len(marks) - 0.5, marks=range(len(marks)), names=names)
     low, high = min(numbers), max(numbers)
     if low > 0 and high > FAR * low:
-        return Axis(label, low * 0.9, high * 1.1, "log2")
+        return Axis(label, low=low * 0.9, high=high * 1.1, kind="log2")
     round_numbers = nice(0.0, high * 1.05)
     if all(isinstance(number, int) for number in numbers):
         round_numbers = [mark for mark in round_numbers if mark == round(mark)]
-    return Axis(label, 0.0, high * 1.05, marks=round_numbers)
+    return Axis(label, low=0.0, high=high * 1.05, marks=round_numbers)

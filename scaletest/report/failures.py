@@ -50,7 +50,8 @@ def spread(group: FailureGroup) -> str:
 
 def lines(groups: Sequence[FailureGroup]) -> list[str]:
     """Write a line for each group: how often, where, and the error."""
-    return [
-        f"{plural(group.count, 'time')}{spread(group)}: {clean(group.error or outcome(group), 300)}"
-        for group in groups
-    ]
+    texts = []
+    for group in groups:
+        error = clean(group.error or outcome(group), limit=300)
+        texts.append(f"{plural(group.count, 'time')}{spread(group)}: {error}")
+    return texts

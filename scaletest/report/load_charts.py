@@ -92,10 +92,10 @@ def _draw(
         f"chart-{key}",
         title,
         caption,
-        Axis("", 0.0, last_s, marks=marks, names=list(map(elapsed, marks))),
+        Axis("", low=0.0, high=last_s, marks=marks, names=list(map(elapsed, marks))),
         amounts(key, highest),
-        WIDTH,
-        HEIGHT,
+        width=WIDTH,
+        height=HEIGHT,
     )
     for line in lines:
         # it breaks where a figure is unknown, and is a stroke where it has a single point
@@ -118,8 +118,8 @@ def amounts(key: str, top: float) -> Axis:
         high = ceiling(top * 1.05 or 1.0, 5)
         marks = nice(0.0, high, 5)
     if key not in TIMES:
-        return Axis("", 0.0, high, marks=marks)
-    return Axis("", 0.0, high, marks=marks, names=list(map(numbers.seconds, marks)))
+        return Axis("", low=0.0, high=high, marks=marks)
+    return Axis("", low=0.0, high=high, marks=marks, names=list(map(numbers.seconds, marks)))
 
 
 def clock_marks(last_s: float) -> list[float]:

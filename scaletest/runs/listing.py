@@ -70,17 +70,17 @@ class ListedRun:
     @property
     def when(self) -> str:
         """When it began, as people read it; "-" where that is not on record."""
-        return cut(self.began or "-", 30).replace("T", " ").replace("+00:00", "Z")
+        return cut(self.began or "-", limit=30).replace("T", " ").replace("+00:00", "Z")
 
     @property
     def judged(self) -> str:
         """Its verdict, or that there is none."""
-        return cut(self.verdict or "none", 10)
+        return cut(self.verdict or "none", limit=10)
 
     @property
     def subject(self) -> str:
         """What was measured, or why that cannot be read."""
-        return cut(self.workload or f"cannot be read: {self.problem}", 200)
+        return cut(self.workload or f"cannot be read: {self.problem}", limit=200)
 
 
 def read_listed_run(folder: RunFolder) -> ListedRun:

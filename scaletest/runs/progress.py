@@ -161,11 +161,11 @@ class Progress:
         kind = self._folder.stored_verdict
         if kind == VerdictKind.INVALID and not is_final:
             kind = str(VerdictKind.RUNNING)
-        self._change(verdict=cut(kind, 10))
+        self._change(verdict=cut(kind, limit=10))
 
     def _begin(self, kind: str, title: str, run: str = "") -> None:
         self._began_s, self._begun_step = self._clock(), 0
-        self._state = RunProgress(cut(run, 255), kind, _line(title))
+        self._state = RunProgress(cut(run, limit=255), kind, _line(title))
 
     def _end(self) -> None:
         self._change(ended=True, left_s=None, phase="", line="")

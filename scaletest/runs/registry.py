@@ -59,7 +59,8 @@ def run_type(name: str) -> RunType:
     """Return the run type of that name; InvalidValue when there is none."""
     if name not in TYPES:
         raise InvalidValue(
-            f"there is no run type {cut(repr(name), 40)}", hint=f"there are {', '.join(TYPES)}"
+            f"there is no run type {cut(repr(name), limit=40)}",
+            hint=f"there are {', '.join(TYPES)}",
         )
     return cast(RunType, import_module(TYPES[name].module).RUN_TYPE)
 
@@ -97,7 +98,7 @@ def report_of(folder: RunFolder, judged: JudgedRun) -> Report:
     verdict, before = unlabelled.head.verdict, folder.stored_verdict
     if verdict.kind is not VerdictKind.RUNNING and before not in ("", str(verdict.kind)):
         # in the reason, which every format shows beside the verdict
-        mark = f"judged anew: it was {cut(before, 10)} when it was measured"
+        mark = f"judged anew: it was {cut(before, limit=10)} when it was measured"
         verdict = replace(verdict, reason=f"{verdict.reason} ({mark})")
     return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels, verdict=verdict))
 

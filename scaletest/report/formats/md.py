@@ -52,7 +52,7 @@ def render(report: Report) -> str:
 
 def plain(text: str) -> str:
     """Escape sentences with foreign names: no markup, no mention and no new line is left."""
-    escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", one_line(text, 1000))
+    escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", one_line(text, limit=1000))
     return escaped.replace("@", "`@`")
 
 

@@ -40,7 +40,7 @@ def render(report: Report) -> bytes:
             if charts:  # those of the first section that has any
                 break
     head = report.head
-    return picture(charts, f"{clean(head.title, 70)}: {head.word}".replace("\n", " "))
+    return picture(charts, f"{clean(head.title, limit=70)}: {head.word}".replace("\n", " "))
 
 
 def picture(charts: Sequence[Chart], title: str) -> bytes:
