@@ -45,6 +45,62 @@ __all__ = [
 ]
 
 
+context: Decorator = click.option(
+    "--context",
+    default="",
+    metavar="NAME",
+    help=(
+        "Use this context of the kubeconfig. [default: the pod's cluster, or the current context]"
+    ),
+)
+max_attempts: Decorator = click.option(
+    "--max-attempts",
+    type=int,
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Start a request that was lost with its worker at most N times before it fails.",
+)
+# What to call a new run: of its Labels, the one that is known before it is measured.
+labels = group(
+    heading("Run"),
+    click.option(
+        "--name",
+        default="",
+        metavar="NAME",
+        help="Call the run by this name, by which other commands find it.",
+    ),
+)
+# What a long command shows of its progress, for `progress_views.shown`.
+progress = group(
+    heading("Output"),
+    click.option(
+        "--progress",
+        type=click.Choice(["auto", "plain", "json", "none"]),
+        default="auto",
+        show_default=True,
+        help=(
+            "Show progress live on a terminal and as plain lines elsewhere (auto), always as plain"
+            " lines, as JSON lines for programs, or not at all."
+        ),
+    ),
+)
+# The fields of WatchOptions.
+watch = group(
+    progress,
+    click.option(
+        "--ui",
+        is_flag=True,
+        help=(
+            "Show the run in a browser while it is measured, at a free port of this machine;"
+            " `scaletest ui --listen` shows it at another address."
+        ),
+    ),
+)
+# For `confirmed`.
+yes: Decorator = click.option("--yes", is_flag=True, help="Do it without asking.")
+
+
 def numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
     """Read the whole numbers between commas."""
     try:
@@ -73,26 +129,6 @@ def namespace(text: str) -> Callable[[F], F]:
     return click.option("-n", "--namespace", default="", metavar="NAME", help=text)
 
 
-context: Decorator = click.option(
-    "--context",
-    default="",
-    metavar="NAME",
-    help=(
-        "Use this context of the kubeconfig. [default: the pod's cluster, or the current context]"
-    ),
-)
-
-
-max_attempts: Decorator = click.option(
-    "--max-attempts",
-    type=int,
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Start a request that was lost with its worker at most N times before it fails.",
-)
-
-
 def preset(text: str) -> Callable[[F], F]:
     """Make --preset, with this help; "" for none."""
     names = list(PRESETS)
@@ -101,53 +137,12 @@ def preset(text: str) -> Callable[[F], F]:
     )
 
 
-# What to call a new run: of its Labels, the one that is known before it is measured.
-labels = group(
-    heading("Run"),
-    click.option(
-        "--name",
-        default="",
-        metavar="NAME",
-        help="Call the run by this name, by which other commands find it.",
-    ),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
     """How a run is watched."""
 
     progress: str  # auto, plain, json or none
     ui: bool  # whether a page is served
-
-
-# What a long command shows of its progress, for `progress_views.shown`.
-progress = group(
-    heading("Output"),
-    click.option(
-        "--progress",
-        type=click.Choice(["auto", "plain", "json", "none"]),
-        default="auto",
-        show_default=True,
-        help=(
-            "Show progress live on a terminal and as plain lines elsewhere (auto), always as plain"
-            " lines, as JSON lines for programs, or not at all."
-        ),
-    ),
-)
-
-# The fields of WatchOptions.
-watch = group(
-    progress,
-    click.option(
-        "--ui",
-        is_flag=True,
-        help=(
-            "Show the run in a browser while it is measured, at a free port of this machine;"
-            " `scaletest ui --listen` shows it at another address."
-        ),
-    ),
-)
 
 
 def is_typed(name: str) -> bool:
@@ -166,10 +161,6 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
                 f"{label} cannot be given with {option}",
                 hint="leave it out: the stored plan counts",
             )
-
-
-# For `confirmed`.
-yes: Decorator = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 
 def confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
