@@ -12,8 +12,9 @@ from scaletest.capacity.autoscale.load import SimulationSetting
 from scaletest.capacity.autoscale.rule import parse_rule
 from scaletest.capacity.autoscale.simulation import simulate
 from scaletest.capacity.report import chart, scales
+from scaletest.render.chart import Chart
 from scaletest.render.style import CHART, PALETTE
-from scaletest.render.svg import Chart
+from scaletest.render.svg import draw_chart
 
 COMPLAINT, REMEDY = "waiting-fast", "desired:window=300"
 
@@ -33,6 +34,6 @@ def charts() -> tuple[str, str]:
 
 def standalone(drawn: Chart) -> str:
     """A chart as a file of its own, with its style."""
-    opening, _, rest = str(drawn.svg()).partition(">")
+    opening, _, rest = str(draw_chart(drawn)).partition(">")
     named = opening.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
     return f"{named}><style>{PALETTE}{CHART}</style>{rest}\n"

@@ -281,10 +281,11 @@ class Client:
         checks.count(in_flight, "in_flight", minimum=1)
         if isinstance(items, str | bytes):
             raise InvalidValue(
-                f"the items are the text {cut(repr(items), 60)}: each character would be an item",
+                f"the items are the text {cut(repr(items), limit=60)}: each character would be an"
+                " item",
                 hint="give a list of items, as in [text]",
             )
-        requests = (self._request(queue, _arguments(item), time_limit) for item in items)
+        requests = (self._request(queue, _arguments_of(item), time_limit) for item in items)
         return self._map(queue, requests, in_flight)
 
     def close(self) -> None:
@@ -336,7 +337,7 @@ class Client:
                 if not flying and not refused:
                     return
                 self._refuse_callback()
-                for reply in _arrived(answers, backoff_s or None):
+                for reply in _take_replies(answers, backoff_s or None):
                     flying.discard(reply.id)
                     yield reply
         finally:
@@ -406,22 +407,18 @@ class Client:
                         self._answer(reply.id, reply)
                     while not self._left_behind.empty():
                         self._cancel(*self._left_behind.get())
-                    if stumbled or self._broker.shaken:
-                        self._recover(force=stumbled)
+                    if stumbled or self._broker.shaken:  # submit again what Redis forgot
+                        with self._calling:
+                            pending = {name: pair[0] for name, pair in list(self._pending.items())}
+                            self._broker.recover(pending, force=stumbled)
                 stumbled = False
             except Exception as error:
                 stumbled = True
                 if not self._closing.is_set():
-                    self._fail(error)
+                    self._report_failure(error)
                     self._closing.wait(LONGEST_DELAY_S)
 
-    def _recover(self, *, force: bool) -> None:
-        """Submit again what Redis forgot."""
-        with self._calling:
-            pending = {name: request for name, (request, _) in list(self._pending.items())}
-            self._broker.recover(pending, force=force)
-
-    def _fail(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         """Tell those who wait of an error of the reader; of one of ours it is only logged."""
         if not isinstance(error, ScaletestError):
             logger.error("an error interrupted the reading of replies", exc_info=error)
@@ -479,32 +476,30 @@ def _settle(future: Future[Reply], answer: Answer) -> None:
         future.set_result(answer)
 
 
-def _arguments(item: Item) -> Sequence[Argument]:
-    """All arguments of an item. InvalidValue for what is neither one nor a sequence of them."""
+def _arguments_of(item: Item) -> Sequence[Argument]:
+    """Return all arguments of an item; InvalidValue for what is no argument and no sequence."""
     if isinstance(item, str | Real | os.PathLike):
         return (item,)
     if isinstance(item, bytes | bytearray) or not isinstance(item, Sequence):
         raise InvalidValue(
-            f"the item {cut(repr(item), 60)} is of type {type(item).__name__}",
+            f"the item {cut(repr(item), limit=60)} is of type {type(item).__name__}",
             hint="give a text, a number, a path, or a list of these",
         )
     return item
 
 
-def _arrived(answers: SimpleQueue[Answer], timeout_s: float | None) -> list[Reply]:
-    """Replies that are there; waits for the first, at most `timeout_s` seconds.
+def _take_replies(answers: SimpleQueue[Answer], timeout_s: float | None) -> list[Reply]:
+    """Take the replies that are there; wait for the first, at most `timeout_s` seconds.
 
     Raises an error that came in place of a reply, after the replies before it were returned.
     """
     replies: list[Reply] = []
     with suppress(Empty):
         answer = answers.get(timeout=timeout_s)
-        while True:
-            if isinstance(answer, ScaletestError) and replies:
-                answers.put(answer)
-                break
-            if isinstance(answer, ScaletestError):
-                raise answer
+        while isinstance(answer, Reply):
             replies.append(answer)
             answer = answers.get_nowait()
+        if not replies:
+            raise answer
+        answers.put(answer)
     return replies

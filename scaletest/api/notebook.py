@@ -19,8 +19,13 @@ class CellLine:
         self._handle: Any = None
 
     def __call__(self, state: RunProgress) -> None:
-        """Show a state of the run."""
-        output = {"text/plain": _line(state)}
+        """Show where the run is, or how it ended."""
+        if state.ended:
+            line = ": ".join(filter(None, (state.run, state.verdict)))
+        else:
+            parts = (state.place, state.line or state.phase, time_left(state))
+            line = ", ".join(filter(None, parts)) or "starting"
+        output = {"text/plain": line}
         with suppress(Exception):  # what is measured is worth more than who looks
             if self._handle is None:
                 self._handle = self._display(output, raw=True, display_id=True)
@@ -29,15 +34,7 @@ class CellLine:
 
 
 def cell_line() -> CellLine | None:
-    """A line below the cell that runs now; None where this is no notebook."""
+    """Make a line below the cell that runs now; None where this is no notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     # a terminal has a shell, too
     return CellLine() if hasattr(shell, "kernel") else None
-
-
-def _line(state: RunProgress) -> str:
-    """Where the run is, or how it ended."""
-    if state.ended:
-        return ": ".join(filter(None, (state.run, state.verdict)))
-    parts = (state.place, state.line or state.phase, time_left(state))
-    return ", ".join(filter(None, parts)) or "starting"

@@ -16,8 +16,7 @@ from scaletest.model.record import Record
 from scaletest.model.verdict import Verdict, VerdictKind
 from scaletest.render.contents import Report, ThresholdLine
 from scaletest.report import formats
-from scaletest.report.formats import html
-from scaletest.report.suffixes import form_of
+from scaletest.report.formats import form_of, html
 from scaletest.runs import places, registry
 from scaletest.runs.folder import PLAN, RECORDS, RunFolder
 from scaletest.stats.measure import Measure

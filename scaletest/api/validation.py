@@ -176,7 +176,8 @@ def validate(
         Unreachable: there is no Redis, or no Kubernetes.
         WaitTimeout: workers are not ready in time.
     """
-    if _is_workers_process():
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is not None and spec.name == WORKLOAD_PROCESS:
         raise UsageError(
             "the workload's file validates it also when a worker imports it",
             hint='call validate behind: if __name__ == "__main__":',
@@ -197,7 +198,6 @@ def validate(
         no_causes=no_causes,
     )
     labels = Labels(name, note)
-
     show = on_progress or notebook.cell_line()
 
     def tell(change: ProgressChange, state: RunProgress, message: str) -> None:
@@ -217,28 +217,29 @@ def validate(
         with _alone(), _importable(plan), python_names():
             folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
         return Result(folder)
-    return _begun(_planned(workload, options), place, os.fspath(run_dir), labels, progress)
-
-
-def _planned(workload: AnyWorkload | Plan, options: ValidationOptions) -> Plan:
     if not isinstance(workload, Plan):
-        return Plan(workload, **options)
-    if options:
+        workload = Plan(workload, **options)
+    elif options:
         raise UsageError(
             f"a plan is complete, and {', '.join(options)} stands beside it",
             hint="give the options to Plan",
         )
-    return workload
+    return Result(_start(workload, place, os.fspath(run_dir), labels, progress))
 
 
-def _begun(
+def _start(
     plan: Plan, place: ValidationPlace, run_dir: str, labels: Labels, progress: Progress
-) -> Result:
-    """The result of a new run."""
+) -> ValidationFolder:
+    """Run a new validation; return its folder. UsageError where it cannot work."""
     path = places.new_path(os.environ, run_dir).absolute()
     with _alone(), _importable(plan._plan), python_names():
+        # it gets a queue of its own
+        unchecked = replace(plan._plan, queue=new_queue())
+        prepared = place.prepared(unchecked, before_run.device_names, is_limited=plan._is_limited)
+        if not place.deployment.deployment:
+            before_run.check_plan(prepared)
         folder, _ = launch.start(
-            _at_place(plan, place),
+            prepared,
             place,
             before_run.device_names,
             str(path),
@@ -246,23 +247,7 @@ def _begun(
             progress,
             command_line=_command_line(place, path),
         )
-    return Result(folder)
-
-
-def _at_place(plan: Plan, place: ValidationPlace) -> schemas.Plan:
-    """The plan of a run there, with a queue of its own; UsageError where that cannot work."""
-    own = replace(plan._plan, queue=new_queue())
-    with python_names():
-        own = place.prepared(own, before_run.device_names, is_limited=plan._is_limited)
-    if not place.deployment.deployment:
-        before_run.check_plan(own)
-    return own
-
-
-def _is_workers_process() -> bool:
-    """Whether this is the process in which a worker runs a workload."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    return spec is not None and spec.name == WORKLOAD_PROCESS
+    return folder
 
 
 @contextmanager
@@ -280,7 +265,7 @@ def _alone() -> Iterator[None]:
 
 
 def _command(workload: AnyWorkload) -> list[str]:
-    """The words by which a worker finds the workload."""
+    """Return the words by which a worker finds the workload."""
     if callable(workload):
         return [reference(workload)]
     if isinstance(workload, bytes) or not isinstance(workload, Sequence):
@@ -289,17 +274,14 @@ def _command(workload: AnyWorkload) -> list[str]:
             hint='give a program and its arguments as in ["sleep", "0.2"], a class or a function',
         )
     if not isinstance(workload, str):
-        return list(map(_word, workload))
+        return [reference(word) if callable(word) else as_text(word) for word in workload]
     if any(map(str.isspace, workload)):
         raise UsageError(
-            f"the workload {cut(repr(workload), 80)} is neither a list nor the name of a workload",
+            f"the workload {cut(repr(workload), limit=80)} is neither a list nor the name of a"
+            " workload",
             hint='give a program and its arguments as in ["sleep", "0.2"]',
         )
     return [registry.resolved(workload)]
-
-
-def _word(argument: Argument | Callable[..., Any]) -> str:
-    return reference(argument) if callable(argument) else as_text(argument)
 
 
 @contextmanager
@@ -318,7 +300,7 @@ def _importable(plan: schemas.Plan) -> Iterator[None]:
 
 
 def _plain(value: Any) -> Any:
-    """A value with the lists and dictionaries of files in place of other sequences and mappings."""
+    """Return a value with lists and dictionaries in place of other sequences and mappings."""
     if isinstance(value, Mapping):
         return {name: _plain(member) for name, member in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -327,7 +309,7 @@ def _plain(value: Any) -> Any:
 
 
 def _command_line(place: ValidationPlace, path: Path) -> list[str]:
-    """What makes the same run in a shell."""
+    """Return what makes the same run in a shell."""
     target = place.deployment
     pairs = {
         "--redis-url": place.redis_url,

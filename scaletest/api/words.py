@@ -28,7 +28,7 @@ def python_names() -> Iterator[None]:
 
 
 def in_python(text: str) -> str:
-    """A message, hint or remedy with the names of Python; commands in it stay as they are."""
+    """Word a message, hint or remedy with the names of Python; commands in it stay as they are."""
     return _DECLARATION.sub(_declaration, as_arguments(text))
 
 
@@ -38,7 +38,7 @@ def _declaration(command: re.Match[str]) -> str:
 
 
 def as_text(argument: Any) -> Any:
-    """A number or path as the command line would have it; a check refuses what is no argument."""
+    """Return a number or path as the command line would have it, and anything else as it is."""
     if type(argument) is not bool and isinstance(argument, Real):
         return str(argument)
     return os.fspath(argument) if isinstance(argument, os.PathLike) else argument

@@ -26,20 +26,12 @@ from scaletest.capacity.autoscale.result import SimulationPoint, SimulationResul
 from scaletest.capacity.autoscale.rule import to_values
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render import contents
-from scaletest.render.contents import (
-    Block,
-    Facts,
-    Figure,
-    Head,
-    Pairs,
-    Report,
-    Section,
-    Sheet,
-    Table,
-    Text,
-)
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.blocks import Block, Facts, Figure, Pairs, Table, Text
+from scaletest.render.chart import Chart, Point
+from scaletest.render.contents import Head, Report, Section
 from scaletest.render.numbers import NOTHING, duration, plural, seconds
-from scaletest.render.svg import Axis, Chart, Point, ceiling
+from scaletest.render.sheet import Sheet
 
 WIDTH, HEIGHT = 860.0, 240.0
 PHONE = (360.0, 260.0)

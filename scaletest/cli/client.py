@@ -189,17 +189,17 @@ def command(
                 token=token,
                 prefix=prefix,
                 hosts=allow_host,
-                samples=_samples(stack, redis_url, load.queue),
+                samples=_sample_reader(stack, redis_url, load.queue),
             )
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)
         page = f"; page and statistics at {server.url}/" if server else ""
         echo(f"queue {load.queue} of {masked(redis_url)}, load: {load}{page}", err=True)
         try:
-            with live_rows(lambda: [_row(statistics.snapshot())], per_s=1):
+            with live_rows(lambda: [_live_row(statistics.snapshot())], per_s=1):
                 drained = load.run(steering, stop.wake, grace_s)
         finally:
-            _show(statistics.snapshot(), counts.completed, counts.rejected, output)
+            _show_statistics(statistics.snapshot(), counts.completed, counts.rejected, output)
         if not drained:
             echo(
                 f"{steering.loop.in_flight} requests had no reply after {grace_s:g} s; dropped",
@@ -209,14 +209,14 @@ def command(
             echo(
                 f"{overdue} requests were due and never submitted: the load was too high", err=True
             )
-        whole = drained and not statistics.snapshot().failed
-        return 0 if whole or not load.is_finite or stop.asked() else 5
+        is_whole = drained and not statistics.snapshot().failed
+        return 0 if is_whole or not load.is_finite or stop.asked() else 5
 
 
-def _samples(
+def _sample_reader(
     stack: ExitStack, redis_url: str, queue: str
 ) -> Callable[[str], tuple[str, list[NodeSample]]]:
-    """A function that reads the samples of a queue's nodes after a position, and the new one."""
+    """Return what reads the samples of a queue's nodes after a position, and the new one."""
     # of its own, opened on demand: the load's connection must not wait
     redis = prepare(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
     stack.callback(redis.close)
@@ -230,20 +230,19 @@ def _samples(
     return after
 
 
-def _row(snapshot: LoadSnapshot) -> str:
-    failed = [f"{snapshot.failed} failed"] if snapshot.failed else []
+def _live_row(snapshot: LoadSnapshot) -> str:
     parts = [
         f"queue {snapshot.queue}",
         f"{snapshot.in_flight} in flight",
         f"{snapshot.succeeded + snapshot.failed} done",
-        *failed,
+        f"{snapshot.failed} failed" if snapshot.failed else "",
         f"{short(snapshot.recent_per_s)}/s",
         f"run time median {seconds(snapshot.times['run'].quantiles_s['p50'])}",
     ]
-    return "  ".join(parts)
+    return "  ".join(filter(None, parts))
 
 
-def _show(snapshot: LoadSnapshot, completed: int, rejected: int, output: Output) -> None:
+def _show_statistics(snapshot: LoadSnapshot, completed: int, rejected: int, output: Output) -> None:
     summary = words.served(snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s)
     echo(f"queue {snapshot.queue}: {summary}", err=True)
     places = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []

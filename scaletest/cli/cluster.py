@@ -112,7 +112,7 @@ def _allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
 
 
 def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
-    """What the nodes show of causes."""
+    """Say what the nodes show of causes."""
     if nodes is None:
         yield "\ncauses: unknown what the nodes show, we may not list pods or get pods/log"
     elif not nodes:

@@ -7,8 +7,9 @@ import cloup
 
 from scaletest.cli import stored
 from scaletest.cli.headings import heading
-from scaletest.cli.options import Quantity, report_output
 from scaletest.cli.output import Output
+from scaletest.cli.output_options import report_output
+from scaletest.cli.quantities import Quantity
 from scaletest.model.errors import InvalidValue
 from scaletest.stats.comparison import TOLERANCE
 
@@ -16,7 +17,7 @@ PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
 
 
 def below_one(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    """A part of 1; InvalidValue for 1 or more."""
+    """Check a part of 1; InvalidValue for 1 or more."""
     if value >= 1:
         raise InvalidValue(
             f"the tolerance {value:g} is no part of 1",

@@ -1,9 +1,9 @@
-"""Headings among the options of a command: each becomes an option group of its help."""
+"""Options that stand together: below a heading of the help, or as one decorator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import click
 import cloup
@@ -20,15 +20,30 @@ def heading(title: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         parameters = getattr(function, "__click_params__", ())
-        groups = {
-            parameter.group.title: parameter.group
-            for parameter in parameters
-            if hasattr(parameter, "group")
-        }
-        group = groups.get(title, cloup.OptionGroup(title))
+        known = (parameter.group for parameter in parameters if hasattr(parameter, "group"))
+        groups = {option_group.title: option_group for option_group in known}
+        below = groups.get(title, cloup.OptionGroup(title))
         for parameter in parameters:
             if isinstance(parameter, click.Option) and not hasattr(parameter, "group"):
-                parameter.group = group  # type: ignore[attr-defined]
+                parameter.group = below  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+class Decorator(Protocol):
+    """Adds an option to a command's function."""
+
+    def __call__(self, function: F, /) -> F:
+        """Return the function."""
+
+
+def group(*options: Decorator) -> Decorator:
+    """Join options, in the order of the help."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
         return function
 
     return decorate

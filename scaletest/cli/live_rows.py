@@ -34,7 +34,7 @@ class LiveRows:
         self._console = console or Console(stderr=True, highlight=False)
         self._live = Live(
             console=self._console,
-            get_renderable=self._drawn,
+            get_renderable=self._draw,
             refresh_per_second=per_s,
             transient=True,
         )
@@ -54,8 +54,9 @@ class LiveRows:
         with suppress(OSError):
             self._live.stop()
 
-    def _drawn(self) -> Group:
-        rows = self._rows(self._console.width - 1)
-        texts = (one_line(row).encode(self._console.encoding, "replace") for row in rows)
-        shown = (text.decode(self._console.encoding) for text in texts)
-        return Group(*(Text(row, no_wrap=True, overflow="ellipsis") for row in shown))
+    def _draw(self) -> Group:
+        texts, encoding = [], self._console.encoding
+        for row in self._rows(self._console.width - 1):
+            text = one_line(row).encode(encoding, "replace").decode(encoding)
+            texts.append(Text(text, no_wrap=True, overflow="ellipsis"))
+        return Group(*texts)

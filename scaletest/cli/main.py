@@ -152,19 +152,30 @@ def cli(context: click.Context, verbose: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit."""
     code = run(sys.argv[1:] if arguments is None else arguments)
-    _discard_what_cannot_be_written()
+    # Let go of output that nobody reads or that finds no room. Python tries to write it once more
+    # when it ends, and would exit with 120.
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:  # closed by whoever started us
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
-    """Run the program; its exit code."""
-    _accept_any_text()
+    """Run the program; return its exit code."""
+    # a locale that lacks the sign ± or a letter of a foreign name is no reason to end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     output = sys.stdout
     if COMPLETE in os.environ:
         # a shell completes a line: no warning may stand in it
         sys.stderr = io.StringIO()
     try:
-        return _called(arguments)
+        return _call_command(arguments)
     except BrokenPipeError:
         return NOBODY_READS
     except SystemExit as error:
@@ -173,11 +184,14 @@ def run(arguments: list[str]) -> int:
             return NOBODY_READS
         raise
     except Exception as error:
-        return _unexpected(error)
+        return _explain_unexpected(error)
 
 
-def _called(arguments: list[str]) -> int:
-    """Call the command; its exit code. A ScaletestError is one line what, one line what to do."""
+def _call_command(arguments: list[str]) -> int:
+    """Call the command; return its exit code.
+
+    A ScaletestError is one line what, one line what to do.
+    """
     try:
         returned: object = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
         return returned if isinstance(returned, int) else 0
@@ -187,25 +201,25 @@ def _called(arguments: list[str]) -> int:
         echo(error.format_message(), err=True)
         return error.exit_code
     except click.ClickException as error:
-        return _explained(_usage_error(error))
+        return _explain(_word_usage_error(error))
     except (click.Abort, KeyboardInterrupt):
         echo("interrupted", err=True)
         return 130
     except ScaletestError as error:
         if is_verbose():
             echo(traceback.format_exc(), err=True)
-        return _explained(error)
+        return _explain(error)
 
 
-def _explained(error: ScaletestError) -> int:
-    """Say what happened and what to do; the exit code."""
+def _explain(error: ScaletestError) -> int:
+    """Say what happened and what to do; return the exit code."""
     echo(as_options(f"error: {error.message}"), err=True)
     if error.hint:
         echo(as_options(f"  {error.hint}"), err=True)
     return error.exit_code
 
 
-def _usage_error(error: click.ClickException) -> UsageError:
+def _word_usage_error(error: click.ClickException) -> UsageError:
     """Word a mistake that click found as ours are worded: what, and what to do."""
     message, hint = error.format_message(), ""
     context = error.ctx if isinstance(error, click.UsageError) else None
@@ -217,72 +231,42 @@ def _usage_error(error: click.ClickException) -> UsageError:
             | click.NoSuchCommand(possibilities=[name, *_])
         ):
             message, hint = error.message, f"did you mean {name}?"
-        case click.NoSuchOption() if context is not None and _takes_program(context.command):
-            example = f"{context.command_path} -- COMMAND"
-            hint = f"put -- before your command, if the option is one of its own: {example}"
+        case click.NoSuchOption() if context is not None:
+            if any("-- COMMAND" in str(option.metavar) for option in context.command.params):
+                example = f"{context.command_path} -- COMMAND"
+                hint = f"put -- before your command, if the option is one of its own: {example}"
         case click.BadParameter(param=click.Parameter(name=str(name))) if context is not None:
             if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
                 hint = f"correct it in the settings file {settings.place()}"
     return UsageError(message[:1].lower() + message[1:].removesuffix("."), hint=hint)
 
 
-def _takes_program(command: click.Command) -> bool:
-    return any("-- COMMAND" in str(parameter.metavar) for parameter in command.params)
-
-
-def _discard_what_cannot_be_written() -> None:
-    """Let go of output that nobody reads or that finds no room. Python tries to write it once more
-    when it ends, and would exit with 120.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if stream is None:  # closed by whoever started us
-            continue
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _accept_any_text() -> None:
-    """A locale that lacks the sign ± or a letter of a foreign name is no reason to end."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
-def _unexpected(error: Exception) -> int:
-    """Explain what no command expects; the exit code."""
+def _explain_unexpected(error: Exception) -> int:
+    """Explain what no command expects; return the exit code."""
     if isinstance(error, OSError) and error.errno in FULL:
-        return _explained(
+        return _explain(
             UsageError(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
         )
     if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return _explained(
+        return _explain(
             UsageError(f"too many open files: the limit is {most}", hint="raise it: ulimit -n 1024")
         )
     if isinstance(error, OSError) and error.errno in CLOSED and error.filename:
-        return _explained(
+        return _explain(
             UsageError(
                 f"{str(error.filename)[:200]} cannot be used: {error.strerror}",
                 hint="look at the path and at the rights of its folders",
             )
         )
-    unreachable = _as_unreachable(error)
-    if unreachable is not None:
-        return _explained(unreachable)
+    broker = sys.modules.get("scaletest.broker.connection")
+    if broker is not None and isinstance(error, broker.REDIS_ERRORS):
+        # after we had connected
+        hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
+        lost = Unreachable(f"Redis failed: {error}", hint=hint)
+        full = Unreachable(broker.FULL, hint=broker.REMEDY)
+        return _explain(full if broker.is_full(error) else lost)
     echo(traceback.format_exc(), err=True)
     echo(f"error: {type(error).__name__}: {error}", err=True)
     echo("  this is a bug of scaletest: please report it with the lines above", err=True)
     return 1
-
-
-def _as_unreachable(error: Exception) -> Unreachable | None:
-    """The message for an error of Redis after we had connected; None for any other error."""
-    broker = sys.modules.get("scaletest.broker.redis_errors")
-    if broker is None or not isinstance(error, broker.REDIS_ERRORS):
-        return None
-    if broker.is_full(error):
-        return Unreachable(broker.FULL, hint=broker.REMEDY)
-    hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
-    return Unreachable(f"Redis failed: {error}", hint=hint)

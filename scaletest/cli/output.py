@@ -21,6 +21,8 @@ import click
 from scaletest.model.checks import printable
 from scaletest.model.errors import UsageError
 
+# RQ colours its own messages, nobody else does.
+_COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
 # What to do with a file that was written, by its suffix.
 TO_LOOK = {".html": "; open it in a browser, or see all runs with: scaletest ui"}
 
@@ -82,7 +84,7 @@ class Output:
 
 
 def as_text(data: object, form: str = "json") -> str:
-    """Data as JSON or YAML."""
+    """Write data as JSON or YAML."""
     if form == "json":
         return json.dumps(data, indent=2, allow_nan=False) + "\n"
     # takes a while, and `scaletest --help` has no data
@@ -94,7 +96,7 @@ def as_text(data: object, form: str = "json") -> str:
 
 
 def live_rows(rows: Callable[[], Sequence[str]], per_s: int) -> AbstractContextManager[object]:
-    """Rows at the foot of the terminal of standard error, drawn so often; nothing elsewhere."""
+    """Draw rows at the foot of the terminal of standard error so often; nothing elsewhere."""
     if not (sys.stderr and sys.stderr.isatty()):
         return nullcontext()
     # takes a while, and most workers and clients have no terminal
@@ -108,24 +110,20 @@ def confirm(question: str) -> bool:
     return click.confirm(printable(question), err=True)
 
 
-# RQ colours its own messages, nobody else does.
-_COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
-
-
 class _Formatter(logging.Formatter):
     """Lines that no terminal obeys, whatever foreign text is in them."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
-        """One line: a name with a line's end in it cannot pretend to be another event."""
+        """Write one line: a name with a line's end in it cannot pretend to be another event."""
         return printable(super().formatMessage(record), keep="\t")
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
-        """A traceback has lines of its own."""
+        """Keep the lines of a traceback."""
         return printable(super().formatException(ei), keep="\n\t")
 
 
-def _harmless(record: logging.LogRecord) -> bool:
-    """A filter for RQ's own handlers: nothing but its colours and line ends passes as a command."""
+def _disarm_record(record: logging.LogRecord) -> bool:
+    """Filter for RQ's own handlers: nothing but its colours and line ends passes as a command."""
     # texts and colours in turn
     parts = _COLOURS.split(record.getMessage())
     parts[::2] = [printable(part, keep="\n\t") for part in parts[::2]]
@@ -144,7 +142,7 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 
 def set_up(verbose: bool) -> None:
-    """Warnings by default; with -v everything of ours, and RQ's information."""
+    """Log warnings by default; with -v everything of ours, and RQ's information."""
     handler = _Handler()
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
     root = logging.getLogger("scaletest")
@@ -152,15 +150,15 @@ def set_up(verbose: bool) -> None:
     root.propagate = False
     root.setLevel(logging.DEBUG if verbose else logging.WARNING)
     for name in ("rq.worker", "rq.queue", "rq.job", "rq.registry"):
-        logging.getLogger(name).addFilter(_harmless)
+        logging.getLogger(name).addFilter(_disarm_record)
 
 
 def is_verbose() -> bool:
-    """Whether the program was called with -v."""
+    """Tell whether the program was called with -v."""
     return logging.getLogger("scaletest").level == logging.DEBUG
 
 
 def show_messages() -> None:
-    """Also show single requests and replies (--log-messages)."""
+    """Also log single requests and replies (--log-messages)."""
     for name in ("scaletest.worker", "scaletest.client"):
         logging.getLogger(name).setLevel(logging.INFO)

@@ -25,7 +25,7 @@ from scaletest.render.bars import meter
 from scaletest.render.numbers import percent
 from scaletest.render.text import one_line
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import Progress, nothing, time_left
+from scaletest.runs.progress import Progress, say_nothing, time_left
 
 AUTO, PLAIN, JSON, NONE = "auto", "plain", "json", "none"
 GAP = "  "
@@ -46,9 +46,9 @@ def shown(
     *,
     steps: bool = True,
     redis_url: str = "",
-    begun: Callable[[RunFolder], str] = nothing,
+    begun: Callable[[RunFolder], str] = say_nothing,
 ) -> Iterator[Progress]:
-    """The progress of the runs of a command, shown in that form until the command has ended.
+    """Show the progress of the runs of a command in that form until the command has ended.
 
     steps: whether steps leave lines, or else only a terminal shows anything.
     redis_url, begun: see Progress.
@@ -89,7 +89,7 @@ class Lines:
 
 
 def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
-    """An event in a log; "" where it says nothing new."""
+    """Word an event for a log; "" where it says nothing new."""
     if change is ProgressChange.START:
         run = f"run {state.run}: " if state.run else ""
         return one_line(f"{run}{state.run_type} of {state.title}")
@@ -103,13 +103,13 @@ def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
 
 
 def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
-    """An event for programs: no character of foreign text is left that a terminal would obey."""
+    """Word an event for programs: no character is left that a terminal would obey."""
     event = ProgressEvent(change, state, cut(one_line(message), LONGEST_LINE))
     return json.dumps(event.to_dict())
 
 
 def rows(state: RunProgress, width: int) -> Iterator[str]:
-    """Where a run is, its bar, the time left and the verdict so far; and what happens now."""
+    """Say where a run is, with bar, time left and verdict so far; and what happens now."""
     part = None if state.ended else state.part
     shares = [] if part is None else [percent(part, 0)]
     time = [time_left(state) or f"{state.elapsed_s:.0f} s passed"]

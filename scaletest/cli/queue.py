@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import click
 import cloup
@@ -20,9 +19,10 @@ from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text, echo, warn_without_worker
 from scaletest.model import Reply, Request, checks
 from scaletest.model.errors import UsageError
-from scaletest.render.contents import Table, aligned
+from scaletest.render.blocks import Table
 from scaletest.render.numbers import instant, plural, seconds
 from scaletest.render.text import one_line
+from scaletest.render.text_table import aligned
 from scaletest.report import failures
 from scaletest.stats.failures import FailureGroup
 
@@ -118,23 +118,13 @@ def show(name: str, output: Output) -> None:
         "worker_names": names,
         "failures": [group.to_dict() for group in groups],
     }
-    output.show(data, chain(_lines(state, names), _failure_lines(groups)))
+    output.show(data, _lines(state, names, groups))
 
 
-def _failure_lines(groups: Sequence[FailureGroup]) -> Iterator[str]:
-    """The last failures of a queue for people."""
-    if groups:
-        last = max(group.last_s for group in groups)
-        count = sum(group.count for group in groups)
-        yield f"  the last {plural(count, 'failure')}, until {instant(last)}"
-    for line in failures.lines(groups[:MOST_GROUPS]):
-        yield f"    {one_line(line)}"
-    if len(groups) > MOST_GROUPS:
-        yield f"    {plural(len(groups) - MOST_GROUPS, 'more failure group')}: see --format json"
-
-
-def _lines(state: QueueState, names: Sequence[str]) -> Iterator[str]:
-    """A queue for people. names: those of its workers."""
+def _lines(
+    state: QueueState, names: Sequence[str], groups: Sequence[FailureGroup]
+) -> Iterator[str]:
+    """Describe a queue for people. names: those of its workers."""
     yield f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip()
     oldest = ""
     if state.oldest_waiting_s is not None:
@@ -150,6 +140,14 @@ def _lines(state: QueueState, names: Sequence[str]) -> Iterator[str]:
         if values:
             times = (f"{key} {seconds(value)}" for key, value in values.items())
             yield f"  {label} {', '.join(times)}"
+    if groups:
+        last = max(group.last_s for group in groups)
+        count = sum(group.count for group in groups)
+        yield f"  the last {plural(count, 'failure')}, until {instant(last)}"
+    for line in failures.lines(groups[:MOST_GROUPS]):
+        yield f"    {one_line(line)}"
+    if len(groups) > MOST_GROUPS:
+        yield f"    {plural(len(groups) - MOST_GROUPS, 'more failure group')}: see --format json"
 
 
 @command.command()
@@ -183,10 +181,8 @@ def purge(name: str, yes: bool) -> None:
     """
     queues = Queues(_connect())
     state = queues.state(name)
-    if shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes):
-        echo(f"{name}: {queues.purge(name)} requests dropped")
-    else:
-        echo(f"{name}: nothing dropped")
+    is_wanted = shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes)
+    echo(f"{name}: {f'{queues.purge(name)} requests' if is_wanted else 'nothing'} dropped")
 
 
 @command.command()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import cloup
 
 from scaletest.cli import stored
-from scaletest.cli.options import report_output
 from scaletest.cli.output import Output, echo
+from scaletest.cli.output_options import report_output
 from scaletest.report import formats
 from scaletest.runs import registry
 

@@ -14,11 +14,12 @@ from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
-from scaletest.render.contents import Table, aligned
+from scaletest.render.blocks import Table
+from scaletest.render.text_table import aligned
 from scaletest.runs import registry
-from scaletest.runs.listing import VERDICTS, RunFilter, chosen
+from scaletest.runs.listing import VERDICTS, ListedRun, RunFilter, choose_runs, read_listed_run
 from scaletest.runs.places import default_root, runs
-from scaletest.runs.registry import TYPES, ListedRun
+from scaletest.runs.registry import TYPES
 
 
 @cloup.group("runs")
@@ -65,10 +66,10 @@ def list_runs(
     scaletest runs list --name 'nightly-*' -o runs.json
     """
     root = default_root(os.environ)
-    stored_runs = list(map(registry.listed, runs(root)))
-    shown = chosen(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
-    if shown or output.is_data:
-        output.show(list(map(asdict, shown)), aligned(_table(shown)))
+    stored_runs = list(map(read_listed_run, runs(root)))
+    rows = choose_runs(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
+    if rows or output.is_data:
+        output.show(list(map(asdict, rows)), aligned(_table(rows)))
     elif stored_runs:
         echo(f"none of the {len(stored_runs)} runs fits", err=True)
     else:
@@ -91,7 +92,11 @@ def show(run: str, output: Output) -> None:
     if output.form == "text" and str(output.path) == "-":
         for name, setting in environment.items():
             if setting not in ("", [], None) and name != "schema_version":
-                echo(f"{name.replace('_', ' '):12}  {_text(setting)}")
+                parts = setting
+                if isinstance(setting, dict):
+                    parts = [f"{key} {part}" for key, part in setting.items()]
+                text = " ".join(map(str, parts)) if isinstance(parts, list) else str(parts)
+                echo(f"{name.replace('_', ' '):12}  {cut(text, limit=400)}")
     labels = folder.labels.to_dict()
     stored.deliver(
         report, output, {**report.data(), "environment": dict(environment), "labels": labels}
@@ -116,11 +121,11 @@ def label(run: str, name: str | None, note: str | None) -> None:
     The name of its folder stays.
     """
     changes = {"name": name, "note": note and note.strip()}
-    given = {key: text for key, text in changes.items() if text is not None}
-    if not given:
+    new = {key: text for key, text in changes.items() if text is not None}
+    if not new:
         raise UsageError("there is no label", hint="give --name NAME or --note TEXT")
     folder = stored.find(run)
-    labels = folder.relabel(lambda labels: replace(labels, **given))
+    labels = folder.relabel(lambda labels: replace(labels, **new))
     echo(f"{folder.name}: {labels.called or 'no other name'}{', with a note' * bool(labels.note)}")
 
 
@@ -149,9 +154,9 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
         echo(f"{folder.name}: deleted{left}")
 
 
-def _table(shown: Sequence[ListedRun]) -> Table:
-    """Without the column of names where no run has one."""
-    has_names = any(run.name for run in shown)
+def _table(runs: Sequence[ListedRun]) -> Table:
+    """Leave out the column of names where no run has one."""
+    has_names = any(run.name for run in runs)
     names = ["name"] if has_names else []
     titles = ["run", "when", "kind", "verdict", "steps", "seconds", *names, "workload"]
     rows = [
@@ -165,16 +170,6 @@ def _table(shown: Sequence[ListedRun]) -> Table:
             *([run.name or "-"] if has_names else []),
             run.subject,
         ]
-        for run in shown
+        for run in runs
     ]
     return Table(titles, rows, texts=range(len(titles)))
-
-
-def _text(setting: object) -> str:
-    """A value of an environment; it may come from anywhere, so it reaches no terminal as a
-    command.
-    """
-    parts = setting
-    if isinstance(setting, dict):
-        parts = [f"{name} {part}" for name, part in setting.items()]
-    return cut(" ".join(map(str, parts)) if isinstance(parts, list) else str(parts), 400)

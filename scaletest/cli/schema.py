@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 import click
 import cloup
 
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output
-from scaletest.cli.schemas import documents
-from scaletest.model import checks
+from scaletest.model import Measurement, NodeSample, Record, checks
+from scaletest.model.json_schema import Schema, described
+from scaletest.model.measurement import Environment
+from scaletest.model.run_progress import ProgressEvent
+from scaletest.runs import registry
+from scaletest.stats.comparison import Comparison
+
+_CLASSES: Mapping[str, tuple[type, str]] = {
+    "record": (Record, "One request that ended."),
+    "measurement": (Measurement, "One measurement of one step."),
+    "node-sample": (
+        NodeSample,
+        "One sample of the resources and devices of a node.",
+    ),
+    "environment": (
+        Environment,
+        "Machine and versions of a run. What cannot be read is empty.",
+    ),
+    "progress-event": (
+        ProgressEvent,
+        "A line of --progress json: how far a run is, after something happened.",
+    ),
+    "comparison": (
+        Comparison,
+        "What comparing a run with others of its type found.",
+    ),
+}
 
 
 @cloup.command("schema")
@@ -39,3 +67,16 @@ def command(document: str, output: Output) -> None:
     """
     schemas = documents()
     output.show(schemas[checks.one_of(document, schemas, "document")](), ())
+
+
+def documents() -> dict[str, Callable[[], Schema]]:
+    """Return what makes the schema of each document, by the document's name: those that all runs
+    share, and those of every run type.
+    """
+    schemas: dict[str, Callable[[], Schema]] = {
+        name: partial(described, name, description, kind)
+        for name, (kind, description) in _CLASSES.items()
+    }
+    for name in registry.TYPES:
+        schemas.update(registry.schemas(name))
+    return schemas

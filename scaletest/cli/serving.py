@@ -37,13 +37,13 @@ def serve_shown(serving: Serving, settings: Settings) -> None:
     if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
         # `scaletest cluster check` reads it there
         echo(visibility().to_line(), err=True)
-    shown = ServedQueue(serving, settings)
+    queue = ServedQueue(serving, settings)
     level = "INFO" if is_verbose() else "WARNING"
     try:
-        with live_rows(shown.rows, per_s=4):
-            serve(serving, settings, level, shown.tally, shown.begun)
+        with live_rows(queue.rows, per_s=4):
+            serve(serving, settings, level, queue.tally, queue.begun)
     finally:
-        shown.sum_up()
+        queue.sum_up()
 
 
 class ServedQueue:
@@ -59,25 +59,35 @@ class ServedQueue:
     def begun(self, worker: Worker) -> None:
         """Say what is served, and by what."""
         self._worker, self._began_s = worker, time.monotonic()
+        device = f" on device {worker.device}" if worker.device else ""
         _say(
             f"worker {worker.name}: serving queue {self.serving.queue} of"
             f" {masked(self.serving.redis_url)}, running"
-            f" {shlex.join(self.settings.command) or 'sleep'}{_on(worker.device)}"
+            f" {shlex.join(self.settings.command) or 'sleep'}{device}"
         )
 
     def rows(self) -> Sequence[str]:
-        """The live row."""
+        """Return the live row."""
         if self._worker is None:
             return [f"connecting to {masked(self.serving.redis_url)}"]
-        now = time.monotonic()
-        parts = [
-            f"queue {self.serving.queue}",
-            f"{self.tally.ended} done",
-            *([f"{self.tally.failed} failed"] if self.tally.failed else []),
-            f"{short(self._rate(now))}/s",
-            self._doing(self._worker, now),
-        ]
-        return ["  ".join(parts)]
+        now, ended, failed = time.monotonic(), self.tally.ended, self.tally.failed
+        # requests that ended per second, in the last seconds
+        self._counts.append((now, ended))
+        while now - self._counts[0][0] > RECENT_S:
+            self._counts.popleft()
+        then, count = self._counts[0]
+        rate = (ended - count) / (now - then) if now > then else 0.0
+        # the request that runs, and for how long it has been seen to
+        running = self._worker.running
+        if running is None:
+            self._current, doing = "", "waiting for requests"
+        else:
+            if running.id != self._current:
+                self._current, self._since_s = running.id, now
+            doing = f"running {running.id} for {now - self._since_s:.0f} s"
+        failures = [f"{failed} failed"] if failed else []
+        parts = [f"queue {self.serving.queue}", f"{ended} done", *failures]
+        return ["  ".join([*parts, f"{short(rate)}/s", doing])]
 
     def sum_up(self) -> None:
         """Say what was done, where the worker came to serve."""
@@ -87,28 +97,6 @@ class ServedQueue:
         times = DurationHistogram(self.tally.run_times, self.tally.ended, low=0.0, high=math.inf)
         summary = words.served(self.tally.outcomes, times.summary(), served_s)
         _say(f"worker {self._worker.name} ended: {summary}")
-
-    def _rate(self, now: float) -> float:
-        """Requests that ended per second, in the last seconds."""
-        self._counts.append((now, self.tally.ended))
-        while now - self._counts[0][0] > RECENT_S:
-            self._counts.popleft()
-        then, count = self._counts[0]
-        return (self.tally.ended - count) / (now - then) if now > then else 0.0
-
-    def _doing(self, worker: Worker, now: float) -> str:
-        """The request that runs, and for how long it has been seen to."""
-        running = worker.running
-        if running is None:
-            self._current = ""
-            return "waiting for requests"
-        if running.id != self._current:
-            self._current, self._since_s = running.id, now
-        return f"running {running.id} for {now - self._since_s:.0f} s"
-
-
-def _on(device: str) -> str:
-    return f" on device {device}" if device else ""
 
 
 def _say(line: str) -> None:

@@ -61,12 +61,15 @@ def default_map(context: click.Context) -> dict[str, Any]:
 def _by_parameter(
     command: click.Command, values: object, path: Path, route: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Return the settings of a command by its parameters' names, and those of a group's commands by
-    their names, as click's default_map has them. route: the keys that lead to the values.
+    """Return the settings of a command by its parameters' names, as click's default_map has them.
+
+    Those of a group's commands are below their names. route: the keys that lead to the values.
     """
     section = _section(values, path, route)
     defaults: dict[str, Any] = {}
-    options = {key_of(each): each for each in command.params if isinstance(each, click.Option)}
+    options = {
+        key_of(option): option for option in command.params if isinstance(option, click.Option)
+    }
     commands = command.commands if isinstance(command, click.Group) else {}
     for name, value in section.items():
         if isinstance(command, click.Group) and name in commands:
@@ -100,4 +103,4 @@ def _unknown(path: Path, key: tuple[str, ...], known: Iterable[str]) -> InvalidV
     # with a broken file the help cannot be asked for
     command = " ".join((f"{VARIABLE}=", "scaletest", *key[:-1], "--help"))
     hint = f"did you mean {near}?" if near else f"see: {command}"
-    return InvalidValue(f"unknown setting {cut('.'.join(key), 60)} in {path}", hint=hint)
+    return InvalidValue(f"unknown setting {cut('.'.join(key), limit=60)} in {path}", hint=hint)

@@ -34,8 +34,8 @@ def _lines(run: SingleRun) -> Iterator[str]:
     figures = {name: value for name, value in result.figures.items() if name != "result"}
     for name, value in {"error": result.error, "device": result.device, **figures}.items():
         if name in figures or value:
-            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-            yield words.fact(name, shown)
+            text = f"{value:.6g}" if isinstance(value, float) else str(value)
+            yield words.fact(name, text)
     if result.activity is None:
         yield "where the time went is not known: nothing was sampled"
     else:

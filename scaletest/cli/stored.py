@@ -23,8 +23,9 @@ from scaletest.runs.folder import RunFolder
 
 
 def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> shared.Decorator:
-    """A run by name, the end of a name, path, or LAST; completed by the shell. nargs, metavar: as
-    click has them.
+    """Make the argument that names a run, which the shell completes.
+
+    nargs, metavar: as click has them.
     """
     return click.argument(
         name, shell_complete=_complete, nargs=nargs, required=True, metavar=metavar or None
@@ -32,7 +33,7 @@ def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> shared
 
 
 def find(name: str) -> RunFolder:
-    """The run of that name; UsageError when there is none."""
+    """Find the run of that name; UsageError when there is none."""
     return places.find(name, os.environ)
 
 
@@ -44,8 +45,9 @@ def show(report: Report) -> None:
 
 
 def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
-    """Write a report; JSON and YAML are of the data instead, where there are any. The exit code of
-    its verdict.
+    """Write a report, and return the exit code of its verdict.
+
+    JSON and YAML are of the data instead, where there are any.
     """
     if output.is_data:
         output.show(data or report.data(), ())
@@ -59,8 +61,9 @@ def deliver(report: Report, output: Output, data: Mapping[str, object] | None = 
 
 
 def deliver_ended(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
-    """Write the report of a run that has just ended. Who has it in a file still sees the verdict.
-    The exit code of its verdict.
+    """Write the report of a run that has just ended, and return the exit code of its verdict.
+
+    Who has it in a file still sees the verdict.
     """
     code = deliver(report, output, data)
     if str(output.path) != "-":
@@ -69,7 +72,7 @@ def deliver_ended(report: Report, output: Output, data: Mapping[str, object] | N
 
 
 def known() -> list[RunFolder]:
-    """The runs of this user, the oldest first."""
+    """List the runs of this user, the oldest first."""
     return places.runs(places.default_root(os.environ))
 
 

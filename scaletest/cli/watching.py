@@ -34,9 +34,10 @@ END_S = 2.0
 
 
 class RunPage:
-    """The page of the runs of one command; its address is taken at once. redis_url: "" for none."""
+    """The page of the runs of one command; its address is taken at once."""
 
     def __init__(self, redis_url: str) -> None:
+        """redis_url: "" for none."""
         self._socket = bind("127.0.0.1:0")
         self._redis_url = redis_url
         self._guard: Guard | None = None
@@ -44,7 +45,7 @@ class RunPage:
         self._address = ""
 
     def begun(self, folder: RunFolder) -> str:
-        """Serve the page of this run; where it is, in words."""
+        """Serve the page of this run; say where it is."""
         self._address = f"{url_of(self._socket)}/live/{quote(folder.name)}"
         if self._process is None:
             self._start(folder)
@@ -56,7 +57,11 @@ class RunPage:
             if self._process is not None:
                 # made once, it is there at once for who looks
                 self._await_page()
-                self._await_readers(self._process)
+                # told that the run has ended, its process waits until open pages show it
+                assert self._process.stdin is not None
+                self._process.stdin.close()
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(LONGEST_S + END_S)
                 echo("the page of the run is closed; see it again with: scaletest ui", err=True)
         finally:
             self._socket.close()
@@ -95,18 +100,10 @@ class RunPage:
         with suppress(OSError, HTTPException):
             direct.open(self._address, timeout=PATIENCE_S).close()
 
-    def _await_readers(self, process: subprocess.Popen[bytes]) -> None:
-        """Tell the process of the page that the run has ended; wait until open pages show it."""
-        assert process.stdin is not None
-        process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(LONGEST_S + END_S)
-
 
 @contextmanager
 def watched(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
-    """The progress of the runs of a command, and their page where one is wanted, which is served
-    until the command has ended.
+    """Show the progress of the runs of a command, and serve their page where one is wanted.
 
     redis_url: where the progress is published; "" for nowhere.
     """

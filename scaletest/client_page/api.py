@@ -1,28 +1,95 @@
-"""The API for programs: statistics, series and records as JSON, Prometheus metrics, and health."""
+"""The API for programs: statistics, series and records as JSON, Prometheus metrics, and health.
+
+Counters among the metrics are never reset; their units are base units.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from threading import BoundedSemaphore
 from typing import Any
 
 from flask import Response, current_app, request
 from prometheus_client import generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
 from werkzeug.exceptions import BadRequest, NotFound, ServiceUnavailable
 
-from scaletest.client_page.answers import NUMBER, as_json, counts, steering, with_http
-from scaletest.client_page.metrics import LoadMetrics
-from scaletest.load.snapshot import SeriesPoint
-from scaletest.load.statistics import MEASURES
-from scaletest.model import NodeSample
+from scaletest.client_page.legacy_api import NUMBER, as_json, counts, steering, with_http
+from scaletest.load.statistics import MEASURES, LoadSnapshot, SeriesPoint
+from scaletest.model import NodeSample, Record, histogram
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
-from scaletest.pages.health import state
-from scaletest.pages.site import READ
+from scaletest.pages.security import HttpCounts
+from scaletest.pages.site import READ, state
 
-# Records that are written at once.
+_DIGITS_AND_POWERS = itertools.product(range(-4, 4), ("1", "2.5", "5"))
+BOUNDS = tuple(float(f"{digit}e{power}") for power, digit in _DIGITS_AND_POWERS)
+HISTOGRAMS = {
+    "wait": "Time from enqueue to start of requests that succeeded.",
+    "run": "Time the workload ran, for requests that succeeded.",
+    "overhead": "Total minus wait minus run, for requests that succeeded.",
+    "total": "Time from the start, or intended start, to the reply, for requests that succeeded.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Metrics(Collector):
+    """The metrics of one snapshot."""
+
+    snapshot: LoadSnapshot
+    http: HttpCounts
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics."""
+        snapshot, queue = self.snapshot, [self.snapshot.queue]
+        requests = CounterMetricFamily(
+            "scaletest_client_requests",
+            "Requests that ended, by outcome.",
+            labels=["queue", "outcome"],
+        )
+        for outcome, count in snapshot.lifetime.items():
+            requests.add_metric([*queue, outcome], count)
+        yield requests
+        gauge, counter = GaugeMetricFamily, CounterMetricFamily
+        for make, name, number, text in (
+            (gauge, "in_flight", snapshot.in_flight, "Requests without a reply yet."),
+            (gauge, "parallel", snapshot.parallel, "Requests that are kept in flight, at most."),
+            (counter, "refused", snapshot.refused, "Times that a full queue refused a request."),
+            (
+                counter,
+                "resubmitted",
+                snapshot.resubmitted,
+                "Requests submitted again after a crash of Redis.",
+            ),
+        ):
+            family = make(f"scaletest_client_{name}", text, labels=["queue"])
+            family.add_metric(queue, number)
+            yield family
+        for name, text in HISTOGRAMS.items():
+            times = HistogramMetricFamily(
+                f"scaletest_client_{name}_seconds", text, labels=["queue"]
+            )
+            counted = snapshot.lifetime_times[name]
+            times.add_metric(queue, histogram.cumulative(counted.counts, BOUNDS), counted.total)
+            yield times
+        http = CounterMetricFamily(
+            "scaletest_client_http_requests", "HTTP queries, by result.", labels=["result"]
+        )
+        http.add_metric(["completed"], self.http.completed)
+        http.add_metric(["rejected"], self.http.rejected)
+        yield http
+
+
 CHUNK = 200
 # Each keeps a thread of the server busy until its reader is done; the other threads stay free.
 DOWNLOADS = 2
@@ -60,16 +127,7 @@ def api_records() -> Response:
             f"{DOWNLOADS} downloads of records are running; try again later", retry_after=5
         )
     first, records = steering().statistics.records(since)
-
-    def chunks() -> Iterator[bytes]:
-        for start in range(0, len(records), CHUNK):
-            lines = [
-                f'{{"seq":{number},{record.to_json()[1:]}\n'
-                for number, record in enumerate(records[start : start + CHUNK], first + start)
-            ]
-            yield "".join(lines).encode()
-
-    response = Response(chunks(), mimetype="application/x-ndjson")
+    response = Response(_lines(first, records), mimetype="application/x-ndjson")
     response.call_on_close(downloads.release)
     response.headers["Scaletest-First-Seq"] = str(first)
     response.headers["Content-Disposition"] = 'attachment; filename="records.jsonl"'
@@ -102,7 +160,7 @@ def api_samples() -> Response:
 
 def prometheus() -> Response:
     """Metrics for Prometheus."""
-    metrics = LoadMetrics(steering().snapshot(), counts())
+    metrics = _Metrics(steering().snapshot(), counts())
     return Response(generate_latest(metrics), content_type=CONTENT_TYPE_LATEST)
 
 
@@ -117,7 +175,7 @@ def readyz() -> Response:
 
 
 def point_row(point: SeriesPoint) -> dict[str, Any]:
-    """Return a point as a dictionary with names."""
+    """A point as a dictionary with names."""
     names = point._asdict()
     for name in MEASURES:
         names[name] = names[name]._asdict()
@@ -129,6 +187,16 @@ def _since() -> int:
     if not NUMBER.fullmatch(since):
         raise BadRequest(f"since is {cut(since, 40)!r}, not a whole number from 0 on")
     return min(int(since), 2**62)
+
+
+def _lines(first: int, records: list[Record]) -> Iterator[bytes]:
+    for start in range(0, len(records), CHUNK):
+        part = records[start : start + CHUNK]
+        lines = (
+            f'{{"seq":{first + start + at},{record.to_json()[1:]}\n'
+            for at, record in enumerate(part)
+        )
+        yield "".join(lines).encode()
 
 
 ROUTES = (

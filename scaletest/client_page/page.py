@@ -13,7 +13,7 @@ from scaletest.load.pace import MAX_RATE
 from scaletest.load.steering import Steered
 from scaletest.pages.site import READ
 from scaletest.render import numbers
-from scaletest.report import load
+from scaletest.report import load, load_charts
 from scaletest.report.formats import html
 
 
@@ -109,9 +109,9 @@ def _render(template: str) -> Response:
         "http": counts(),
         "load": load.described(snapshot),
         "per_s": load.per_s,
-        "figures": load.figures(snapshot),
-        "clock_steps": load.CLOCK_STEPS,
-        "sparse": load.SPARSE,
+        "figures": load_charts.figures(snapshot),
+        "clock_steps": load_charts.CLOCK_STEPS,
+        "sparse": load_charts.SPARSE,
         "times": load.times(snapshot),
         "places": load.places(snapshot),
         "itself": load.itself(snapshot),

@@ -1,6 +1,6 @@
 """The exporter's HTTP: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only, read only.
 
-It answers only under host names that no stranger can register; see `scaletest.pages.server`.
+It answers only under host names that no stranger can register; see `scaletest.pages.hosts`.
 Whatever is refused is refused in JSON, for programs.
 """
 
@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
 from scaletest.exporter import intel
-from scaletest.exporter.metrics import families
-from scaletest.exporter.view import ExporterView, QueueView
+from scaletest.exporter.families import families
+from scaletest.exporter.view import ExporterView
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
 from scaletest.model.recent_window import within
@@ -38,7 +38,7 @@ class _Queues(Collector):
     log_interval_s: int
 
     def collect(self) -> Iterator[Family]:
-        """All families, or `scaletest_up 0` alone."""
+        """Yield all families, or `scaletest_up 0` alone."""
         try:
             view = self.read()
         except Unreachable:
@@ -46,22 +46,7 @@ class _Queues(Collector):
             return
         yield from families(view)
         if self.intel_names:
-            queues = [_figures(queue, view.at_s, self.log_interval_s) for queue in view.queues]
-            yield from intel.families(queues, self.log_interval_s)
-
-
-def _figures(view: QueueView, at_s: float, interval_s: int) -> intel.QueueFigures:
-    """Figures of a queue at `at_s`; maxima are of the interval, or with 0 of the window."""
-    window = within(view.queue.slots, at_s, interval_s) if interval_s else view.window
-    return intel.QueueFigures(
-        view.queue.name,
-        view.queue.waiting,
-        view.queue.running,
-        view.queue.counters,
-        window.max_run_s,
-        window.max_wait_s,
-        window.max_total_s,
-    )
+            yield from intel.families(view, self.log_interval_s)
 
 
 def make_app(
@@ -72,7 +57,7 @@ def make_app(
     intel_names: bool = False,
     log_interval_s: int = 0,
 ) -> Flask:
-    """The web application.
+    """Make the web application.
 
     read: reads all queues, raises Unreachable. alive: whether the background thread runs.
     hosts: further host names that are allowed.
@@ -108,7 +93,7 @@ def make_app(
     app = make_site("scaletest.exporter", routes, "exporter", hosts=hosts)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.register_error_handler(HTTPException, _refused)
-    app.register_error_handler(Unreachable, _away)
+    app.register_error_handler(Unreachable, lambda error: _error(503, error.message, error.hint))
     return app
 
 
@@ -117,7 +102,7 @@ def _error(status: int, message: str, hint: str) -> tuple[Response, int]:
 
 
 def _refused(error: HTTPException) -> ResponseReturnValue:
-    """The answer to what is not served, or not to this reader."""
+    """Answer what is not served, or not to this reader."""
     served = "see /, /metrics, /api/v1/queues, /healthz, /readyz"
     if isinstance(error, NotFound):
         return _error(404, f"there is nothing at {request.path}", served)
@@ -128,12 +113,8 @@ def _refused(error: HTTPException) -> ResponseReturnValue:
     return *_error(error.code or 500, error.description or error.name, served), allowed
 
 
-def _away(error: Unreachable) -> ResponseReturnValue:
-    return _error(503, error.message, error.hint)
-
-
 def _api(read: Read) -> list[Route]:
-    """The queues as JSON, and the page that tells what is served."""
+    """Serve the queues as JSON, and the page that tells what is served."""
 
     def queues() -> Response:
         view = read()

@@ -6,31 +6,14 @@ scrape. With a log interval the maxima cover that interval, in the ten-second sl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
-
-@dataclass(frozen=True, slots=True)
-class QueueFigures:
-    """What the names tell of a queue. counters: by the names of docs/reference/redis.md.
-
-    max_run_s, max_wait_s, max_total_s: of the window, or of the log interval.
-    """
-
-    name: str
-    waiting: int
-    running: int
-    counters: Mapping[str, int]
-    max_run_s: float
-    max_wait_s: float
-    max_total_s: float
-
-    def count(self, *names: str) -> int:
-        """The sum of these counters."""
-        return sum(self.counters.get(name, 0) for name in names)
+from scaletest.exporter.view import ExporterView, QueueView
+from scaletest.model.desired_workers import within
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +22,7 @@ class Alias:
 
     name: str
     ours: str
-    value: Callable[[QueueFigures], float]
+    value: Callable[[QueueView], float]
 
     @property
     def counts(self) -> bool:
@@ -52,29 +35,41 @@ class Alias:
         return "_max" in self.name
 
 
+def _count(view: QueueView, *counters: str) -> int:
+    return sum(map(view.queue.counter, counters))
+
+
 QUEUES = (
-    Alias("hpa_queue_all", "scaletest_queue_demand", lambda q: q.waiting + q.running),
-    Alias("hpa_queue_waiting", "scaletest_queue_waiting", lambda q: q.waiting),
-    Alias("hpa_queue_running", "scaletest_queue_running", lambda q: q.running),
+    Alias("hpa_queue_all", "scaletest_queue_demand", lambda v: v.queue.waiting + v.queue.running),
+    Alias("hpa_queue_waiting", "scaletest_queue_waiting", lambda v: v.queue.waiting),
+    Alias("hpa_queue_running", "scaletest_queue_running", lambda v: v.queue.running),
     Alias(
         "hpa_queue_success_total",
         'scaletest_requests_total{outcome="succeeded"}',
-        lambda q: q.count("succeeded"),
+        lambda v: _count(v, "succeeded"),
     ),
     Alias(
         "hpa_queue_failure_total",
         'scaletest_requests_total{outcome=~"failed|timed_out"}',
-        lambda q: q.count("failed", "timed_out"),
+        lambda v: _count(v, "failed", "timed_out"),
     ),
     Alias(
         "hpa_queue_disconnect_total",
         'scaletest_requests_total{outcome="client_gone"}',
-        lambda q: q.count("client_gone"),
+        lambda v: _count(v, "client_gone"),
     ),
-    Alias("hpa_queue_maxrun_seconds", "scaletest_queue_run_max_seconds", lambda q: q.max_run_s),
-    Alias("hpa_queue_maxwait_seconds", "scaletest_queue_wait_max_seconds", lambda q: q.max_wait_s),
     Alias(
-        "hpa_queue_maxtotal_seconds", "scaletest_queue_total_max_seconds", lambda q: q.max_total_s
+        "hpa_queue_maxrun_seconds", "scaletest_queue_run_max_seconds", lambda v: v.window.max_run_s
+    ),
+    Alias(
+        "hpa_queue_maxwait_seconds",
+        "scaletest_queue_wait_max_seconds",
+        lambda v: v.window.max_wait_s,
+    ),
+    Alias(
+        "hpa_queue_maxtotal_seconds",
+        "scaletest_queue_total_max_seconds",
+        lambda v: v.window.max_total_s,
     ),
 )
 
@@ -83,25 +78,30 @@ TOTALS = (
     Alias(
         "hpa_client_connections_total",
         "sum(scaletest_requests_submitted_total) + sum(scaletest_requests_rejected_total)",
-        lambda q: q.count("submitted", "rejected"),
+        lambda v: _count(v, "submitted", "rejected"),
     ),
     Alias(
         "hpa_worker_connections_total",
         'sum(scaletest_requests_total{outcome=~"succeeded|failed|timed_out"}) +'
         " sum(scaletest_requests_requeued_total)",
-        lambda q: q.count("succeeded", "failed", "timed_out", "requeued"),
+        lambda v: _count(v, "succeeded", "failed", "timed_out", "requeued"),
     ),
 )
 
 
-def families(queues: Sequence[QueueFigures], interval_s: int = 0) -> Iterator[Family]:
-    """All old metrics. interval_s: the log interval in whole slots that the maxima cover, which a
-    label names; 0 for the window.
+def families(view: ExporterView, interval_s: int = 0) -> Iterator[Family]:
+    """Yield all old metrics.
+
+    interval_s: the log interval in whole slots that the maxima cover, which a label names; 0 for
+    the window.
     """
+    views = list(view.queues)
+    for number, queue in enumerate(views if interval_s else ()):
+        window = within(queue.queue.slots, view.at_s, interval_s)
+        views[number] = replace(queue, window=window)
     for alias in TOTALS:
-        yield CounterMetricFamily(
-            alias.name, f"As {alias.ours}.", value=sum(map(alias.value, queues))
-        )
+        total = sum(map(alias.value, views))
+        yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=total)
     for alias in QUEUES:
         text, labels = f"As {alias.ours}.", {}
         if interval_s and alias.longest:
@@ -111,6 +111,6 @@ def families(queues: Sequence[QueueFigures], interval_s: int = 0) -> Iterator[Fa
         family: CounterMetricFamily | GaugeMetricFamily = make(
             alias.name, text, labels=("name", *labels)
         )
-        for queue in queues:
-            family.add_metric((queue.name, *labels.values()), alias.value(queue))
+        for queue in views:
+            family.add_metric((queue.queue.name, *labels.values()), alias.value(queue))
         yield family

@@ -7,15 +7,11 @@ for years.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.metrics_core import Metric as Family
-
-from scaletest.exporter.view import ExporterView, QueueView
-from scaletest.model import histogram
-from scaletest.model.node_sample import CONTAINER, DEVICE, MEMORY, PRESSURE
+from scaletest.exporter.view import QueueView
+from scaletest.model.measurement import CONTAINER, DEVICE, MEMORY, PRESSURE
 from scaletest.model.record import Outcome
 
 # Upper bounds in seconds.
@@ -24,33 +20,44 @@ _SECONDS_BOUNDS = (1.0, 2.5, 5.0, 10.0, 30.0)
 _MINUTES_BOUNDS = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 86400.0)
 BOUNDS = (*_SHORT_BOUNDS, *_SECONDS_BOUNDS, *_MINUTES_BOUNDS)
 
-
+# Label values after the queue, and the value.
 Rows = Iterable[tuple[tuple[str, ...], float]]
 QUEUE = ("queue",)
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
+# Metrics without a queue: name, kind, help.
+OWN = (
+    (
+        "scaletest_up",
+        GAUGE,
+        "1 when Redis answered this scrape. When it is 0, no other metric is present.",
+    ),
+    ("scaletest_clients", GAUGE, "Live clients."),
+    (
+        "scaletest_queues_unreadable",
+        GAUGE,
+        (
+            "Declared queues that are left out, because their keys contain foreign data; the log"
+            " names them."
+        ),
+    ),
+    ("scaletest_exporter_read_seconds", GAUGE, "Time that reading everything from Redis took."),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueMetric:
-    """A metric of every queue. rows: label values after the queue, and the value.
-
-    counts: buckets of a histogram.
-    """
+    """A metric of every queue."""
 
     name: str
     kind: str
     help: str
     rows: Callable[[QueueView], Rows] = lambda view: ()
-    labels: tuple[str, ...] = ()
-    counts: Callable[[QueueView], dict[int, int]] | None = None
+    labels: tuple[str, ...] = ()  # beside the queue
+    counts: Callable[[QueueView], dict[int, int]] | None = None  # buckets of a histogram
 
 
 def _single(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Rows]:
-    def rows(view: QueueView) -> Rows:
-        number = value(view)
-        return [] if number is None else [((), number)]
-
-    return rows
+    return lambda view: _known([((), value(view))])
 
 
 def _counter(name: str) -> Callable[[QueueView], Rows]:
@@ -58,23 +65,19 @@ def _counter(name: str) -> Callable[[QueueView], Rows]:
 
 
 def _of_nodes(resource: str, figure: str) -> Callable[[QueueView], Rows]:
-    """A function that reads one figure of every node that has it."""
+    """Return a function that reads one figure of every node that has it."""
     return lambda view: _known(
-        [((sample.node,), sample.value(resource, figure)) for sample in view.nodes]
+        ((sample.node,), sample.value(resource, figure)) for sample in view.nodes
     )
 
 
 def _of_devices(figure: str) -> Callable[[QueueView], Rows]:
-    """A function that reads one figure of every device that has it."""
-
-    def rows(view: QueueView) -> Rows:
-        values = []
-        for sample in view.nodes:
-            for name, figures in sample.of_kind(DEVICE).items():
-                values.append(((sample.node, name), figures.get(figure)))
-        return _known(values)
-
-    return rows
+    """Return a function that reads one figure of every device that has it."""
+    return lambda view: _known(
+        ((sample.node, name), figures.get(figure))
+        for sample in view.nodes
+        for name, figures in sample.of_kind(DEVICE).items()
+    )
 
 
 def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
@@ -291,56 +294,3 @@ METRICS = (
         labels=("node", "device"),
     ),
 )
-
-# Metrics without a queue: name, kind, help.
-OWN = (
-    (
-        "scaletest_up",
-        GAUGE,
-        "1 when Redis answered this scrape. When it is 0, no other metric is present.",
-    ),
-    ("scaletest_clients", GAUGE, "Live clients."),
-    (
-        "scaletest_queues_unreadable",
-        GAUGE,
-        (
-            "Declared queues that are left out, because their keys contain foreign data; the log"
-            " names them."
-        ),
-    ),
-    ("scaletest_exporter_read_seconds", GAUGE, "Time that reading everything from Redis took."),
-)
-
-
-def families(view: ExporterView | None) -> Iterator[Family]:
-    """All metrics of a view; only `scaletest_up 0` without one."""
-    figures = [0.0]
-    if view:
-        figures = [1.0, view.clients, len(view.unreadable), view.read_s]
-    for (name, _, text), figure in zip(OWN, figures, strict=False):
-        yield GaugeMetricFamily(name, text, value=figure)
-    if view is None:
-        return
-    for metric in METRICS:
-        yield _histogram(metric, view) if metric.counts else _samples(metric, view)
-
-
-def _samples(metric: QueueMetric, view: ExporterView) -> Family:
-    make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
-    family: CounterMetricFamily | GaugeMetricFamily = make(
-        metric.name, metric.help, labels=QUEUE + metric.labels
-    )
-    for queue in view.queues:
-        for labels, number in metric.rows(queue):
-            family.add_metric((queue.queue.name, *labels), number)
-    return family
-
-
-def _histogram(metric: QueueMetric, view: ExporterView) -> Family:
-    assert metric.counts is not None
-    family = HistogramMetricFamily(metric.name, metric.help, labels=QUEUE)
-    for queue in view.queues:
-        counts = metric.counts(queue)
-        buckets = histogram.cumulative(counts, BOUNDS)
-        family.add_metric((queue.queue.name,), buckets, histogram.total_s(counts))
-    return family

@@ -15,17 +15,21 @@ from functools import partial
 from scaletest.exporter.app import make_app
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model.checks import cut
-from scaletest.model.recent_window import over
+from scaletest.model.desired_workers import over
+from scaletest.model.queue_counts import SLOT_S
 from scaletest.model.texts import short
-from scaletest.model.time_slots import SLOT_S
+from scaletest.pages.hosts import checked_hosts
 from scaletest.pages.security import HEADERS
-from scaletest.pages.server import Server, bind, checked_hosts
+from scaletest.pages.server import Server, bind
 from scaletest.pages.turns import READS
 from scaletest.processes.periodic import Periodic
 from scaletest.render import numbers
 
 logger = logging.getLogger("scaletest.exporter")
 
+# Some more than may wait for Redis at the same time, so that /healthz answers while Redis hangs.
+THREADS = READS + 4
+# Counters in a line of the log.
 COUNTED = ("succeeded", "failed", "timed_out", "rejected", "requeued")
 
 
@@ -40,7 +44,7 @@ class LogLines:
         """interval_s: a multiple of ten seconds."""
         self._interval_s = interval_s
         self._clock = clock
-        # On Redis' clock: when the next lines are due, None before the first view, and the last.
+        # on Redis' clock: when the next lines are due, None before the first view, and the last
         self._due_s: float | None = None
         self._last_s = 0.0
         self._ahead_s = 0.0  # Redis' clock over ours
@@ -75,12 +79,9 @@ class LogLines:
         # the present slot is for the next line
         slots = [slot for slot in view.queue.slots if slot.number < at_s // SLOT_S]
         window = over(slots, at_s, period_s)
-        where = ""
-        if window.pod or window.node:
-            where = (
-                f" (pod {cut(window.pod, 100) or 'unknown'} on"
-                f" {cut(window.node, 100) or 'unknown'})"
-            )
+        pod = cut(window.pod, limit=100) or "unknown"
+        node = cut(window.node, limit=100) or "unknown"
+        where = f" (pod {pod} on {node})" if window.pod or window.node else ""
         longest = f"wait {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}"
         return (
             f"queue {view.queue.name}: {counted} in {numbers.seconds(period_s)};"
@@ -93,10 +94,6 @@ class LogLines:
 def _counts(view: QueueView) -> dict[str, int]:
     counts = {name: view.queue.counter(name) for name in COUNTED}
     return {**counts, "abandoned": view.queue.abandoned}
-
-
-# Some more than may wait for Redis at the same time, so that /healthz answers while Redis hangs.
-THREADS = READS + 4
 
 
 class BackgroundThread:
@@ -127,7 +124,12 @@ class BackgroundThread:
         troubles: list[str] = []
         self._attempt(self._reader.reap, troubles)
         self._attempt(partial(self._look, troubles), troubles)
-        self._tell("; ".join(dict.fromkeys(troubles)))
+        trouble = "; ".join(dict.fromkeys(troubles))
+        if trouble and not self._trouble:
+            logger.warning("%s", trouble)
+        elif self._trouble and not trouble:
+            logger.warning("the exporter works again")
+        self._trouble = trouble
 
     def _rest_s(self) -> float:
         """Seconds until the next turn."""
@@ -149,13 +151,6 @@ class BackgroundThread:
             act()
         except Exception as error:
             troubles.append(str(error))
-
-    def _tell(self, trouble: str) -> None:
-        if trouble and not self._trouble:
-            logger.warning("%s", trouble)
-        elif self._trouble and not trouble:
-            logger.warning("the exporter works again")
-        self._trouble = trouble
 
 
 def serve(

@@ -28,20 +28,21 @@ from scaletest.model.desired_workers import History, QueueDemand, Targets, desir
 from scaletest.model.recent_window import RecentWindow, over
 from scaletest.model.record import Outcome
 
+logger = logging.getLogger("scaletest.exporter")
+
+# A scrape that takes longer is of no use: Prometheus gives up after 10 s, a probe after fewer.
+SOCKET_TIMEOUT_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A queue. desired: workers that it needs. wanted: workers that it needs at this moment,
-    without the highest need of the window.
-
-    nodes: latest samples of its workers' nodes.
-    """
+    """A queue with its last minute and the workers that it needs."""
 
     queue: QueueSnapshot
     window: RecentWindow
-    wanted: int
-    desired: int
-    nodes: tuple[NodeSample, ...] = ()
+    wanted: int  # workers that it needs at this moment, without the highest need of the window
+    desired: int  # workers that it needs
+    nodes: tuple[NodeSample, ...] = ()  # latest samples of its workers' nodes
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON. Durations in seconds; null is unknown."""
@@ -73,22 +74,14 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True)
 class ExporterView:
-    """All queues at `at_s`, Redis server time. read_s: seconds that reading them took.
+    """All queues of a Redis."""
 
-    pages: number of calls that read them; with 1 all are of the same instant.
-    unreadable: names of the queues that are left out, and why.
-    """
-
-    at_s: float
-    read_s: float
+    at_s: float  # Redis server time
+    read_s: float  # seconds that reading them took
     clients: int
     queues: tuple[QueueView, ...]
-    unreadable: tuple[tuple[str, str], ...] = ()
-    pages: int = 1
-
-
-# A scrape that takes longer is of no use: Prometheus gives up after 10 s, a probe after fewer.
-SOCKET_TIMEOUT_S = 5.0
+    unreadable: tuple[tuple[str, str], ...] = ()  # the queues that are left out, and why
+    pages: int = 1  # number of calls that read them; with 1 all are of the same instant
 
 
 class ViewReader:
@@ -115,26 +108,34 @@ class ViewReader:
         self._lock = threading.Lock()
 
     def read(self) -> ExporterView:
-        """All queues at this moment. Raises Unreachable."""
+        """Read all queues at this moment. Raises Unreachable."""
         began = time.perf_counter()
         with explained(self._url):
             everything = snapshot(self._redis)
             nodes = {queue.name: len(queue.nodes) for queue in everything.queues}
             samples = latest(self._redis, nodes)
         read_s = time.perf_counter() - began
+        views, window_s = [], self.targets.window_s
         with self._lock:
-            queues = tuple(
-                self._view(queue, samples.get(queue.name, [])) for queue in everything.queues
-            )
-            known = {queue.name for queue in everything.queues}
-            self._histories = {
-                name: history for name, history in self._histories.items() if name in known
-            }
+            histories, self._histories = self._histories, {}
+            for queue in everything.queues:
+                window = over(queue.slots, queue.at_s, window_s)
+                demand = QueueDemand(
+                    queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s
+                )
+                need, now = wanted(demand, self.targets), self._clock()
+                # The need before the first reading is unknown, so the present workers stand for it.
+                # A restart of the exporter then never removes workers. HPA does the same with its
+                # first recommendation.
+                before = histories.get(queue.name) or ((now, len(queue.workers)),)
+                number, self._histories[queue.name] = desired(now, need, before, window_s)
+                nodes_of_queue = tuple(samples.get(queue.name, ()))
+                views.append(QueueView(queue, window, need, number, nodes_of_queue))
         return ExporterView(
             everything.at_s,
             read_s,
             everything.clients,
-            queues,
+            tuple(views),
             everything.unreadable,
             everything.pages,
         )
@@ -143,22 +144,6 @@ class ViewReader:
         """Give back the requests of dead workers, on every queue. Raises Unreachable."""
         with explained(self._url):
             self._watcher.tick()
-
-    def _view(self, queue: QueueSnapshot, samples: list[NodeSample]) -> QueueView:
-        window = over(queue.slots, queue.at_s, self.targets.window_s)
-        demand = QueueDemand(
-            queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s
-        )
-        need, now = wanted(demand, self.targets), self._clock()
-        # The need before the first reading is unknown, so the present workers stand for it. A
-        # restart of the exporter then never removes workers. HPA does the same with its first
-        # recommendation.
-        before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
-        number, self._histories[queue.name] = desired(now, need, before, self.targets.window_s)
-        return QueueView(queue, window, need, number, tuple(samples))
-
-
-logger = logging.getLogger("scaletest.exporter")
 
 
 class Redeclare:

@@ -2,7 +2,7 @@
 
 * bodies are not accepted: every value is in the query, as scripts have always sent it
 * request lines have at most 2 KiB
-* host names that a stranger may register (`scaletest.pages.server`) are refused, except with the
+* host names that a stranger may register (`scaletest.pages.hosts`) are refused, except with the
   token
 * a change is refused when a page of another site or a prefetching browser asks for it. Browsers
   send Sec-Fetch-Site only over TLS and to this machine, and Origin not with a GET; a browser that
@@ -34,7 +34,7 @@ from werkzeug.exceptions import (
 )
 
 from scaletest.model.wording import as_options
-from scaletest.pages.server import is_inner
+from scaletest.pages.hosts import is_inner
 
 logger = logging.getLogger("scaletest.pages")
 
@@ -90,7 +90,9 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
 
     @app.before_request
     def check() -> None:
-        g.root = _root(access.prefix)
+        # what every link begins with: the path under which a proxy shows the page
+        forwarded = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
+        g.root = forwarded if PREFIX.fullmatch(forwarded) else access.prefix
         if len(request.environ.get("REQUEST_URI", request.full_path)) > LONGEST_URI:
             raise RequestURITooLarge(f"the address is longer than {LONGEST_URI} characters")
         if request.content_length or "Transfer-Encoding" in request.headers:
@@ -113,7 +115,7 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
 
 
 def refuse(error: HTTPException) -> Response:
-    """The error in the requested form."""
+    """Answer with the error in the requested form."""
     if error.response is not None:
         return make_response(error.response)
     form = answer_form()
@@ -136,7 +138,7 @@ def refuse(error: HTTPException) -> Response:
 
 
 def answer_form() -> str:
-    """plain, json, page (back to the page) or html: what the `type` of the query asks for."""
+    """Return what the `type` of the query asks for: plain, json, page (back to it) or html."""
     wanted = request.args.get("type", "")
     if request.path.startswith("/api/"):
         return "json"
@@ -151,7 +153,7 @@ def _failed(error: Exception) -> Response:
 
 
 def _check_host(access: Access) -> None:
-    if is_inner(request.headers.get("Host", ""), access.hosts) or _has(access.token):
+    if is_inner(request.headers.get("Host", ""), access.hosts) or _has_token(access.token):
         return
     if access.token:
         raise _unauthorized(access)  # so that a browser asks for it
@@ -165,11 +167,10 @@ def _check_change(access: Access) -> None:
     if request.method == "HEAD":
         raise MethodNotAllowed(["GET", "POST"], "this changes something: use GET or POST")
     _check_site(access.program)
-    if "prefetch" in request.headers.get("Sec-Purpose", "") or "prefetch" in request.headers.get(
-        "Purpose", ""
-    ):
+    purposes = [request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose")]
+    if any("prefetch" in purpose for purpose in purposes):
         raise Forbidden("a browser asked for this in advance (prefetch); nothing was changed")
-    if access.token and not _has(access.token):
+    if access.token and not _has_token(access.token):
         raise _unauthorized(access)
 
 
@@ -180,8 +181,7 @@ def _check_site(program: str) -> None:
         if site not in ("same-origin", "none"):
             raise Forbidden("a page of another site asked for this; nothing was changed")
         return
-    host = request.headers.get("Host")
-    origin = request.headers.get("Origin")
+    host, origin = request.headers.get("Host"), request.headers.get("Origin")
     if origin is not None:
         if _authority(origin) != host:
             raise Forbidden("a page of another origin asked for this; nothing was changed")
@@ -210,22 +210,13 @@ def _unauthorized(access: Access) -> Unauthorized:
     )
 
 
-def _has(token: str) -> bool:
+def _has_token(token: str) -> bool:
     if not token:
         return False
     # a proxy that uses Authorization itself, as Kubernetes' does, forwards this header
-    text = request.headers.get("Scaletest-Token")
-    authorization = request.authorization
-    if text is None:
-        if authorization is None:
-            return False
+    text, authorization = request.headers.get("Scaletest-Token"), request.authorization
+    if text is None and authorization is not None:
         text = authorization.token if authorization.type == "bearer" else authorization.password
     return hmac.compare_digest(
         (text or "").encode("utf-8", "replace"), token.encode("utf-8", "replace")
     )
-
-
-def _root(prefix: str) -> str:
-    """Beginning of every link: the path under which a proxy shows the page."""
-    forwarded = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
-    return forwarded if PREFIX.fullmatch(forwarded) else prefix

@@ -1,24 +1,18 @@
-"""The HTTP server: waitress, in threads of this process, and the host names that it answers under.
+"""The HTTP server: waitress, in threads of this process.
 
 It accepts no large bodies, and closes connections of peers that say nothing or do not read. A few
 hundred slow peers take the place of nobody else.
-
-A stranger's host name may point at this server's address (DNS rebinding), and then a browser lets
-the stranger's page read the server's pages. So a server answers only under a name that neither a
-stranger can register nor a neighbour can announce, or that its user has allowed.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import waitress
 from waitress import wasyncore
@@ -27,41 +21,6 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.task import ErrorTask
 
 from scaletest.model.errors import InvalidValue, UsageError
-
-HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
-# Endings that nobody can register, and that no neighbour on the network can announce by mDNS or
-# DHCP as he can any name in .local or without a dot.
-INNER = (".localhost", ".internal", ".svc", ".svc.cluster.local")
-
-
-def checked_hosts(names: Iterable[str]) -> frozenset[str]:
-    """Allowed names in the form in which they are compared; raises InvalidValue."""
-    hosts = frozenset(name.lower().rstrip(".") for name in names)
-    for host in hosts:
-        if not HOST.fullmatch(host):
-            raise InvalidValue(
-                f"the host name is {host!r}",
-                hint="write it without a port, as in client.validation",
-            )
-    return hosts
-
-
-def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Whether a Host header is safe: an IP address, localhost, this machine, a name of a cluster,
-    or an allowed one.
-    """
-    try:
-        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return False
-    try:
-        ipaddress.ip_address(name)
-        return True
-    except ValueError:
-        here = socket.gethostname().lower()
-        # HTTP/1.0 has no Host, and no browser sends it
-        return name in ("", "localhost", here, *allowed) or name.endswith(INNER)
-
 
 THREADS = 4
 LONGEST_HEADERS = 8192
@@ -77,8 +36,9 @@ NEVER = 1 << 40
 
 
 class Server:
-    """Serves an application until it is closed. `url` is for a browser on this
-    machine, and has the real port, also for port 0.
+    """Serves an application until it is closed.
+
+    `url` is for a browser on this machine, and has the real port, also for port 0.
 
     headers: added to responses to requests that never reach the application, because they are too
     long or malformed. refused: called with the status of each such response.
@@ -143,7 +103,7 @@ class Server:
 
 
 def bind(listen: str) -> socket.socket:
-    """A listening socket; [::] includes IPv4."""
+    """Open a listening socket; [::] includes IPv4."""
     host, port = parse_address(listen)
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -157,7 +117,7 @@ def bind(listen: str) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """The URL of what listens there, for a browser on this machine."""
+    """Return the URL of what listens there, for a browser on this machine."""
     host, port = listening.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     authority = f"[{host}]" if ":" in host else host
@@ -165,7 +125,7 @@ def url_of(listening: socket.socket) -> str:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """ADDRESS:PORT, [IPV6]:PORT or :PORT (all addresses)."""
+    """Parse ADDRESS:PORT, [IPV6]:PORT or :PORT (all addresses)."""
     host, separator, port = text.rpartition(":")
     bare_ipv6 = ":" in host and not host.startswith("[")
     if not separator or bare_ipv6 or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
@@ -207,7 +167,7 @@ def _channel(headers: Mapping[str, str], refused: Callable[[int], None]) -> type
         last_activity: float
 
         def writable(self) -> bool:
-            """Whether data is left to send; closes the connection of a peer that never reads."""
+            """Tell whether data is left; close the connection of a peer that never reads."""
             # the thread that makes the response waits for such a peer otherwise
             if self.total_outbufs_len and time.time() - self.last_activity > IDLE_S:
                 self.handle_close()

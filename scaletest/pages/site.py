@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,9 +16,10 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.pages import security
-from scaletest.pages.server import checked_hosts
+from scaletest.pages.hosts import checked_hosts
 from scaletest.render import numbers
 from scaletest.render.style import STYLE
+from scaletest.render.svg import draw_chart
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -33,7 +35,7 @@ Route = tuple[str, Sequence[str], Callable[..., Any]]
 
 
 def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
-    """Prefix and host names in the form in which they are compared; raises InvalidValue."""
+    """Return prefix and host names in the form in which they are compared; raises InvalidValue."""
     names = checked_hosts(hosts)
     prefix = prefix.rstrip("/")
     if prefix and not security.PREFIX.fullmatch(prefix):
@@ -45,13 +47,14 @@ def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
 
 
 def printable(text: str) -> str:
-    """A foreign text as one line of at most LONGEST_TEXT characters, escapes included."""
+    """Return a foreign text as one line of at most LONGEST_TEXT characters, escapes included."""
     return cut(" ".join(text.splitlines()), LONGEST_TEXT)
 
 
 def page_of(count: int, at_once: int) -> tuple[int, int]:
-    """The page of a list that the query asks for, from 1 on, and how many pages there are. The
-    nearest one stands for a page that does not exist.
+    """Return the page of a list that the query asks for, from 1 on, and how many there are.
+
+    The nearest one stands for a page that does not exist.
     """
     pages = max(1, math.ceil(count / at_once))
     return min(pages, max(1, request.args.get("page", 1, type=int))), pages
@@ -68,7 +71,7 @@ def make_site(
     counts: security.HttpCounts | None = None,
     changing: Mapping[str, str] | None = None,
 ) -> Flask:
-    """The application of a package, whose templates are beside the common ones.
+    """Make the application of a package, whose templates are beside the common ones.
 
     program: what messages call it, as in client. token: needed for every change and for unknown
     host names; "" for none. prefix: the path below which it is shown, as in /tester. hosts: further
@@ -89,7 +92,7 @@ def make_site(
         app.add_url_rule(
             path, view.__name__, view, methods=methods, provide_automatic_options=False
         )
-    app.jinja_env.filters.update(printable=printable, as_options=as_options)
+    app.jinja_env.filters.update(printable=printable, as_options=as_options, svg=draw_chart)
     app.jinja_env.globals.update(version=__version__, numbers=numbers, has_uplot=has_uplot)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
@@ -100,13 +103,13 @@ def make_site(
 
 
 def style() -> Response:
-    """The style sheet: what reports and pages have in common, then the rest of pages."""
+    """Serve the style sheet: what reports and pages have in common, then the rest of pages."""
     page = (STATIC / "page.css").read_text("utf-8")
     return Response(STYLE + page, mimetype="text/css")
 
 
 def has_uplot() -> bool:
-    """Whether charts that follow the pointer were built in."""
+    """Tell whether charts that follow the pointer were built in."""
     return UPLOT.exists()
 
 
@@ -120,3 +123,9 @@ def _below(inner: WSGIApplication, prefix: str) -> WSGIApplication:
         return inner(environ, start)
 
     return outer
+
+
+def state(trouble: str = "") -> Response:
+    """Answer a probe: 200 without a trouble, and 503 with it."""
+    body = {"status": "failed", "reason": trouble} if trouble else {"status": "ok"}
+    return Response(json.dumps(body), 503 if trouble else 200, mimetype="application/json")

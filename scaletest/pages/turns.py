@@ -1,5 +1,6 @@
-"""Few at a time read Redis for pages: when it hangs each read takes seconds, and others need
-threads too.
+"""Turns of those who read Redis for pages, few at a time.
+
+When Redis hangs each read takes seconds, and others need threads too.
 """
 
 from __future__ import annotations
@@ -61,19 +62,16 @@ class SharedCopy(Generic[T]):
         self._error: Unreachable | None = None
 
     def get(self) -> T:
-        """The copy, read anew when it is too old. Raises Unreachable."""
+        """Return the copy, read anew when it is too old. Raises Unreachable."""
         with self._turns.taken():
             if self._clock() >= self._until:
-                self._renew()
+                self._copy = self._error = None
+                try:
+                    self._copy = self._read()
+                except Unreachable as error:
+                    self._error = error
+                self._until = self._clock() + self._for_s
             if self._error is not None:
                 raise Unreachable(self._error.message, hint=self._error.hint)
             assert self._copy is not None
             return self._copy
-
-    def _renew(self) -> None:
-        self._copy = self._error = None
-        try:
-            self._copy = self._read()
-        except Unreachable as error:
-            self._error = error
-        self._until = self._clock() + self._for_s

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.chart import Chart
 from scaletest.render.numbers import plural, seconds, unit_of
-from scaletest.render.svg import Axis, Chart, ceiling
 
 
 def ends(values: Sequence[float], least: float) -> tuple[float, float]:
-    """Low and high end of a histogram.
+    """Return the low and the high end of a histogram.
 
     least: how far the ends are apart at least. Values that are nearly alike stand in the middle of
     that, because a narrower histogram shows the noise of the clock as if it mattered.
@@ -22,7 +23,7 @@ def ends(values: Sequence[float], least: float) -> tuple[float, float]:
 
 
 def bins(values: Sequence[float], number: int, low: float, high: float) -> list[int]:
-    """How many values lie in each of `number` bins between the ends."""
+    """Count how many values lie in each of `number` bins between the ends."""
     width = (high - low) / number
     counts = [0] * number
     for value in values:
@@ -41,7 +42,7 @@ def histogram(
     names: tuple[str, str],
     size: tuple[float, float],
 ) -> Chart:
-    """A histogram of durations in seconds, drawn in the unit of the longest.
+    """Draw a histogram of durations in seconds, in the unit of the longest.
 
     number: of bins. least_s: as for `ends`. names: of what lasts, and of what each duration is one
     of. size: width and height.
@@ -54,8 +55,8 @@ def histogram(
         chart_id,
         title,
         description,
-        Axis(f"{measure} in {unit}", low_s / length_s, high_s / length_s, most=5),
-        Axis(f"{noun}s", 0.0, ceiling(max(counts) * 1.02, 4), most=4),
+        Axis(f"{measure} in {unit}", low=low_s / length_s, high=high_s / length_s, most=5),
+        Axis(f"{noun}s", low=0.0, high=ceiling(max(counts) * 1.02, most=4), most=4),
         *size,
     )
     draw(chart, counts, (low_s, high_s), noun)
@@ -69,7 +70,7 @@ def draw(
     noun: str,
     size: float = 1.0,
 ) -> None:
-    """The bars, in the unit of the high end. size: what a bar of the height 1 counts."""
+    """Draw the bars, in the unit of the high end. size: what a bar of the height 1 counts."""
     low_s, high_s = ends_s
     length_s, _ = unit_of(high_s)
     width_s = (high_s - low_s) / len(counts)

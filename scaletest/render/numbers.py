@@ -13,10 +13,13 @@ NOTHING = "n/a"
 # More digits say nothing to anyone, however narrow an interval is.
 MOST_DIGITS = 4
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+# Down to nanoseconds, for latencies.
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def seconds(duration_s: float | None) -> str:
-    """A duration with three significant digits and a suitable unit."""
+    """Word a duration with three significant digits and a suitable unit."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
     if duration_s <= 0:
@@ -31,13 +34,13 @@ def seconds(duration_s: float | None) -> str:
 
 
 def seconds_between(duration_s: float, low: float, high: float) -> str:
-    """A duration with its interval, all in the unit of the value: 55.2 [54.9, 56.1] ms."""
+    """Word a duration with its interval, all in the unit of the value: 55.2 [54.9, 56.1] ms."""
     size, unit = unit_of(duration_s)
     return f"{between(duration_s / size, low / size, high / size)} {unit}"
 
 
 def duration(duration_s: float | None) -> str:
-    """A long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
+    """Word a long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
     if duration_s < 9.95:
@@ -46,23 +49,23 @@ def duration(duration_s: float | None) -> str:
 
 
 def whole_duration(duration_s: float) -> str:
-    """A duration in whole seconds: 3 s, 3 min 20 s, 2 h 5 min."""
-    whole = round(duration_s)
-    hours, minutes = whole // 3600, whole % 3600 // 60
+    """Word a duration in whole seconds: 3 s, 3 min 20 s, 2 h 5 min."""
+    total_s = round(duration_s)
+    hours, minutes = total_s // 3600, total_s % 3600 // 60
     if hours:
         return f"{hours} h {minutes} min"
     if minutes:
-        return f"{minutes} min {whole % 60} s"
-    return f"{whole} s"
+        return f"{minutes} min {total_s % 60} s"
+    return f"{total_s} s"
 
 
 def unit_of(largest_s: float) -> tuple[float, str]:
-    """The unit for times up to `largest_s`: its length in seconds, and its name."""
+    """Return the unit for times up to `largest_s`: its length in seconds, and its name."""
     return next(((size, name) for size, name in _UNITS if largest_s >= size), _UNITS[-1])
 
 
 def measured(number: float, half_width: float) -> str:
-    """value ± half-width: two digits of the half-width, rounded up, same decimals of the value."""
+    """Word value ± half-width, with two digits of the half-width, which is rounded up."""
     if not math.isfinite(number):
         return NOTHING
     if not math.isfinite(half_width):
@@ -74,7 +77,7 @@ def measured(number: float, half_width: float) -> str:
 
 
 def between(number: float, low: float, high: float) -> str:
-    """value [low, high], all with the decimals that the interval supports."""
+    """Word value [low, high], all with the decimals that the interval supports."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return f"{significant(number)} [{NOTHING}]"
     places = decimals(number, (high - low) / 2)
@@ -82,7 +85,7 @@ def between(number: float, low: float, high: float) -> str:
 
 
 def decimals(number: float, half_width: float) -> int:
-    """Decimals for two digits of the half-width, but at most four digits of the number.
+    """Return decimals for two digits of the half-width, but at most four digits of the number.
 
     Negative for tens and hundreds.
     """
@@ -92,21 +95,21 @@ def decimals(number: float, half_width: float) -> int:
 
 
 def significant(number: float | None, digits: int = 3) -> str:
-    """A number with this many significant digits, never in the form 1e+05."""
+    """Word a number with this many significant digits, never in the form 1e+05."""
     if number is None or not math.isfinite(number):
         return NOTHING
     return _fixed(number, digits - 1 - _magnitude(number, digits))
 
 
 def percent(part: float | None, places: int = 1) -> str:
-    """A part of 1 in percent."""
+    """Word a part of 1 in percent."""
     if part is not None and math.isfinite(part):
         return f"{_plain(100 * part, places)}%"
     return NOTHING
 
 
 def share(part: int, whole: int) -> str:
-    """A part of a whole in percent; never 0 % or 100 % unless it is."""
+    """Word a part of a whole in percent; never 0 % or 100 % unless it is."""
     if not whole:
         return NOTHING
     text = percent(part / whole)
@@ -116,7 +119,7 @@ def share(part: int, whole: int) -> str:
 
 
 def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
-    """A part of 1 with its interval, in percent with `most` decimals at most: 2.9% [1.8, 4.1]."""
+    """Word a part of 1 with its interval, with `most` decimals at most: 2.9% [1.8, 4.1]."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return percent(part)
     places = min(most, max(0, decimals(100 * part, 50 * (high - low))))
@@ -126,7 +129,7 @@ def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
 
 
 def instant(epoch_s: float) -> str:
-    """A moment in UTC, to the second; n/a for 0, which means unknown."""
+    """Word a moment in UTC, to the second; n/a for 0, which means unknown."""
     try:
         if epoch_s > 0:
             return f"{datetime.fromtimestamp(epoch_s, UTC):%Y-%m-%d %H:%M:%S}Z"
@@ -136,31 +139,33 @@ def instant(epoch_s: float) -> str:
 
 
 def grouped(count: int) -> str:
-    """A count whose thousands are apart."""
+    """Word a count whose thousands are apart."""
     return f"{count:,}".replace(",", "\u202f")
 
 
 def plural(count: int, word: str) -> str:
-    """A count with its noun: 1 request, 2 requests."""
+    """Word a count with its noun: 1 request, 2 requests."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def leading(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
-    """The first few names with their counts: a (80), b (40) and 5 more; a single name has none.
+    """Name the first few with their counts: a (80), b (40) and 5 more; a single name has none.
 
     An empty name is n/a. others: how many were counted elsewhere, without a name.
     """
     if len(counts) < 2 and not others:
         return next(iter(counts), "") or NOTHING
     parts = [f"{name or NOTHING} ({grouped(count)})" for name, count in counts.items()]
-    rest = [f"{len(parts) - most} more"] if len(parts) > most else []
-    elsewhere = [f"{grouped(others)} elsewhere"] if others else []
-    *first, last = [*parts[:most], *rest, *elsewhere]
+    if len(parts) > most:
+        parts[most:] = [f"{len(parts) - most} more"]
+    if others:
+        parts.append(f"{grouped(others)} elsewhere")
+    *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def _magnitude(number: float, digits: int = MOST_DIGITS) -> int:
-    """The power of ten of the first digit, as it is after rounding to this many digits."""
+    """Return the power of ten of the first digit, as it is after rounding to this many digits."""
     if number == 0 or not math.isfinite(number):
         return 0
     return int(f"{abs(number):.{digits - 1}e}".partition("e")[2])
@@ -171,17 +176,13 @@ def _fixed(number: float, places: int) -> str:
 
 
 def _plain(number: float, places: int) -> str:
-    """A number with this many decimals; -0 loses its sign."""
+    """Word a number with this many decimals; -0 loses its sign."""
     text = f"{number:.{places}f}"
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
-
-
 def quantity(number: float, unit: str, digits: int = 4) -> str:
-    """A number with three or four digits and its unit; "" is the unit of a plain number."""
+    """Word a number with three or four digits and its unit; "" is that of a plain number."""
     if not math.isfinite(number):
         return NOTHING
     if unit == "" and number == int(number) and abs(number) < 1e15:
@@ -193,7 +194,7 @@ def quantity(number: float, unit: str, digits: int = 4) -> str:
 
 
 def quantity_measured(number: float, half_width: float, unit: str) -> str:
-    """A number ± its half-width, with one unit; without an interval the number alone."""
+    """Word a number ± its half-width, with one unit; without an interval the number alone."""
     if not (math.isfinite(number) and math.isfinite(half_width)) or half_width == 0:
         return quantity(number, unit)
     length, name = scale(number, unit, 4)
@@ -201,23 +202,15 @@ def quantity_measured(number: float, half_width: float, unit: str) -> str:
 
 
 def scale(number: float, unit: str, digits: int = 4) -> tuple[float, str]:
-    """The factor and the unit with its prefix; what rounds up to 1000 has the next prefix."""
+    """Return the factor and the unit with its prefix, the next one for what rounds up to 1000."""
     if unit == "":
         return 1.0, ""
+    one = 1 - 0.5 * 10.0**-digits  # what rounds up to 1
     if unit == "s":
-        # never larger than seconds, as kiloseconds are unusual; down to nanoseconds, for latencies
-        return next(
-            (
-                (size, name)
-                for size, name in _TIMES
-                if abs(number) >= size * (1 - 0.5 * 10.0**-digits)
-            ),
-            _TIMES[-1],
-        )
+        # never larger than seconds, as kiloseconds are unusual
+        return next((time for time in _TIMES if abs(number) >= time[0] * one), _TIMES[-1])
     power = 0
-    while power < len(_PREFIXES) - 1 and abs(number) / 1000**power >= 1000 * (
-        1 - 0.5 * 10.0**-digits
-    ):
+    while power < len(_PREFIXES) - 1 and abs(number) / 1000**power >= 1000 * one:
         power += 1
     base = "/s" if unit == "1/s" else unit
     return 1000.0**power, f"{_PREFIXES[power]}{base}"

@@ -18,32 +18,6 @@ _DARK = """
 --data:#5db5ef;--law:#f59e5b;--ideal:#8d98a5;--shade:#97a3b02e;--band:#5db5ef2e;--mark:#f08bbb;
 --pass:#6ee7a8;--fail:#ff8f85;--invalid:#f2c14e;--pass-back:#10301f;--fail-back:#3a1512;--invalid-back:#33270a;
 """
-
-
-def _palette(selector: str) -> str:
-    """The colours of the elements below these."""
-    return (
-        f"{selector}{{color-scheme:light dark;{_LIGHT}}}"
-        f"@media (prefers-color-scheme:dark){{{selector}{{{_DARK}}}}}"
-        f"@media print{{{selector}{{color-scheme:light;{_LIGHT}}}}}"
-    ).replace("\n", "")
-
-
-def notebook_palette(selector: str) -> str:
-    """The colours of these elements in the output of a notebook, whose own theme counts: that of
-    Jupyter, Visual Studio Code or Colab.
-    """
-    light = ':is([data-jp-theme-light="true"],.vscode-light,[theme="light"])'
-    dark = ':is([data-jp-theme-light="false"],.vscode-dark,[theme="dark"])'
-    themes = (
-        f"{light} {selector}{{color-scheme:light;{_LIGHT}}}"
-        f"{dark} {selector}{{color-scheme:dark;{_DARK}}}"
-    )
-    return _palette(selector) + themes.replace("\n", "")
-
-
-PALETTE = _palette(":root")
-
 CHART = """
 .chart{display:block;width:100%;height:auto;
 font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
@@ -115,8 +89,6 @@ vector-effect:non-scaling-stroke}
 .c-shade,.c-foreign,.c-band,.c-bar,[class^=c-time],[class^=c-phase],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 }
 """.replace("\n", "")
-
-
 # What reports and the pages of all programs have in common.
 COMMON = """
 *{box-sizing:border-box}
@@ -146,11 +118,37 @@ font-weight:600;font-variant-numeric:tabular-nums}
 .tiles .bad dd{color:var(--fail)}
 @media (max-width:640px){.tiles{grid-template-columns:repeat(2,1fr)}}
 """.replace("\n", "")
+
+
+def _palette(selector: str) -> str:
+    """Return the colours of the elements below these."""
+    return (
+        f"{selector}{{color-scheme:light dark;{_LIGHT}}}"
+        f"@media (prefers-color-scheme:dark){{{selector}{{{_DARK}}}}}"
+        f"@media print{{{selector}{{color-scheme:light;{_LIGHT}}}}}"
+    ).replace("\n", "")
+
+
+PALETTE = _palette(":root")
 STYLE = PALETTE + CHART + COMMON
 
 
+def notebook_palette(selector: str) -> str:
+    """Return the colours of these elements in the output of a notebook, whose own theme counts.
+
+    That is the theme of Jupyter, Visual Studio Code or Colab.
+    """
+    light = ':is([data-jp-theme-light="true"],.vscode-light,[theme="light"])'
+    dark = ':is([data-jp-theme-light="false"],.vscode-dark,[theme="dark"])'
+    themes = (
+        f"{light} {selector}{{color-scheme:light;{_LIGHT}}}"
+        f"{dark} {selector}{{color-scheme:dark;{_DARK}}}"
+    )
+    return _palette(selector) + themes.replace("\n", "")
+
+
 def properties(css: str) -> dict[str, str]:
-    """The properties of these classes of charts on light paper, for who draws without CSS."""
+    """Return the properties of these classes of charts on light paper, to draw without CSS."""
     colours = dict(re.findall(r"--([\w-]+):(#\w+)", _LIGHT))
     merged: dict[str, str] = {}
     for name in css.split():

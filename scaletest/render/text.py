@@ -17,7 +17,7 @@ __all__ = ["Markup", "cell", "clean", "code", "device_name", "element", "join", 
 
 
 def clean(text: object, limit: int | None = None) -> str:
-    """Printable text: control characters as escapes; shortened in the middle to `limit`.
+    """Return printable text: control characters as escapes; shortened in the middle to `limit`.
 
     The narrow space between thousands stays, as it does no harm.
     """
@@ -28,37 +28,37 @@ def clean(text: object, limit: int | None = None) -> str:
 
 
 def one_line(text: object, limit: int | None = None) -> str:
-    """Printable text without line feeds; shortened as by `clean`."""
+    """Return printable text without line feeds; shortened as by `clean`."""
     return clean(text, limit).replace("\n", " ")
 
 
 def device_name(path: str) -> str:
-    """The last part of a device's path."""
+    """Return the last part of a device's path."""
     return PurePosixPath(path).name or path
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element without attributes that are None; view_box becomes view-box, class_ class."""
+    """Write an element; attributes that are None are left out, class_ becomes class."""
     # a chart has hundreds of them: formats of Markup take longer
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_plain(attribute))}"'
-        for key, attribute in attributes.items()
-        if attribute is not None
-    )
+    written = ""
+    for key, value in attributes.items():
+        if value is None:
+            continue
+        if isinstance(value, float):
+            # coordinates are rounded to tenths of a pixel, to keep files small
+            value = f"{value:.1f}".removesuffix(".0")
+        written += f' {key.rstrip("_").replace("_", "-")}="{escape(clean(value))}"'
     return Markup(f"<{name}{written}>{join(*children)}</{name}>")
 
 
 def join(*parts: object) -> Markup:
-    """All parts in order, escaped unless they are markup."""
-    return Markup("".join(map(_escaped, parts)))
-
-
-def _escaped(part: object) -> Markup:
-    return part if isinstance(part, Markup) else escape(clean(part))
+    """Join all parts in order, escaped unless they are markup."""
+    escaped = (part if isinstance(part, Markup) else escape(clean(part)) for part in parts)
+    return Markup("".join(escaped))
 
 
 def code(text: object, limit: int = 200) -> str:
-    """Foreign text as a code span of Markdown that also fits into a table's cell."""
+    """Write foreign text as a code span of Markdown that also fits into a table's cell."""
     plain = one_line(text, limit).replace("|", "\\|")
     longest_run = max(map(len, re.findall("`+", plain)), default=0)
     fence = "`" * (1 + longest_run)
@@ -68,13 +68,6 @@ def code(text: object, limit: int = 200) -> str:
 
 
 def cell(text: object) -> str:
-    """Foreign text for CSV; text that looks like a formula begins with an apostrophe."""
+    """Write foreign text for CSV; text that looks like a formula begins with an apostrophe."""
     plain = one_line(text)
     return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain
-
-
-def _plain(attribute: object) -> str:
-    """An attribute's text; coordinates are rounded to tenths of a pixel to keep files small."""
-    if isinstance(attribute, float):
-        return f"{attribute:.1f}".removesuffix(".0")
-    return clean(attribute)

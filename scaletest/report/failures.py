@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.render.contents import Cell, Table
+from scaletest.render.blocks import Table
 from scaletest.render.numbers import NOTHING, grouped, instant, leading, plural
 from scaletest.render.text import clean
 from scaletest.stats.failures import FailureGroup
@@ -17,41 +17,41 @@ MEANING = (
 
 
 def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
-    """A row for each group, at most so many."""
+    """Make a row for each group, at most so many."""
     left_out = len(groups) - most
-    rest = f" {plural(left_out, 'more kind')} of failure: see the JSON." if left_out > 0 else ""
+    more = f" {plural(left_out, 'more kind')} of failure: see the JSON." if left_out > 0 else ""
     texts = {"outcome", "error", "nodes", "devices", "first seen", "last seen"}
-    rows = list(map(_row, groups[:most]))
-    return Table.of_rows(rows, texts, {"error"}, layout="failures", note=MEANING + rest)
-
-
-def _row(group: FailureGroup) -> dict[str, Cell]:
-    return {
-        "error": clean(group.error or NOTHING, LONGEST_ERROR),
-        "count": grouped(group.count),
-        "outcome": outcome(group),
-        "exit code": NOTHING if group.exit_code is None else str(group.exit_code),
-        "nodes": leading(group.nodes, others=group.elsewhere),
-        "devices": leading(group.devices),
-        "first seen": instant(group.first_s),
-        "last seen": instant(group.last_s),
-    }
+    rows = [
+        {
+            "error": clean(group.error or NOTHING, LONGEST_ERROR),
+            "count": grouped(group.count),
+            "outcome": outcome(group),
+            "exit code": NOTHING if group.exit_code is None else str(group.exit_code),
+            "nodes": leading(group.nodes, others=group.elsewhere),
+            "devices": leading(group.devices),
+            "first seen": instant(group.first_s),
+            "last seen": instant(group.last_s),
+        }
+        for group in groups[:most]
+    ]
+    return Table.of_rows(rows, texts, {"error"}, layout="failures", note=MEANING + more)
 
 
 def outcome(group: FailureGroup) -> str:
-    """How the requests ended, and the reason where there is one."""
+    """Say how the requests ended, and the reason where there is one."""
     return ": ".join(filter(None, (group.outcome, group.reason))).replace("_", " ")
 
 
 def spread(group: FailureGroup) -> str:
-    """On which nodes they failed, where there are several: ", on a (80) and b (63)"."""
+    """Say on which nodes they failed, where there are several: ", on a (80) and b (63)"."""
     nodes = group.nodes
     return f", on {leading(nodes, others=group.elsewhere)}" if len(nodes) > 1 else ""
 
 
 def lines(groups: Sequence[FailureGroup]) -> list[str]:
-    """A line for each group: how often, where, and the error."""
-    return [
-        f"{plural(group.count, 'time')}{spread(group)}: {clean(group.error or outcome(group), 300)}"
-        for group in groups
-    ]
+    """Write a line for each group: how often, where, and the error."""
+    texts = []
+    for group in groups:
+        error = clean(group.error or outcome(group), limit=300)
+        texts.append(f"{plural(group.count, 'time')}{spread(group)}: {error}")
+    return texts

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scaletest.causes.request_time import PLACE_TEXTS
 from scaletest.model import Activity, State, Verdict, VerdictKind
-from scaletest.model.durations import DurationSummary
-from scaletest.render.contents import Table, aligned
+from scaletest.model.histogram import DurationSummary
+from scaletest.render.blocks import Table
 from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean
-from scaletest.stats.percentiles import Distribution
+from scaletest.render.text_table import aligned
+from scaletest.stats.estimate import Distribution
 
 # Of charts whose axis does not reach to the end of a long interval.
 CUT = "An interval without an upper end goes on above its chart."
@@ -30,29 +31,34 @@ MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
 
 
 def warnings(verdict: Verdict, interrupted: str, lines: Sequence[str]) -> list[str]:
-    """The warnings of a run; first that it was interrupted, where the verdict does not say so."""
+    """Return the warnings of a run; an interruption first, where the verdict does not say it."""
     if not interrupted or interrupted in verdict.reason or verdict.kind is VerdictKind.RUNNING:
         return list(lines)
     return [f"interrupted: {interrupted}; the verdict rests on what was measured before", *lines]
 
 
 def percentile(times: Distribution, name: str) -> str:
-    """p50, p90, p95 or p99 of durations as text."""
+    """Word p50, p90, p95 or p99 of durations."""
     known = getattr(times, name)
     return seconds(known.value if known else None)
 
 
 def lines(activity: Activity) -> list[str]:
-    """The states of a program as an aligned table, but for those of less than a thousandth; none
-    where no time passed.
+    """Return the states of a program as an aligned table; none where no time passed.
+
+    States of less than a thousandth are left out.
     """
     whole_s = sum(activity.seconds.values())
     rows = []
     for state, part_s in sorted(activity.seconds.items(), key=lambda item: -item[1]):
         if part_s > LEAST_SHARE * whole_s:
             share = percent(part_s / whole_s, 0) if part_s >= 0.005 * whole_s else "<1%"
-            label, objects = PLACE_TEXTS[state].label, clean(_objects(activity, state))
-            rows.append((label, share, seconds(part_s), objects))
+            waits = [wait for wait in activity.waits if wait.state is state and wait.object]
+            objects = [f"{wait.object} {seconds(wait.seconds)}" for wait in waits]
+            if len(waits) == 1:  # all of the time
+                objects = [waits[0].object]
+            label = PLACE_TEXTS[state].label
+            rows.append((label, share, seconds(part_s), clean(", ".join(objects))))
     if not rows:
         return []
     _, *table = aligned(Table(("",) * 4, rows, texts=(0, 3)))
@@ -60,12 +66,12 @@ def lines(activity: Activity) -> list[str]:
 
 
 def fact(name: str, text: str) -> str:
-    """A name and its text in one line, aligned with others."""
+    """Join a name and its text in one line, aligned with others."""
     return f"{name:14} {text}"
 
 
 def summary(activity: Activity, run_s: float, own_memory: int) -> Iterator[str]:
-    """What one run used, and where its time went. own_memory: bytes that a new program has."""
+    """Say what one run used, and where its time went. own_memory: bytes that a new program has."""
     cores = f", {activity.cpu_s / run_s:.2g} cores" if run_s > 0 else ""
     yield fact("CPU time", f"{seconds(activity.cpu_s)}{cores}")
     if activity.memory_bytes:
@@ -86,7 +92,7 @@ def summary(activity: Activity, run_s: float, own_memory: int) -> Iterator[str]:
 
 
 def sentence(activities: Sequence[Activity]) -> str:
-    """The largest states of several runs, each with its part and main object; "" without time."""
+    """Name the largest states of runs, each with its part and main object; "" without time."""
     seconds_by: dict[State, float] = defaultdict(float)
     waits: dict[tuple[State, str], float] = defaultdict(float)
     for activity in activities:
@@ -95,11 +101,10 @@ def sentence(activities: Sequence[Activity]) -> str:
         for wait in activity.waits:
             waits[wait.state, wait.object] += wait.seconds
     whole_s = sum(seconds_by.values())
-    named = {
-        state: f" ({name})"
-        for (state, name), part_s in waits.items()
-        if name and part_s > MOST_OF_STATE * seconds_by[state]
-    }
+    named: dict[State, str] = {}
+    for (state, name), part_s in waits.items():
+        if name and part_s > MOST_OF_STATE * seconds_by[state]:
+            named[state] = f" ({name})"
     largest = heapq.nlargest(MOST_STATES, seconds_by.items(), key=lambda item: item[1])
     return ", ".join(
         f"{PLACE_TEXTS[state].label} {percent(part_s / whole_s, 0)}{named.get(state, '')}"
@@ -109,8 +114,9 @@ def sentence(activities: Sequence[Activity]) -> str:
 
 
 def served(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
-    """What became of requests, how many a second there were, and how long they ran where enough
-    did to say so.
+    """Say what became of requests, how many a second there were, and how long they ran.
+
+    How long is left out where too few ran to say so.
     """
     count = sum(outcomes.values())
     if not count:
@@ -123,10 +129,3 @@ def served(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) 
     texts = [f"{name} {seconds(value_s)}" for name, value_s in known.items() if value_s is not None]
     times = f", run time {', '.join(texts)}" if texts else ""
     return f"{plural(count, 'request')} in {duration(elapsed_s)} ({', '.join(parts)}){rate}{times}"
-
-
-def _objects(activity: Activity, state: State) -> str:
-    waits = [wait for wait in activity.waits if wait.state is state and wait.object]
-    if len(waits) == 1:
-        return waits[0].object
-    return ", ".join(f"{wait.object} {seconds(wait.seconds)}" for wait in waits)

@@ -1,9 +1,7 @@
-"""A run's folder: plan.json, environment.json, steps.jsonl, records.jsonl, samples.jsonl,
-result.json.
+"""The folder of a run, which every run type writes in one way.
 
-Every run type writes its files here in one way: small files are replaced whole or not at all, lines
-are appended and on disk before the next file is written, and whoever writes holds a lock. All of it
-is for its owner's eyes.
+Small files are replaced whole or not at all, lines are appended and on disk before the next file is
+written, and whoever writes holds a lock. All of it is for its owner's eyes.
 """
 
 from __future__ import annotations
@@ -17,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import IO, Any, ClassVar, Protocol, Self
 
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import UNLABELLED, Labels
-from scaletest.runs.environment import (
+from scaletest.runs.private_files import (
     fresh_of,
     make_folder,
     open_private,
@@ -100,16 +98,18 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """A new, empty folder that only its owner may enter; UsageError when there is something in
-        it.
+        """Make a new, empty folder that only its owner may enter.
+
+        UsageError when there is something in it.
         """
         folder = cls(path)
         folder.make(empty=True)
         return folder
 
     def make(self, *, empty: bool = False) -> None:
-        """Make the folder, and those above it. UsageError when that cannot be. empty: or when there
-        is something in it.
+        """Make the folder, and those above it.
+
+        UsageError when that cannot be; with `empty` also when there is something in it.
         """
         try:
             make_folder(self.path)
@@ -136,10 +136,7 @@ class RunFolder:
     @property
     def began(self) -> str:
         """When it was made, ISO 8601 in UTC; "" when its environment.json cannot be read."""
-        try:
-            return str(self.read(ENVIRONMENT).get("began", ""))
-        except (InvalidValue, UsageError):
-            return ""
+        return str(self._read_if_sound(ENVIRONMENT).get("began", ""))
 
     @property
     def kind(self) -> str:
@@ -151,17 +148,12 @@ class RunFolder:
     @property
     def stored_verdict(self) -> str:
         """The verdict that it got when it was measured; "" where none is stored."""
-        try:
-            verdict = self.read(RESULT).get("verdict")
-        except (InvalidValue, UsageError):
-            return ""
+        verdict = self._read_if_sound(RESULT).get("verdict")
         return str(verdict.get("kind") or "") if isinstance(verdict, dict) else ""
 
     @contextmanager
     def trouble(self, verb: str) -> Iterator[None]:
-        """Files that cannot be used, as a UsageError: a full disk, a folder that is gone or may not
-        be written.
-        """
+        """Raise a UsageError for files that cannot be used, as on a full disk."""
         try:
             yield
         except OSError as error:
@@ -176,7 +168,7 @@ class RunFolder:
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """Any fault of its files as a UsageError that names the run."""
+        """Raise any fault of its files as a UsageError that names the run."""
         try:
             with self.trouble("read"):
                 yield
@@ -187,8 +179,9 @@ class RunFolder:
 
     @contextmanager
     def locked(self, *locks: str) -> Iterator[None]:
-        """Hold the run, or these locks of it, while it is measured: nobody else goes on with it or
-        deletes it meanwhile.
+        """Hold the run, or these locks of it, while it is measured.
+
+        Nobody else goes on with it or deletes it meanwhile.
         """
         with ExitStack() as held:
             for name in locks or (LOCK,):
@@ -206,35 +199,32 @@ class RunFolder:
     @property
     def in_use(self) -> bool:
         """Whether somebody holds the run just now."""
-        return any(map(self._is_held, LOCKS))
-
-    def _is_held(self, lock: str) -> bool:
-        try:
-            # thousands of runs are listed: a Path costs more than the call
-            with open_regular(f"{self.path}/{lock}", "rb", buffering=0) as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+        for lock in LOCKS:
+            try:
+                # thousands of runs are listed: a Path costs more than the call
+                with open_regular(f"{self.path}/{lock}", "rb", buffering=0) as file:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            except OSError:  # nobody ever held it
+                pass
         return False
 
     def remove(self) -> bool:
-        """Delete the run's files, and the folder unless others lie in it; whether the folder is
-        gone.
+        """Delete the run's files, and the folder unless others lie in it.
 
-        UsageError when the run is held by somebody, or cannot be deleted.
+        Return whether the folder is gone. UsageError when the run is held by somebody, or cannot be
+        deleted.
         """
         try:
             with self.locked(*LOCKS):
                 # the plan goes last: the rest of an interrupted deletion is still found, and can be
                 # deleted again
                 derived: tuple[str, ...] = DERIVED
-                try:
+                # a damaged plan does not tell its type; the run is deleted all the same
+                with suppress(UsageError):
                     if self.kind == LIFECYCLE:
                         derived += DERIVED_OF_LIFECYCLE
-                except UsageError:  # a damaged plan does not tell; the run is deleted all the same
-                    pass
                 for name in (*derived, *reversed(FILES), *LOCKS, LABELS_LOCK):
                     for path in (self.path / name, fresh_of(self.path / name)):
                         path.unlink(missing_ok=True)
@@ -249,9 +239,7 @@ class RunFolder:
     def begin(
         self, plan: AnyPlan, environment: Mapping[str, Any], labels: Labels = UNLABELLED
     ) -> None:
-        """Write environment, labels where there are any, and plan; with the plan the folder holds a
-        run.
-        """
+        """Write environment, labels and at last the plan, with which the folder holds a run."""
         self.write(ENVIRONMENT, environment)
         if labels != UNLABELLED:
             self.relabel(lambda _: labels)
@@ -266,15 +254,16 @@ class RunFolder:
         return UNLABELLED
 
     def relabel(self, change: Callable[[Labels], Labels]) -> Labels:
-        """Change the labels, also while the run is measured; the new ones."""
+        """Change the labels, also while the run is measured; return the new ones."""
         with self.locked(LABELS_LOCK):
             labels = change(self.labels)
             self.write(LABELS, labels.to_dict())
         return labels
 
     def read(self, name: str) -> dict[str, Any]:
-        """A file of JSON, {} when it is not there; UsageError or InvalidValue when it cannot be
-        read.
+        """Read a file of JSON, {} when it is not there.
+
+        UsageError or InvalidValue when it cannot be read.
         """
         with self.trouble("read"):
             try:
@@ -283,9 +272,16 @@ class RunFolder:
                 return {}
             return wire.load(content, f"{name} of run {self.name}")
 
+    def _read_if_sound(self, name: str) -> dict[str, Any]:
+        """Read a file of JSON, {} when it cannot be read."""
+        with suppress(InvalidValue, UsageError):
+            return self.read(name)
+        return {}
+
     def text(self, name: str, errors: str = "strict") -> str:
-        """All that a short file holds; InvalidValue for one that is too long or no text, OSError
-        for one that cannot be read. errors: as `open` has them.
+        """Read all that a short file holds. errors: as `open` has them.
+
+        InvalidValue for one that is too long or no text, OSError for one that cannot be read.
         """
         try:
             with open_regular(self.path / name, encoding="utf-8", errors=errors) as file:
@@ -306,14 +302,14 @@ class RunFolder:
         self.replace(name, [json.dumps(document, indent=2, allow_nan=False)])
 
     def size(self, name: str) -> int:
-        """Bytes of a file; 0 when it is not there."""
+        """Return the bytes of a file; 0 when it is not there."""
         try:
             return (self.path / name).stat().st_size
         except OSError:
             return 0
 
     def lines(self, name: str) -> Iterator[str]:
-        """Whole lines; a last one without its end was being written when the run was killed."""
+        """Yield whole lines; one without its end was being written when the run was killed."""
         with self.trouble("read"):
             try:
                 with open_regular(self.path / name, encoding="utf-8") as file:
@@ -326,7 +322,7 @@ class RunFolder:
                 raise InvalidValue(f"{name} of run {self.name} is not text") from error
 
     def append(self, name: str, lines: Iterable[str], *, durable: bool = True) -> None:
-        """Append lines; durable: and return when they are on disk."""
+        """Append lines. durable: return when they are on disk."""
         with (
             self.trouble("written"),
             open_private(self.path / name, "a", encoding="utf-8") as file,
@@ -337,21 +333,18 @@ class RunFolder:
                 os.fsync(file.fileno())
 
     def replace(self, name: str, lines: Iterable[str], *, durable: bool = True) -> None:
-        """Write a file of these lines: a reader sees the old one or the new one, and never a
-        part. durable: as in `append`.
-        """
+        """Write a file of these lines; a reader sees the old one or the new one, never a part."""
         self.replace_whole(name, ((line + "\n").encode() for line in lines), durable=durable)
 
     def replace_whole(self, name: str, parts: Iterable[bytes], *, durable: bool = True) -> None:
-        """Write a file of these parts as they are: a reader sees the old one or the new one."""
+        """Write a file of these parts; a reader sees the old one or the new one, never a part."""
         with self.trouble("written"):
             replace_private(self.path / name, parts, durable=durable)
 
 
 def _hold(file: IO[Any]) -> None:
-    """Hold a lock alone; OSError when another process holds it. Whoever looks whether it is held
-    shares it for a moment, which is no reason to give up.
-    """
+    """Hold a lock alone; OSError when another process holds it."""
+    # whoever looks whether it is held shares it for a moment, which is no reason to give up
     while True:
         with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -359,47 +352,8 @@ def _hold(file: IO[Any]) -> None:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
-PlanT = TypeVar("PlanT", bound=AnyPlan)
-
-
-class TypedFolder(RunFolder, Generic[PlanT]):
-    """The folder of a run of one type.
-
-    run_type: its name. plan_type: the class of its plan. readers: of the lines of each file that
-    has lines. expected: what is missing, when there is no run here. remedy: where there is one.
-    """
-
-    run_type: ClassVar[str]
-    plan_type: type[PlanT]
-    readers: ClassVar[Mapping[str, Callable[[str], Any]]]
-    expected: ClassVar[str] = "run"
-    remedy: ClassVar[str] = "see: scaletest runs list"
-
-    def plan(self) -> PlanT:
-        """The plan; UsageError when there is no run, or one of another type."""
-        if not self.exists:
-            raise UsageError(f"{self.path} holds no {self.expected}", hint=self.remedy)
-        if self.kind != self.run_type:
-            raise UsageError(
-                f"run {self.name} is no {self.run_type}: it is a {self.kind} run",
-                hint=f"see: scaletest report {self.name}",
-            )
-        return self.plan_type.from_dict(self.read(PLAN))
-
-    def rows(self, name: str) -> Iterator[Any]:
-        """What the whole lines of a file say, each read when it is asked for."""
-        yield from map(self.readers[name], self.lines(name))
-
-    def steps(self) -> list[Any]:
-        """The steps that are complete; InvalidValue when one is listed twice."""
-        steps = list(self.rows(STEPS))
-        if len({step.key for step in steps}) < len(steps):
-            raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
-        return steps
-
-
 def elapsed_s(result: Mapping[str, Any]) -> float:
-    """How long a run took, by its result; 0 where that is unknown."""
+    """Return how long a run took, by its result; 0 where that is unknown."""
     recorded = result.get("elapsed_s")
     if isinstance(recorded, int | float) and 0 <= recorded <= sys.float_info.max:
         return float(recorded)

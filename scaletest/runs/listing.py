@@ -1,22 +1,20 @@
-"""Lists of stored runs: which ones are wanted, in which order, and an index that reads only what
-has changed.
-"""
+"""Stored runs as lists show them: which ones are wanted, and in which order."""
 
 from __future__ import annotations
 
-import os
 import re
-import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from fnmatch import translate
-from pathlib import Path
 
+from scaletest.model.checks import cut
+from scaletest.model.errors import ScaletestError
 from scaletest.model.verdict import VerdictKind
-from scaletest.runs.folder import FILES, RunFolder
-from scaletest.runs.places import opened
-from scaletest.runs.registry import ListedRun, listed
+from scaletest.runs.folder import ENVIRONMENT, FILES, PLAN, RESULT, RunFolder
+from scaletest.runs.registry import judge, type_of
+
+# Runs with more in their files are not judged anew for a list, since that takes half a second each.
+MOST_LISTED_BYTES = 8 * 1024**2
 
 # The worst stands last, where a terminal leaves the eye.
 VERDICTS = ("none", *map(str, (VerdictKind.RUNNING, VerdictKind.PASS)), "INVALID", "FAIL")
@@ -30,134 +28,95 @@ SORTS: dict[str, Callable[[ListedRun], str | float]] = {
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are wanted; what is empty wants all.
-
-    verdicts: any of them. name: a part of a name, or a pattern of a whole one.
-    """
+    """Which runs are wanted; what is empty wants all."""
 
     run_type: str = ""
-    verdicts: tuple[str, ...] = ()
-    name: str = ""
+    verdicts: tuple[str, ...] = ()  # any of them
+    name: str = ""  # a part of a name, or a pattern of a whole one
 
 
-def chosen(runs: Iterable[ListedRun], wanted: RunFilter, order: str) -> list[ListedRun]:
-    """The wanted runs, sorted by one of SORTS; the newest, the worst or the longest stands last."""
+def choose_runs(runs: Iterable[ListedRun], wanted: RunFilter, order: str) -> list[ListedRun]:
+    """Sort the wanted runs by one of SORTS; the newest, the worst or the longest stands last."""
     # fnmatch itself would keep 32,768 patterns, and anybody may ask a page for another one
     fits = re.compile(translate(wanted.name)).match
-    shown = [
-        run
-        for run in runs
-        if wanted.run_type in ("", run.kind)
-        and (not wanted.verdicts or (run.verdict or "none") in wanted.verdicts)
-        and any(wanted.name in name or fits(name) for name in (run.run, run.name))
-    ]
-    return sorted(shown, key=SORTS[order])
-
-
-Signature = tuple[tuple[int, int, int], ...]
-NO_FILE = (0, 0, 0)
-
-
-def signature(path: Path, names: Sequence[str]) -> Signature:
-    """What changes when one of these files of a folder does: modification time, size and number."""
-    return tuple(_stamp(f"{path}/{name}") for name in names)
-
-
-def _stamp(path: str) -> tuple[int, int, int]:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - thousands of them: a Path costs more than the call
-    except OSError:
-        return NO_FILE
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    chosen = []
+    for run in runs:
+        is_named = any(wanted.name in name or fits(name) for name in (run.run, run.name))
+        has_verdict = not wanted.verdicts or (run.verdict or "none") in wanted.verdicts
+        if is_named and has_verdict and wanted.run_type in ("", run.kind):
+            chosen.append(run)
+    return sorted(chosen, key=SORTS[order])
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    folder: RunFolder
-    signature: Signature
-    run: ListedRun
+class ListedRun:
+    """A run as lists show it; what cannot be read is None, and `problem` says why."""
+
+    run: str  # the name of its folder
+    in_use: bool  # whether a process measures it or goes on with it now
+    folder: str
+    name: str  # name and note are its labels
+    note: str
+    kind: str | None = None
+    began: str | None = None
+    workload: str | None = None
+    steps: list[int] | None = None
+    # that it got when it was measured; as its report has it where it got none
+    verdict: str | None = None
+    elapsed_s: float | None = None
+    curve: list[float] = field(default_factory=list)  # its main measure, step by step
+    problem: str = ""
+
+    @property
+    def when(self) -> str:
+        """When it began, as people read it; "-" where that is not on record."""
+        return cut(self.began or "-", limit=30).replace("T", " ").replace("+00:00", "Z")
+
+    @property
+    def judged(self) -> str:
+        """Its verdict, or that there is none."""
+        return cut(self.verdict or "none", limit=10)
+
+    @property
+    def subject(self) -> str:
+        """What was measured, or why that cannot be read."""
+        return cut(self.workload or f"cannot be read: {self.problem}", limit=200)
 
 
-class RunIndex:
-    """The runs below `root`, as they were read last.
-
-    Every look compares the stamps of their files, and reads what has changed, the newest first. It
-    keeps nothing on disk. Any thread may look.
-    """
-
-    def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self._root, self._clock = root, clock
-        self._known: dict[str, _Known] = {}
-        # what lies there and is no run, as it was then
-        self._strangers: dict[str, tuple[int, int, int]] = {}
-        # of the last look: its number, and what it found
-        self._number, self._found = 0, (list[ListedRun](), 0)
-        self._lock = threading.Lock()
-
-    def look(self, patience_s: float) -> tuple[list[ListedRun], int]:
-        """All runs, the oldest first, and how many are still to be read: reading ends after that
-        time.
-        """
-        # all who wait while somebody looks share the next look, which begins after they came
-        needed = self._number + 1
-        with self._lock:
-            if self._number < needed:
-                self._number += 1
-                self._found = self._look(patience_s)
-            return self._found
-
-    def _look(self, patience_s: float) -> tuple[list[ListedRun], int]:
-        self._known, unread = self._compared()
-        until = self._clock() + patience_s
-        while unread:
-            self._read(unread.pop())
-            if self._clock() >= until:
-                break
-        runs = map(_now, self._known.values())
-        return sorted(runs, key=lambda run: (run.began or "", run.run)), len(unread)
-
-    def fill(self) -> None:
-        """Read all of them, a few at a time, so that nobody who looks meanwhile waits for long."""
-        while self.look(FILL_S)[1]:
-            time.sleep(REST_S)
-
-    def _compared(self) -> tuple[dict[str, _Known], list[str]]:
-        """The runs that have not changed, by path; and the paths of the others, the newest last."""
-        unchanged: dict[str, _Known] = {}
-        unread = []
-        for path in _folders(self._root):
-            known = self._known.get(path)
-            if known and known.signature == signature(known.folder.path, FILES):
-                unchanged[path] = known
-            elif self._strangers.get(path) != _stamp(path):
-                unread.append(path)
-        return unchanged, sorted(unread, key=os.path.basename)
-
-    def _read(self, path: str) -> None:
-        """Take in what lies there, a run or not."""
-        # before it is read: what changes meanwhile is read again
-        stamp, folder = _stamp(path), opened(Path(path))
-        if folder is None:
-            self._strangers[path] = stamp
-        else:
-            before = signature(folder.path, FILES)
-            self._known[path] = _Known(folder, before, listed(folder))
-
-
-# How long the index reads before others may look, and how long it leaves them the lock, which it
-# would take again at once.
-FILL_S, REST_S = 0.05, 0.01
-
-
-def _folders(root: Path) -> list[str]:
-    """The paths of what may be runs; none where the folder cannot be read."""
+def read_listed_run(folder: RunFolder) -> ListedRun:
+    """Read a stored run for lists; one that is still measured is RUNNING."""
+    in_use, labels = folder.in_use, folder.labels
+    # a folder's name may hold bytes that are not UTF-8, which neither pages nor JSON can
+    name, path = (
+        text.encode(errors="backslashreplace").decode() for text in (folder.name, str(folder.path))
+    )
+    run = ListedRun(name, in_use, path, labels.name, labels.note)
+    running = str(VerdictKind.RUNNING) if in_use else None
     try:
-        with os.scandir(root) as entries:
-            return [entry.path for entry in entries if not entry.name.startswith(".")]
-    except OSError:
-        return []
-
-
-def _now(known: _Known) -> ListedRun:
-    """The run with whether somebody measures it now, which its files do not tell."""
-    return known.run if known.folder.in_use == known.run.in_use else listed(known.folder)
+        with folder.trouble("read"):
+            run_type = type_of(folder)
+            plan = run_type.plan(folder.read(PLAN))
+            environment, result = folder.read(ENVIRONMENT), folder.read(RESULT)
+            curve = run_type.curve(folder, result)
+    except (ScaletestError, OSError) as error:
+        return replace(run, verdict=running, problem=str(error))
+    verdict, problem = folder.stored_verdict, ""
+    is_short = sum(map(folder.size, FILES)) <= MOST_LISTED_BYTES
+    if running is None and not verdict and is_short:
+        try:
+            verdict = str(judge(folder).verdict.kind)
+        except Exception as error:
+            # one run that cannot be judged must not hide the others
+            verdict, problem = "", str(error)
+    began, elapsed_s = environment.get("began"), result.get("elapsed_s")
+    return replace(
+        run,
+        kind=run_type.name,
+        began=str(began or "") or None,
+        workload=plan.workload,
+        steps=list(plan.steps),
+        verdict=running or verdict or None,
+        problem=problem,
+        elapsed_s=elapsed_s if isinstance(elapsed_s, int | float) else None,
+        curve=curve,
+    )

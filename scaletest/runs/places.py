@@ -15,7 +15,7 @@ from scaletest.runs.folder import PLAN, SAMPLED, RunFolder
 
 
 def default_root(environment: Mapping[str, str]) -> Path:
-    """Where runs are kept: $XDG_DATA_HOME/scaletest/runs, else ~/.local/share/scaletest/runs."""
+    """Return $XDG_DATA_HOME/scaletest/runs, else ~/.local/share/scaletest/runs."""
     base = environment.get("XDG_DATA_HOME", "")
     try:
         data = Path(base) if base else Path.home() / ".local" / "share"
@@ -27,7 +27,7 @@ def default_root(environment: Mapping[str, str]) -> Path:
 
 
 def new_path(environment: Mapping[str, str], chosen: str | Path | None = None) -> Path:
-    """The path of a new run: the chosen one, else a name of its time and four letters."""
+    """Return the path of a new run: the chosen one, else a name of its time and four letters."""
     if chosen:
         return Path(chosen)
     name = f"{datetime.now(UTC).strftime('%Y-%m-%dT%H%M%SZ')}-{uuid.uuid4().hex[:4]}"
@@ -35,13 +35,14 @@ def new_path(environment: Mapping[str, str], chosen: str | Path | None = None) -
 
 
 def reference(path: Path, root: Path) -> str:
-    """What to give to a command to find the run: its name below `root`, else its path."""
+    """Return what to give to a command to find the run: its name below `root`, else its path."""
     return path.name if path.parent == root else str(path)
 
 
-def named(root: Path, name: str) -> RunFolder | None:
-    """The run whose folder below `root` has that name; None when there is none. Nothing outside
-    `root` is looked at, whatever the name.
+def find_named(root: Path, name: str) -> RunFolder | None:
+    """Return the run whose folder below `root` has that name; None when there is none.
+
+    Nothing outside `root` is looked at, whatever the name.
     """
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         return None
@@ -49,13 +50,13 @@ def named(root: Path, name: str) -> RunFolder | None:
 
 
 def runs(root: Path) -> list[RunFolder]:
-    """All runs below `root`, the oldest first. Hidden folders are not complete yet."""
+    """List all runs below `root`, the oldest first. Hidden folders are not complete yet."""
     folders = filter(None, map(opened, root.glob("[!.]*")))
     return sorted(folders, key=lambda run: (run.began, run.name))
 
 
 def opened(path: Path) -> RunFolder | None:
-    """The run in a folder, of any type; None when there is none."""
+    """Return the run in a folder, of any type; None when there is none."""
     try:
         is_run = any((path / file).is_file() for file in (PLAN, SAMPLED))
     except OSError:  # longer than a path may be, or below a folder that is closed to us
@@ -63,29 +64,28 @@ def opened(path: Path) -> RunFolder | None:
     return RunFolder(path) if is_run else None
 
 
-def _at(path: str) -> RunFolder | None:
-    """The run of that path; None where no run lies there."""
+def find(name: str, environment: Mapping[str, str]) -> RunFolder:
+    """Find the run of that path or name, or called so.
+
+    LAST is the newest, and the end of a name suffices when only one ends so.
+    """
+    path = Path(name)
     try:
-        Path(path).stat()
+        path.stat()
     except PermissionError as error:
         raise UsageError(
-            f"{path} cannot be looked into: {error.strerror}", hint="look at its folders' rights"
+            f"{name} cannot be looked into: {error.strerror}", hint="look at its folders' rights"
         ) from error
-    except (OSError, ValueError):  # a ValueError for NUL
-        return None  # no path then, but perhaps a name
-    return opened(Path(path))
-
-
-def find(name: str, environment: Mapping[str, str]) -> RunFolder:
-    """The run of that path or name, or called so; LAST is the newest, and the end of a name
-    suffices when only one ends so.
-    """
-    if (run := _at(name)) is not None:
+    except (OSError, ValueError):  # a ValueError for NUL: no path then, but perhaps a name
+        run = None
+    else:
+        run = opened(path)
+    if run is not None:
         return run
     known = runs(default_root(environment))
     if name == LATEST and known:
         return known[-1]
-    matching = _named(name, known)
+    matching = _matching(name, known)
     if len(matching) == 1:
         return matching[0]
     if matching:
@@ -101,9 +101,10 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
     )
 
 
-def _named(name: str, known: Sequence[RunFolder]) -> list[RunFolder]:
-    """The runs whose folder has that name, else those that are called so, else those of which
-    either ends so: a label may come from elsewhere, and takes no folder's name away.
+def _matching(name: str, known: Sequence[RunFolder]) -> list[RunFolder]:
+    """Return the runs of that folder's name, else of that label, else those where either ends so.
+
+    A label may come from elsewhere, and takes no folder's name away.
     """
     if matching := [run for run in known if run.name == name]:
         return matching

@@ -29,14 +29,13 @@ from scaletest.runs.progress_keeper import ProgressKeeper
 # A log that is silent for so long gets a line that says how far the run is.
 STATE_EVERY_S = 10.0
 
-
 # Shows an event of a run, with its state then and a line for people, which may be foreign text and
 # may be empty. It returns at once.
 ShowEvent = Callable[[ProgressChange, RunProgress, str], None]
 
 
-def nothing(folder: RunFolder) -> str:
-    """Nothing to say about a run that has begun."""
+def say_nothing(folder: RunFolder) -> str:
+    """Say nothing about a run that has begun."""
     return ""
 
 
@@ -49,7 +48,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         *,
         redis_url: str = "",
-        begun: Callable[[RunFolder], str] = nothing,
+        begun: Callable[[RunFolder], str] = say_nothing,
         every_s: float = STATE_EVERY_S,
     ) -> None:
         """redis_url: where the state of a run is published; "" for nowhere. begun: called with the
@@ -105,7 +104,7 @@ class Progress:
         is_estimate: bool = False,
         unit: str = STEP,
     ) -> None:
-        """Where in its plan the run is; see RunProgress. left_s: from now on."""
+        """Tell where in its plan the run is; see RunProgress. left_s: from now on."""
         self._until_s = self._clock() + (left_s or 0.0)
         steps = max(done, steps)
         # a step that takes longer than was expected leaves the others their time
@@ -117,40 +116,40 @@ class Progress:
             self._show(ProgressChange.STEP_BEGUN)
 
     def step_ended(self) -> None:
-        """A step is on disk: take over the verdict so far."""
+        """Take over the verdict so far, since a step is on disk."""
         if self._keeper is not None:
             self._judge()
 
     def state(self) -> RunProgress:
-        """The state now."""
+        """Return the state now."""
         now, state = self._clock(), self._state
         left_s = None if state.left_s is None else round(max(self._others_s, self._until_s - now))
         return replace(state, elapsed_s=max(0.0, round(now - self._began_s)), left_s=left_s)
 
     def phase(self, line: str) -> None:
-        """A step entered a phase."""
+        """Tell that a step entered a phase."""
         self._change(phase=_line(line))
         self.note(line)
 
     def note(self, line: str) -> None:
-        """What happens now. A log shows it after ten seconds without a line."""
+        """Tell what happens now. A log shows it after ten seconds without a line."""
         self._change(line=_line(line))
         if self._clock() - self._shown_s >= self._every_s:
             self._show(ProgressChange.STATE, line)
 
     def step(self, line: str) -> None:
-        """A step is measured."""
+        """Tell that a step is measured."""
         self._log(line)
         self._change(done=min(self._state.done + 1, self._state.steps))
         self._show(ProgressChange.STEP_MEASURED, line)
 
     def message(self, line: str) -> None:
-        """Something to know."""
+        """Tell something to know."""
         self._log(line)
         self._show(ProgressChange.MESSAGE, line)
 
     def warn(self, lines: Iterable[str]) -> None:
-        """What may be wrong with the run."""
+        """Tell what may be wrong with the run."""
         for line in lines:
             self.message(as_options(f"warning: {line}"))
 
@@ -162,11 +161,11 @@ class Progress:
         kind = self._folder.stored_verdict
         if kind == VerdictKind.INVALID and not is_final:
             kind = str(VerdictKind.RUNNING)
-        self._change(verdict=cut(kind, 10))
+        self._change(verdict=cut(kind, limit=10))
 
     def _begin(self, kind: str, title: str, run: str = "") -> None:
         self._began_s, self._begun_step = self._clock(), 0
-        self._state = RunProgress(cut(run, 255), kind, _line(title))
+        self._state = RunProgress(cut(run, limit=255), kind, _line(title))
 
     def _end(self) -> None:
         self._change(ended=True, left_s=None, phase="", line="")
@@ -194,7 +193,7 @@ def _line(text: str) -> str:
 
 
 def time_left(state: RunProgress) -> str:
-    """The time left, in words; "" where nobody knows it."""
+    """Word the time left; "" where nobody knows it."""
     if state.left_s is None:
         return ""
     if state.left_s < 1:

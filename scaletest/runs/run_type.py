@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
 
 from scaletest.model.verdict import Verdict, while_running
-from scaletest.runs.folder import AnyPlan, RunFolder, TypedFolder
-from scaletest.stats.comparison import Contrast
-from scaletest.stats.measure import Measure
+from scaletest.runs.folder import AnyPlan, RunFolder
+from scaletest.runs.typed_folder import TypedFolder
+from scaletest.stats.comparison import Contrast, Measure
 
 
 class JudgedRun(Protocol):
@@ -26,21 +26,17 @@ class JudgedRun(Protocol):
         """The verdict."""
 
     def while_running(self) -> Self:
-        """A copy without a verdict, since more is still coming."""
+        """Return a copy without a verdict, since more is still coming."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultOfRun:
-    """A stored run, judged anew, with all that its judge found, the verdict among it.
+    """A stored run, judged anew, with all that its judge found, the verdict among it."""
 
-    name: by which commands find the run. folder: where it is. environment: whatever
-    environment.json holds.
-    """
-
-    name: str
-    folder: str
+    name: str  # by which commands find the run
+    folder: str  # where it is
     result: Any
-    environment: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)  # whatever environment.json holds
 
     @property
     def verdict(self) -> Verdict:
@@ -48,29 +44,21 @@ class ResultOfRun:
         return cast(Verdict, self.result.verdict)
 
     def while_running(self) -> Self:
-        """A copy without a verdict, since more is still coming."""
+        """Return a copy without a verdict, since more is still coming."""
         return replace(self, result=replace(self.result, verdict=while_running(self.verdict)))
 
 
 def course(rows: object, *path: str) -> list[float]:
-    """The finite numbers at that path of nested objects in a list that may hold anything."""
-    if not isinstance(rows, list):
-        return []
-    numbers = (_at(row, path) for row in rows)
-    return [float(number) for number in numbers if _is_finite(number)]
-
-
-def _at(row: Any, path: Sequence[str]) -> Any:
-    for name in path:
-        if not isinstance(row, dict):
-            return None
-        row = row.get(name)
-    return row
-
-
-def _is_finite(number: object) -> bool:
-    is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    return is_number and abs(cast(float, number)) <= sys.float_info.max
+    """Return the finite numbers at that path of nested objects in a list that may hold anything."""
+    numbers = []
+    for row in rows if isinstance(rows, list) else ():
+        number = row
+        for name in path:
+            number = number.get(name) if isinstance(number, dict) else None
+        is_number = isinstance(number, int | float) and not isinstance(number, bool)
+        if is_number and abs(number) <= sys.float_info.max:
+            numbers.append(float(number))
+    return numbers
 
 
 class RunType(ABC):
@@ -92,21 +80,23 @@ class RunType(ABC):
         return cast(AnyPlan, self.folder.plan_type.from_dict(document))
 
     def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
-        """The main measure of a run, step by step, for lists: read in bounded time from what
-        result.json holds; empty where it holds nothing of the kind.
+        """Return the main measure of a run, step by step, for lists.
+
+        It is read in bounded time from what result.json holds; empty where that has nothing of it.
         """
         return course(result.get("steps"), *self.curve_path)
 
     @abstractmethod
     def judge(self, folder: RunFolder) -> JudgedRun:
-        """The run in a folder: the same folder gives the same verdict anywhere. UsageError when it
-        cannot be read.
+        """Judge the run in a folder: the same folder gives the same verdict anywhere.
+
+        UsageError when it cannot be read.
         """
 
     @abstractmethod
     def measures(self, judged: Any) -> Sequence[Measure]:
-        """The numbers of a run that `judge` gave."""
+        """Return the numbers of a run that `judge` gave."""
 
     @abstractmethod
     def contrast(self, base: Any, candidate: Any) -> Contrast:
-        """In what the plans of two such runs differ, and what one of them has not measured."""
+        """Find in what the plans of two such runs differ, and what one of them has not measured."""

@@ -28,7 +28,7 @@ class StopRequest:
         self.wake = Wake()
 
     def asked(self) -> bool:
-        """Whether somebody asked."""
+        """Tell whether somebody asked."""
         return bool(self.reason)
 
     def __call__(self, reason: str) -> None:
@@ -38,7 +38,7 @@ class StopRequest:
 
 
 def _say(line: str) -> None:
-    """To standard error, past all buffers, since a signal may come while one of them is written."""
+    """Write past all buffers to standard error: a signal may come while one is written."""
     with suppress(OSError):
         os.write(2, f"\n{line}\n{BELOW_ROWS if os.isatty(2) else ''}".encode())
 
@@ -47,8 +47,9 @@ def _say(line: str) -> None:
 def stopping(
     stop: Callable[[str], object], *, unwind: bool, hand_on: bool = False
 ) -> Iterator[ExitStack]:
-    """First SIGINT, SIGTERM or SIGHUP: drain and report. Second: end now; guards then end what is
-    left. A SIGHUP that nohup has let us ignore stays ignored.
+    """Drain and report at a first SIGINT, SIGTERM or SIGHUP; end now at a second one.
+
+    Guards then end what is left. A SIGHUP that nohup has let us ignore stays ignored.
 
     Gives the stack of what must be taken down again. unwind: nobody else would do that, as on
     Kubernetes, so a second signal still does; a third one ends now, but not while things are put

@@ -1,26 +1,43 @@
-"""The application of `scaletest ui`: its pages, each in a module with its routes."""
+"""The application of `scaletest ui`: pages, each in a module with its routes, and probes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from flask import Flask
+from flask import Flask, Response
 
-from scaletest.pages.site import Route, make_site
-from scaletest.ui import health, live, overview, queue, reports, runs
-from scaletest.ui.reading import QueueReader
+from scaletest.model.errors import Unreachable
+from scaletest.pages.site import READ, Route, make_site, state
+from scaletest.ui import live, overview, queue, reports, runs
+from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
 
 
 def make_app(
     sources: Sources, *, token: str = "", prefix: str = "", hosts: Collection[str] = ()
 ) -> Flask:
-    """The application; the options are those of `make_site`."""
+    """Make the application; the options are those of `make_site`."""
     routes: list[Route] = [*overview.ROUTES, *queue.ROUTES, *live.ROUTES]
-    routes += [*runs.ROUTES, *reports.ROUTES, *health.ROUTES]
+    routes += [*runs.ROUTES, *reports.ROUTES]
+    routes += [("/healthz", READ, healthz), ("/readyz", READ, readyz)]
     app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
     app.config["SOURCES"] = sources
     app.jinja_env.globals["is_of_command"] = sources.run is not None
     if sources.redis_url:
         app.extensions["queues"] = QueueReader(sources.redis_url)
     return app
+
+
+def healthz() -> Response:
+    """Answer 200 as long as it serves, also while Redis is away: a new process would not help."""
+    return state()
+
+
+def readyz() -> Response:
+    """Answer 200 when pages can be shown; 503 while the Redis that was named cannot be read."""
+    if reader() is not None:
+        try:
+            reader().read()
+        except Unreachable as error:
+            return state(error.message)
+    return state()

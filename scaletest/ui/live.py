@@ -81,12 +81,12 @@ class OpenPages:
 
 
 def open_pages() -> OpenPages:
-    """The open pages of this application."""
+    """Return the open pages of this application."""
     return of_application("open pages", OpenPages)
 
 
 def live() -> AnyResponse:
-    """The run in progress where there is one; else a list of them."""
+    """Show the run in progress where there is one; else a list of them."""
     runs, problem = in_progress()
     if len(runs) == 1 and not problem:
         return redirect(f"{g.root}/live/{quote(runs[0].name)}")
@@ -103,7 +103,7 @@ def live() -> AnyResponse:
 
 
 def live_run(name: str) -> Response:
-    """A run in progress; also one that has just ended."""
+    """Show a run in progress; also one that has just ended."""
     is_open = "X-Page" in request.headers  # from the script of a page
     if is_open:
         open_pages().silent_s = time.monotonic() + LONGEST_S
@@ -113,7 +113,7 @@ def live_run(name: str) -> Response:
         run = _with_report(_stored(folder), folder)
     elif reader() is not None:
         try:
-            run = next((each for each in _elsewhere() if each.name == name), None)
+            run = next((run for run in _elsewhere() if run.name == name), None)
         except Unreachable as error:
             problem, missing = in_sentences(error), 503
     title, status = (run.title, 200) if run else ("Live", missing)
@@ -127,7 +127,7 @@ def live_run(name: str) -> Response:
 
 
 def in_progress() -> tuple[list[LiveRun], str]:
-    """The runs in progress, those of the archive first; and why others are not known."""
+    """Return the runs in progress, those of the archive first; and why others are not known."""
     stored, _ = index().look(PATIENCE_S)
     names = [run.run for run in stored if run.in_use]
     if sources().run is not None:
@@ -145,12 +145,12 @@ def in_progress() -> tuple[list[LiveRun], str]:
 
 
 def _elsewhere() -> list[LiveRun]:
-    """The runs that Redis was told of. Raises Unreachable."""
+    """Return the runs that Redis was told of. Raises Unreachable."""
     return [LiveRun(run, ENDED if run.ended else RUNNING, False) for run in reader().runs()]
 
 
 def _stored(folder: RunFolder) -> LiveRun:
-    """A run of the archive, without its report."""
+    """Describe a run of the archive, without its report."""
     is_held = folder.in_use
     progress = RunProgress(folder.name, "", "", ended=not is_held)
     if 0 < folder.size(PROGRESS) <= MOST_PROGRESS_BYTES:
@@ -163,9 +163,7 @@ def _stored(folder: RunFolder) -> LiveRun:
 
 
 def _with_report(run: LiveRun, folder: RunFolder) -> LiveRun:
-    """The run with its report so far; with the whole one as soon as it is over, whoever holds it
-    still.
-    """
+    """Add the report so far; the whole one as soon as it is over, whoever holds it still."""
     is_final = run.state != RUNNING
 
     def make() -> tuple[Markup, str]:
@@ -186,7 +184,7 @@ def _with_report(run: LiveRun, folder: RunFolder) -> LiveRun:
 
 
 def report_style() -> Response:
-    """The rules of reports for the part of a page that shows one."""
+    """Serve the rules of reports for the part of a page that shows one."""
     return Response(html.style_below(".report"), mimetype="text/css")
 
 

@@ -20,7 +20,7 @@ MOST_ROWS = 50
 
 
 def overview() -> ResponseReturnValue:
-    """The page; 503 while Redis is away."""
+    """Show the page; 503 while Redis is away."""
     source = reader()
     if source is None:
         return render_template("overview.html", title="Overview", reading=None, error=None)
@@ -28,32 +28,29 @@ def overview() -> ResponseReturnValue:
         reading = source.read()
     except Unreachable as error:
         return render_template("overview.html", title="Overview", reading=None, error=error), 503
-    content = reading.pages.page(g.root, (), lambda: _page(reading))
-    return Response(content, mimetype="text/html")
 
+    def make() -> bytes:
+        page = render_template("overview.html", title="Overview", **context(reading))
+        return page.encode(errors="replace")
 
-def _page(reading: Reading) -> bytes:
-    page = render_template("overview.html", title="Overview", **context(reading))
-    return page.encode(errors="replace")
+    return Response(reading.pages.page(g.root, (), make), mimetype="text/html")
 
 
 def context(reading: Reading) -> dict[str, Any]:
-    """What the template shows."""
+    """Collect what the template shows."""
     queues = reading.snapshot.queues
     queue_rows = rows.queue_rows(reading)
     workers = rows.urgent_first(chain.from_iterable(row.workers for row in queue_rows))
     devices = rows.device_rows(queues, chain.from_iterable(reading.samples.values()))
-    unreadable = [
-        rows.Problem(
-            rows.BAD,
-            "unreadable",
-            name,
-            f"it cannot be read and is left out: {why}",
-            _remedy(name),
-        )
-        for name, why in reading.snapshot.unreadable
-    ]
-    problems = [*unreadable, *chain.from_iterable(row.problems for row in queue_rows)]
+    problems = []
+    for name, why in reading.snapshot.unreadable:
+        # an entry may be no queue at all
+        remedy = f"scaletest queue remove -- {shlex.quote(name)}"
+        if QUEUE_NAME.fullmatch(name):
+            remedy = f"scaletest queue check {name}"
+        text = f"it cannot be read and is left out: {why}"
+        problems.append(rows.Problem(rows.BAD, "unreadable", name, text, remedy))
+    problems += chain.from_iterable(row.problems for row in queue_rows)
     return {
         "reading": reading,
         "error": None,
@@ -64,13 +61,6 @@ def context(reading: Reading) -> dict[str, Any]:
         "most": MOST_ROWS,
         "busy": sum(row.worker.busy for row in workers),
     }
-
-
-def _remedy(name: str) -> str:
-    """What to do with an unreadable queue, or with an entry that is no queue at all."""
-    if QUEUE_NAME.fullmatch(name):
-        return f"scaletest queue check {name}"
-    return f"scaletest queue remove -- {shlex.quote(name)}"
 
 
 ROUTES = (("/", READ, overview),)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from scaletest.runs.listing import Signature
+from scaletest.runs.run_index import Signature
 
 MOST_KEPT = 16
 T = TypeVar("T")

@@ -6,12 +6,11 @@ from flask import render_template
 from flask.typing import ResponseReturnValue
 
 from scaletest.broker.failures import failure_groups
-from scaletest.broker.snapshot import QueueSnapshot
 from scaletest.model import histogram
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, page_of, printable
 from scaletest.ui import rows
-from scaletest.ui.reading import Reading, reader
+from scaletest.ui.reading import reader
 
 PAGE_WORKERS = 200
 MOST_ROWS = 200
@@ -29,7 +28,7 @@ OTHERS = {
 
 
 def queue(path: str) -> ResponseReturnValue:
-    """The page of a queue; 503 while Redis is away. path: its name, which may have slashes."""
+    """Show a queue; 503 while Redis is away. path: its name, which may have slashes."""
     source = reader()
     title = f"Queue {printable(path)}"
     if source is None:
@@ -37,27 +36,25 @@ def queue(path: str) -> ResponseReturnValue:
     try:
         reading = source.read()
         snapshot = reading.queue(path)
-        if snapshot is not None:
-            return _queue_page(reading, snapshot)
+        failed = source.failures(path) if snapshot else []
     except Unreachable as error:
         return render_template("queue.html", title=title, reading=None, error=error), 503
-    unreadable = dict(reading.snapshot.unreadable).get(path)
-    text = f"Queue {printable(path)} is not declared."
-    if unreadable is not None:
-        text = f"Queue {printable(path)} cannot be read: {unreadable}."
-    return render_template("message.html", title="No such queue", text=text), 404
-
-
-def _queue_page(reading: Reading, snapshot: QueueSnapshot) -> str:
-    name = snapshot.name
-    samples = reading.samples.get(name, [])
-    failed = reader().failures(name)
+    if snapshot is None:
+        unreadable = dict(reading.snapshot.unreadable).get(path)
+        text = f"Queue {printable(path)} is not declared."
+        if unreadable is not None:
+            text = f"Queue {printable(path)} cannot be read: {unreadable}."
+        return render_template("message.html", title="No such queue", text=text), 404
+    samples = reading.samples.get(path, [])
     row = rows.queue_row(snapshot, reading)
     workers = rows.urgent_first(row.workers)
     page, pages = page_of(len(workers), PAGE_WORKERS)
+    pause = ("pause", "workers take nothing more; running requests finish")
+    if snapshot.paused:
+        pause = ("resume", "workers take requests again")
     return render_template(
         "queue.html",
-        title=f"Queue {name}",
+        title=f"Queue {path}",
         reading=reading,
         error=None,
         row=row,
@@ -74,7 +71,12 @@ def _queue_page(reading: Reading, snapshot: QueueSnapshot) -> str:
         devices=rows.device_rows([snapshot], samples),
         nodes=rows.node_rows(samples, snapshot.at_s),
         most=MOST_ROWS,
-        commands=_commands(snapshot),
+        commands=[
+            (f"scaletest queue {pause[0]} {path}", pause[1]),
+            (f"scaletest queue purge {path}", "drop every waiting request"),
+            (f"scaletest queue check {path}", "check that the books balance"),
+            (f"scaletest queue show {path} --format json", "everything for programs"),
+        ],
     )
 
 
@@ -92,20 +94,6 @@ def _times(row: rows.QueueRow) -> list[tuple[str, int, list[float | None]]]:
         percentiles_s = [histogram.quantile(counts, share) for share in SHARES.values()]
         times.append((name, total, [mean_s, *percentiles_s, longest_s]))
     return times
-
-
-def _commands(snapshot: QueueSnapshot) -> list[tuple[str, str]]:
-    """Commands for this queue, and what each does."""
-    name = snapshot.name
-    pause = ("pause", "workers take nothing more; running requests finish")
-    if snapshot.paused:
-        pause = ("resume", "workers take requests again")
-    return [
-        (f"scaletest queue {pause[0]} {name}", pause[1]),
-        (f"scaletest queue purge {name}", "drop every waiting request"),
-        (f"scaletest queue check {name}", "check that the books balance"),
-        (f"scaletest queue show {name} --format json", "everything for programs"),
-    ]
 
 
 ROUTES = (("/queues/<path:path>", READ, queue),)

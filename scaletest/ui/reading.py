@@ -48,7 +48,7 @@ class Reading:
     pages: PageCache = field(default_factory=PageCache)
 
     def queue(self, name: str) -> QueueSnapshot | None:
-        """The declared queue of this name; None for an unknown or unreadable one."""
+        """Return the declared queue of this name; None for an unknown or unreadable one."""
         return next((queue for queue in self.snapshot.queues if queue.name == name), None)
 
 
@@ -62,16 +62,16 @@ class QueueReader:
         self._turns = ReadingTurns()
 
     def read(self) -> Reading:
-        """All queues, at most COPY_S seconds ago. Raises Unreachable."""
+        """Read all queues, at most COPY_S seconds ago. Raises Unreachable."""
         with self._turns.taken():
             return self._copy.get()
 
     def failures(self, queue: str) -> list[FailedRequest]:
-        """The last failures of a queue, newest first. Raises Unreachable."""
+        """Read the last failures of a queue, newest first. Raises Unreachable."""
         return self._alone(lambda: failures(self._redis, queue))
 
     def runs(self) -> list[RunProgress]:
-        """The runs that are measured elsewhere. Raises Unreachable."""
+        """Read the runs that are measured elsewhere. Raises Unreachable."""
         return self._alone(lambda: published(self._redis))
 
     def _alone(self, read: Callable[[], T]) -> T:
@@ -89,5 +89,5 @@ class QueueReader:
 
 
 def reader() -> Any:
-    """The application's QueueReader, or what a test put in its place; None without a Redis."""
+    """Return the application's QueueReader, or a test's in its place; None without a Redis."""
     return current_app.extensions.get("queues")

@@ -18,8 +18,8 @@ from scaletest.report.comparison import comparison_report
 from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import FILES, RunFolder
-from scaletest.runs.listing import Signature, signature
-from scaletest.runs.places import named
+from scaletest.runs.places import find_named
+from scaletest.runs.run_index import Signature, signature
 from scaletest.stats.comparison import TOLERANCE
 from scaletest.ui.page_cache import PageCache
 from scaletest.ui.runs import PATIENCE_S, index
@@ -38,111 +38,98 @@ MOST_CHOICES, MOST_COMPARED = 200, 20
 
 
 def cache() -> PageCache:
-    """The cache of this application."""
+    """Return the cache of this application."""
     return of_application("reports", PageCache)
 
 
 def folder_of(name: str) -> RunFolder | None:
-    """The run of that name in the archive, or the one beside it that is shown; None without one."""
+    """Find the run of that name in the archive, or the one that is shown beside it."""
     beside = sources().run
     if beside is not None and beside.name == name:
         return beside
-    return named(sources().root, name)
+    return find_named(sources().root, name)
 
 
 def stamps_of(folder: RunFolder) -> Signature:
-    """What changes with any file of a run, and when its measuring begins or ends."""
+    """Return what changes with any file of a run, and when its measuring begins or ends."""
     return (*signature(folder.path, FILES), (folder.in_use, 0, 0))
 
 
 def run(name: str) -> Response:
-    """The report of a run, or the run in the form that the suffix of its name says."""
-    folder = folder_of(name)
-    stem, _, form = name.rpartition(".")
-    if folder is None and form in DOWNLOADS:
-        folder = folder_of(stem)
-        if folder is not None:
-            return _download(folder, form)
-    if folder is None:
+    """Show the report of a run, or the run in the form that the suffix of its name says."""
+    found, form = folder_of(name), ""
+    if found is None:
+        stem, _, form = name.rpartition(".")
+        found = folder_of(stem) if form in DOWNLOADS else None
+    if found is None:
         abort(404)
+    folder: RunFolder = found
+
+    def make() -> bytes:
+        report = registry.report(folder)
+        if form:
+            return formats.content(report, form)
+        # with the way back and the other forms above it
+        address = quote(folder.name)
+        links = [("Runs", f"{g.root}/runs"), ("Compare", f"{g.root}/compare?run={address}")]
+        links += [(f"Download {name}", f"{g.root}/runs/{address}.{name}") for name in DOWNLOADS]
+        return html.render(report, links).encode(errors="replace")
+
     try:
-        content = cache().page((folder.path, g.root), stamps_of(folder), lambda: _page(folder))
+        content = cache().page((folder.path, form or g.root), stamps_of(folder), make)
     except (ScaletestError, OSError) as error:
-        return _unreadable(folder, error)
-    return _served(content)
+        title, text = printable(folder.name), in_sentences(error)
+        return make_response(render_template("message.html", title=title, text=text), 422)
+    response = _serve(content, DOWNLOADS[form or "html"])
+    if form:
+        file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
+        response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{file}"
+    return response
 
 
-def _page(folder: RunFolder) -> bytes:
-    """The HTML report, with the way back and the other forms above it."""
-    place = f"{g.root}/runs/{quote(folder.name)}"
-    links = [("Runs", f"{g.root}/runs"), ("Compare", f"{g.root}/compare?run={quote(folder.name)}")]
-    links += [(f"Download {form}", f"{place}.{form}") for form in DOWNLOADS]
-    return html.render(registry.report(folder), links).encode(errors="replace")
-
-
-def _served(content: bytes, mimetype: str = "text/html") -> Response:
+def _serve(content: bytes, mimetype: str = "text/html") -> Response:
     response = Response(content, mimetype=mimetype)
     response.headers["Content-Security-Policy"] = html.SERVED_POLICY
     return response
 
 
-def _download(folder: RunFolder, form: str) -> Response:
-    def make() -> bytes:
-        return formats.content(registry.report(folder), form)
-
-    try:
-        content = cache().page((folder.path, form), stamps_of(folder), make)
-    except (ScaletestError, OSError) as error:
-        return _unreadable(folder, error)
-    response = _served(content, DOWNLOADS[form])
-    file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
-    response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{file}"
-    return response
-
-
-def _unreadable(folder: RunFolder, error: Exception) -> Response:
-    """Why there is no report."""
-    title = printable(folder.name)
-    page = render_template("message.html", title=title, text=in_sentences(error))
-    return make_response(page, 422)
-
-
 def in_sentences(error: Exception) -> str:
-    """What happened, and what to do where that is known."""
+    """Say what happened, and what to do where that is known."""
     hint = getattr(error, "hint", "")
     reason, remedy = printable(str(error)).rstrip("."), printable(hint).rstrip(".")
     return as_options(f"{reason}. What to do: {remedy}." if remedy else f"{reason}.")
 
 
 def compare() -> Response:
-    """Runs over each other, the changed measures first; a form to choose them where they are not
-    named, or cannot be compared.
+    """Show runs over each other, the changed measures first.
+
+    Where they are not named, or cannot be compared, it is a form to choose them.
     """
     names = list(dict.fromkeys(filter(None, request.args.getlist("run"))))
     if len(names) < 2:
-        return _choice(names, "Choose a second run." if names else "")
+        return _ask_for_runs(names, "Choose a second run." if names else "")
     try:
-        folders = _folders(names)
+        if len(names) > MOST_COMPARED:
+            raise UsageError(
+                f"{len(names)} runs are too many", hint=f"mark at most {MOST_COMPARED}"
+            )
+        folders = []
+        for name in names:
+            folder = folder_of(name)
+            if folder is None:
+                raise UsageError(f"there is no run {name!r:.80}", hint="choose others")
+            folders.append(folder)
+        # the oldest first
+        folders.sort(key=lambda folder: (folder.began, folder.name))
         key = ("compare", g.root, *(folder.path for folder in folders))
         stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
-        content = cache().page(key, stamps, lambda: _compared(folders))
+        content = cache().page(key, stamps, lambda: _compare(folders))
     except (ScaletestError, OSError) as error:
-        return _choice(names, in_sentences(error), status=400)
-    return _served(content)
+        return _ask_for_runs(names, in_sentences(error), status=400)
+    return _serve(content)
 
 
-def _folders(names: list[str]) -> list[RunFolder]:
-    """The runs of these names, the oldest first; UsageError where one is missing."""
-    if len(names) > MOST_COMPARED:
-        raise UsageError(f"{len(names)} runs are too many", hint=f"mark at most {MOST_COMPARED}")
-    folders = {name: folder_of(name) for name in names}
-    missing = [name for name, folder in folders.items() if folder is None]
-    if missing:
-        raise UsageError(f"there is no run {missing[0]!r:.80}", hint="choose others")
-    return sorted(filter(None, folders.values()), key=lambda folder: (folder.began, folder.name))
-
-
-def _compared(folders: list[RunFolder]) -> bytes:
+def _compare(folders: list[RunFolder]) -> bytes:
     comparison = registry.compare(folders, TOLERANCE, force=False)
     links = [("Runs", f"{g.root}/runs"), ("Compare other runs", f"{g.root}/compare")]
     links += [
@@ -152,8 +139,8 @@ def _compared(folders: list[RunFolder]) -> bytes:
     return html.render(comparison_report(comparison), links).encode(errors="replace")
 
 
-def _choice(names: list[str], problem: str, status: int = 200) -> Response:
-    """The form that asks which runs to compare."""
+def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response:
+    """Show the form that asks which runs to compare."""
     stored, _ = index().look(PATIENCE_S)
     newest = enumerate(reversed(stored))
     page = render_template(

@@ -25,17 +25,17 @@ BAD, WARNING, WELL = "bad", "warning", "well"
 
 
 @lru_cache(maxsize=1024)
-def drawn(counts: tuple[int, ...], title: str) -> Markup:
-    """A spark line. It stays until a slot is over, so several pages in a row draw it once."""
+def draw_spark(counts: tuple[int, ...], title: str) -> Markup:
+    """Draw a spark line. It stays until a slot is over, so several pages in a row draw it once."""
     return spark(counts, title)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something to look at. level: BAD or WARNING. word: a badge. command: what to do next."""
+    """Something to look at."""
 
-    level: str
-    word: str
+    level: str  # BAD or WARNING
+    word: str  # of its badge
     queue: str
     text: str
     command: str = ""
@@ -66,12 +66,12 @@ class QueueRow:
         return "working" if self.queue.running else "idle"
 
     def submitted(self) -> Markup:
-        """Submissions over the ring of slots."""
+        """Draw submissions over the ring of slots."""
         counts = {slot.number: slot.submitted for slot in self.queue.slots}
         return self._spark(counts, "Submitted")
 
     def ended(self) -> Markup:
-        """Ends over the ring of slots."""
+        """Draw ends over the ring of slots."""
         return self._spark({slot.number: slot.ended for slot in self.queue.slots}, "Ended")
 
     def _spark(self, by_slot: Mapping[int, int], title: str) -> Markup:
@@ -82,7 +82,7 @@ class QueueRow:
         minutes = len(numbers) * SLOT_S // 60
         most_per_s = max(counts) / SLOT_S
         text = f"{title} in the last {minutes} minutes, at most {most_per_s:g} a second"
-        return drawn(counts, text)
+        return draw_spark(counts, text)
 
 
 class WorkerRow(NamedTuple):
@@ -136,7 +136,7 @@ class ShownNode:
 
 
 def queue_rows(reading: Reading) -> list[QueueRow]:
-    """All queues: the worst first, then those with most to do."""
+    """List all queues: the worst first, then those with most to do."""
     rows = [queue_row(queue, reading) for queue in reading.snapshot.queues]
     order = (BAD, WARNING, WELL)
     return sorted(
@@ -150,7 +150,7 @@ def queue_rows(reading: Reading) -> list[QueueRow]:
 
 
 def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
-    """One queue of a reading."""
+    """Describe one queue of a reading."""
     window = over(queue.slots, queue.at_s, WINDOW_S)
     failed = reading.rq.failed.get(queue.name, 0)
     dead = queue.counter("lost") + queue.counter("poison") + failed
@@ -160,7 +160,7 @@ def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
 
 
 def problems(queue: QueueSnapshot, workers: Iterable[WorkerRow]) -> Iterable[Problem]:
-    """What somebody should look at, the worst first."""
+    """Find what somebody should look at, the worst first."""
     name, suspects = queue.name, queue.states[SUSPECT]
     if queue.waiting and not queue.workers:
         yield Problem(
@@ -199,7 +199,7 @@ def _requests(waiting: int) -> str:
 
 
 def worker_rows(queue: QueueSnapshot) -> list[WorkerRow]:
-    """The living workers of a queue, in the order of the snapshot."""
+    """List the living workers of a queue, in the order of the snapshot."""
     return [
         WorkerRow(
             worker,
@@ -212,7 +212,7 @@ def worker_rows(queue: QueueSnapshot) -> list[WorkerRow]:
 
 
 def urgent_first(rows: Iterable[WorkerRow]) -> list[WorkerRow]:
-    """Suspect workers, then late ones, then those whose request runs longest, then idle ones."""
+    """Sort suspect workers first, then late ones, the longest requests, and idle ones."""
     order = (BAD, WARNING, WELL)
     return sorted(
         rows,
@@ -227,7 +227,7 @@ def urgent_first(rows: Iterable[WorkerRow]) -> list[WorkerRow]:
 
 
 def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) -> list[DeviceRow]:
-    """Devices of these queues' workers and nodes, those with most slots in use first."""
+    """List devices of these queues' workers and nodes, those with most slots in use first."""
     holders: dict[tuple[str, str], list[tuple[str, WorkerState]]] = {}
     for queue in queues:
         for worker in queue.workers:
@@ -256,7 +256,7 @@ def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) 
 
 
 def node_rows(samples: Iterable[NodeSample], at_s: float) -> list[ShownNode]:
-    """Nodes by their names."""
+    """List nodes by their names."""
     rows = [ShownNode(sample, max(0.0, at_s - sample.at_s)) for sample in samples]
     return sorted(rows, key=lambda row: row.sample.node)
 

@@ -10,8 +10,9 @@ from flask import Flask, render_template, request
 from scaletest.pages.site import READ, page_of
 from scaletest.render.spark import spark
 from scaletest.render.text import Markup
-from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, RunIndex, chosen
-from scaletest.runs.registry import TYPES, ListedRun, run_type
+from scaletest.runs.listing import SORTS, VERDICTS, ListedRun, RunFilter, choose_runs
+from scaletest.runs.registry import TYPES, run_type
+from scaletest.runs.run_index import RunIndex
 from scaletest.ui.sources import of_application, sources
 
 AT_ONCE = 100
@@ -33,7 +34,7 @@ class RunQuery:
     order: str
 
     def address(self, page: int) -> str:
-        """The query of a page of the same list."""
+        """Return the query of a page of the same list."""
         wanted = self.wanted
         pairs = [("type", wanted.run_type), ("name", wanted.name)]
         pairs += [("verdict", verdict) for verdict in wanted.verdicts]
@@ -42,7 +43,7 @@ class RunQuery:
 
 
 def index() -> RunIndex:
-    """The index of the runs of this application."""
+    """Return the index of the runs of this application."""
     return of_application("runs", lambda: RunIndex(sources().root))
 
 
@@ -53,7 +54,7 @@ def fill(app: Flask) -> None:
 
 
 def runs() -> str:
-    """The page."""
+    """Show the page."""
     # what the query may not hold counts as not asked for
     arguments = request.args
     wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
@@ -66,7 +67,7 @@ def runs() -> str:
         order if order in SORTS else "began",
     )
     stored, unread = index().look(PATIENCE_S)
-    shown = chosen(stored, query.wanted, query.order)
+    shown = choose_runs(stored, query.wanted, query.order)
     if query.order != "name":
         shown.reverse()
     page, _ = page_of(len(shown), AT_ONCE)
@@ -90,7 +91,7 @@ def runs() -> str:
 
 
 def curve(run: ListedRun) -> Markup | str:
-    """The run's main measure, drawn; "" where there is none."""
+    """Draw the run's main measure; "" where there is none."""
     if not run.curve or run.kind is None:
         return ""
     values = ", ".join(f"{value:.3g}" for value in run.curve[:12])

@@ -13,6 +13,7 @@ from flask import current_app
 from scaletest.model.wording import as_options
 from scaletest.runs.folder import RunFolder
 
+T = TypeVar("T")
 MEASURE = "Make one with scaletest validate, or name another folder with <archive>."
 MOUNT = (
     "In a cluster the pages show the runs of a volume: in the chart, name its claim in"
@@ -22,17 +23,13 @@ MOUNT = (
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """root: where runs are kept, as in `runs.places`; the folder may be missing. redis_url: ""
-    where no Redis was named.
+    """Where the pages of an application read from."""
 
-    run: the run whose command serves these pages, which may lie elsewhere; None where no command
-    does. remedy: what to do where there are no runs.
-    """
-
-    root: Path
-    redis_url: str = ""
+    root: Path  # where runs are kept, as in `runs.places`; the folder may be missing
+    redis_url: str = ""  # "" where no Redis was named
+    # the run whose command serves these pages, which may lie elsewhere; None where no command does
     run: RunFolder | None = None
-    remedy: str = MEASURE
+    remedy: str = MEASURE  # what to do where there are no runs
 
     @property
     def emptiness(self) -> str:
@@ -47,15 +44,12 @@ class Sources:
 
 
 def remedy(environment: Mapping[str, str]) -> str:
-    """What to do where there are no runs: in a pod of Kubernetes, or elsewhere."""
+    """Say what to do where there are no runs: in a pod of Kubernetes, or elsewhere."""
     return MOUNT if "KUBERNETES_SERVICE_HOST" in environment else MEASURE
 
 
-T = TypeVar("T")
-
-
 def of_application(name: str, make: Callable[[], T]) -> T:
-    """An object of the application that answers; made when it is first needed."""
+    """Return an object of the application that answers; made when it is first needed."""
     extensions = current_app.extensions
     if name not in extensions:
         extensions.setdefault(name, make())
@@ -63,5 +57,5 @@ def of_application(name: str, make: Callable[[], T]) -> T:
 
 
 def sources() -> Sources:
-    """The sources of the application that answers."""
+    """Return the sources of the application that answers."""
     return cast(Sources, current_app.config["SOURCES"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from scaletest.cli.schemas import documents
+from scaletest.cli.schema import documents
 
 DOCUMENTS = documents()
 

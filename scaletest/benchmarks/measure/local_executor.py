@@ -31,7 +31,7 @@ from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.model import checks
 from scaletest.model.errors import UsageError
 from scaletest.observe.sampler import RequestSampler
-from scaletest.runs.environment import make_folder
+from scaletest.runs.private_files import make_folder
 
 NODES = 8
 # Share of a core that sampling may take: a benchmark is short and its parts are few.

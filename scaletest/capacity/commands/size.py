@@ -35,8 +35,9 @@ from scaletest.model.errors import UsageError
 from scaletest.model.quantities import in_base_units
 from scaletest.model.texts import short
 from scaletest.model.wording import as_options
-from scaletest.render.contents import Table, aligned
+from scaletest.render.blocks import Table
 from scaletest.render.numbers import seconds
+from scaletest.render.text_table import aligned
 from scaletest.runs.registry import judge
 
 # Quantities as Kubernetes writes them.

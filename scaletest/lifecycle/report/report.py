@@ -30,21 +30,11 @@ from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model import VerdictKind
 from scaletest.model.times import iso
 from scaletest.render import contents
-from scaletest.render.contents import (
-    Block,
-    Case,
-    Cell,
-    Charts,
-    Head,
-    Report,
-    Section,
-    Share,
-    Sheet,
-    Table,
-    Text,
-)
+from scaletest.render.blocks import Block, Cell, Charts, Share, Table, Text
+from scaletest.render.chart import Chart
+from scaletest.render.contents import Case, Head, Report, Section
 from scaletest.render.numbers import NOTHING, plural, seconds, significant
-from scaletest.render.svg import Chart
+from scaletest.render.sheet import Sheet
 from scaletest.render.text import clean
 from scaletest.report.words import percentile
 

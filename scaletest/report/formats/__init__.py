@@ -9,61 +9,75 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scaletest.plugins import Plugin, Plugins
+from scaletest.plugins import Plugins
 
 if TYPE_CHECKING:  # it takes a while to import, and names need none of it
     from scaletest.render.contents import Report
 
 PICTURES = ("png",)
+# Suffixes of files whose form has another name.
+_SUFFIXES = {
+    "": "text",
+    "txt": "text",
+    "log": "text",
+    "out": "text",
+    "htm": "html",
+    "markdown": "md",
+    "xml": "junit",
+    "yml": "yaml",
+}
 _BUILT_IN = [module.name for module in pkgutil.iter_modules(__path__)]
 _PLUGINS = Plugins("scaletest.reports", [*_BUILT_IN, "yaml"])
 
 
 def names() -> list[str]:
-    """The names of all formats; none of them is imported."""
+    """Return the names of all formats; none of them is imported."""
     return sorted([*_BUILT_IN, *_PLUGINS.by_name])
 
 
 def texts() -> list[str]:
-    """The names of the formats that are text."""
+    """Return the names of the formats that are text."""
     return [name for name in names() if name not in PICTURES]
 
 
 def problems() -> list[str]:
-    """Why formats of installed packages cannot be used, as far as their names tell."""
+    """Say why formats of installed packages cannot be used, as far as their names tell."""
     return _PLUGINS.problems
 
 
 def render(report: Report, format_name: str) -> str:
-    """The whole report in the format of that name, one of `texts`. UsageError when what an
-    installed package adds fails.
+    """Render the whole report in the format of that name, one of `texts`.
+
+    UsageError when what an installed package adds fails.
     """
     if format_name in _PLUGINS.by_name:
-        return _rendered(_PLUGINS.by_name[format_name], report)
-    text = _module(format_name).render(report)
-    assert isinstance(text, str)
-    return text
+        plugin = _PLUGINS.by_name[format_name]
+        render_plugin = plugin.load()
+        try:
+            text = render_plugin(report)
+        except Exception as error:
+            raise plugin.unusable(f"{type(error).__name__}: {error}") from error
+        if not isinstance(text, str):
+            raise plugin.unusable(f"it returned an object of type {type(text).__name__}, not text")
+        return text
+    return str(_module(format_name).render(report))
 
 
 def content(report: Report, format_name: str) -> bytes:
-    """The whole report as a file of that format."""
+    """Render the whole report as a file of that format."""
     if format_name in PICTURES:
         return bytes(_module(format_name).render(report))
     return render(report, format_name).encode(errors="replace")
 
 
-def _rendered(plugin: Plugin, report: Report) -> str:
-    render_plugin = plugin.load()
-    try:
-        text = render_plugin(report)
-    except Exception as error:
-        raise plugin.unusable(f"{type(error).__name__}: {error}") from error
-    if not isinstance(text, str):
-        raise plugin.unusable(f"it returned an object of type {type(text).__name__}, not text")
-    return text
-
-
 def _module(format_name: str) -> Any:
     return importlib.import_module(f"{__name__}.{format_name}")
+
+
+def form_of(path: Path) -> str:
+    """Return the form of a file by its suffix: an unknown suffix itself, "text" without one."""
+    suffix = path.suffix.lstrip(".").lower()
+    return _SUFFIXES.get(suffix, suffix)

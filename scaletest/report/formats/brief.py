@@ -7,6 +7,6 @@ from scaletest.render.text import one_line
 
 
 def render(report: Report) -> str:
-    """One line, ended by a line feed."""
+    """Write one line, ended by a line feed."""
     head = report.head
     return one_line(f"{head.word}  {head.title}: {head.reason}") + "\n"

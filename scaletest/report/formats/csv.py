@@ -18,19 +18,17 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def render(report: Report) -> str:
-    """Titles and rows, quoted as RFC 4180 wants."""
+    """Write titles and rows, quoted as RFC 4180 wants."""
     sheet = report.sheet()
     out = io.StringIO()
     writer = csv.writer(out, lineterminator=sheet.line_end)
     writer.writerow(sheet.titles)
     for row in sheet.rows:
-        writer.writerow([_written(value, sheet.digits) for value in row])
+        cells = list(row)
+        for column, value in enumerate(cells):
+            if isinstance(value, float) and sheet.digits:
+                cells[column] = float(f"{value:.{sheet.digits}g}")
+            elif isinstance(value, str) and not _NUMBER.fullmatch(value):
+                cells[column] = cell(value)
+        writer.writerow(cells)
     return out.getvalue()
-
-
-def _written(value: float | int | str | None, digits: int) -> float | int | str | None:
-    if isinstance(value, float) and digits:
-        return float(f"{value:.{digits}g}")
-    if isinstance(value, str) and not _NUMBER.fullmatch(value):
-        return cell(value)
-    return value

@@ -10,28 +10,17 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.model.wording import as_options
-from scaletest.render.contents import (
-    BLOCKS,
-    Block,
-    Charts,
-    Figure,
-    Head,
-    Pairs,
-    Report,
-    Section,
-    Share,
-    Table,
-    ThresholdLine,
-)
+from scaletest.render.blocks import BLOCKS, Block, Charts, Figure, Pairs, Share, Table
+from scaletest.render.contents import Head, Report, Section, ThresholdLine
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
-from scaletest.render.svg import Chart, interval_bar
+from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.render.text import Markup, clean, element
 from scaletest.report import formats
 
@@ -53,87 +42,89 @@ SELECTOR tbody tr:nth-child(n){background:none}
 
 
 def render(report: Report, links: Pairs = ()) -> str:
-    """The whole file. links: names and addresses above it, where it is a page of a site."""
+    """Write the whole file. links: names and addresses above it, where it is a page of a site."""
     head = report.head
-    return (
-        environment()
-        .get_template("report.html")
-        .render(
-            head=head,
-            thresholds=_thresholds(head.thresholds),
-            sections=report.sections(),
-            style=Markup(STYLE),
-            policy=POLICY,
-            is_live=False,
-            links=links,
-            environment=pairs(_conditions(head.environment)),
-            **_asked(head),
-            formats=[name for name in formats.texts() if name != "html"],
-        )
+    # the settings that are set; the command line stands elsewhere
+    conditions = {}
+    for key, setting in head.environment.items():
+        if key != "command_line" and setting not in ("", []):
+            conditions[key] = setting
+    # what was asked for, and what the plan holds besides
+    usual, settings = dict(pairs(head.usual)), pairs(head.plan)
+    asked = [(name, text) for name, text in settings if usual.get(name) != text]
+    template = environment().get_template("report.html")
+    return template.render(
+        head=head,
+        thresholds=_thresholds(head.thresholds),
+        sections=report.sections(),
+        style=Markup(STYLE),
+        policy=POLICY,
+        is_live=False,
+        links=links,
+        environment=pairs(conditions),
+        plan=asked,
+        rest=[pair for pair in settings if pair not in asked],
+        formats=[name for name in formats.texts() if name != "html"],
     )
 
 
 def contents(head: Head, sections: Sequence[Section]) -> Markup:
-    """Verdict, facts, warnings and sections, for a page with a frame of its own and the rules of
-    `style_below`.
+    """Write verdict, facts, warnings and sections, for a page with a frame of its own.
+
+    The page has the rules of `style_below`.
     """
     template = environment().get_template("report.html")
-    shown = {
+    context = {
         "head": head,
         "thresholds": _thresholds(head.thresholds),
         "sections": sections,
         "is_live": True,
     }
-    return Markup("".join(template.blocks["contents"](template.new_context(shown))))
+    return Markup("".join(template.blocks["contents"](template.new_context(context))))
 
 
 def style_below(selector: str) -> str:
-    """The rules of reports, for `contents` inside an element of a page with other rules."""
+    """Return the rules of reports, for `contents` inside an element of a page with other rules."""
     rules = environment().get_template("report.css").render()
     # pages have a size of their own for texts of charts, in units of their own charts
     return f"{selector}{{{CHART}{COMMON}{rules}.chart text{{font-size:inherit}}}}"
 
 
 def notebook(report: Report) -> Markup:
-    """Verdict, causes and main charts for the output of a notebook: no script, and no rule that
-    concerns anything else of its page.
+    """Write verdict, causes and main charts for the output of a notebook.
+
+    There is no script, and no rule that concerns anything else of its page.
     """
     head, sections = report.head, report.sections()
-    others = (section for section in sections if not section.leads)
-    drawn = (
-        section
-        for section in others
-        if any(isinstance(block, Figure | Charts) for block in section.blocks)
-    )
-    main = next(drawn, None)
-    rename = partial(_renamed, prefix=anchor(head.name))
-    own = [
-        replace(section, blocks=list(map(rename, section.blocks)))
-        for section in sections
-        if section.leads or section is main
-    ]
+    prefix = anchor(head.name)
+    has_charts = False
+    parts = []
+    for section in sections:
+        is_drawn = any(isinstance(block, Figure | Charts) for block in section.blocks)
+        # those that lead, and of the others the first one with charts
+        if section.leads or (is_drawn and not has_charts):
+            blocks = [_with_own_ids(block, prefix) for block in section.blocks]
+            parts.append(replace(section, blocks=blocks))
+            has_charts = has_charts or not section.leads
     style = notebook_palette(NOTEBOOK) + style_below(NOTEBOOK) + NOTEBOOK_RULES
     return element(
         "div",
         element("style", Markup(style)),
         element("h1", clean(head.title)),
         element("p", " · ".join(filter(None, (f"run {head.name}", head.machine))), class_="soft"),
-        contents(head, own),
+        contents(head, parts),
         class_="scaletest-run",
     )
 
 
-def _renamed(block: Block, prefix: str) -> Block:
-    """The block with charts whose ids no other run's have on the same page."""
-
-    def own(chart: Chart) -> Chart:
-        return replace(chart, id=f"{prefix}-{chart.id}")
-
+def _with_own_ids(block: Block, prefix: str) -> Block:
+    """Give charts ids that no other run's have on the same page."""
     match block:
         case Figure(wide=chart):
-            return replace(block, wide=own(chart))
+            return replace(block, wide=replace(chart, id=f"{prefix}-{chart.id}"))
         case Charts(charts=charts):
-            return replace(block, charts=list(map(own, charts)))
+            renamed = [replace(chart, id=f"{prefix}-{chart.id}") for chart in charts]
+            return replace(block, charts=renamed)
     return block
 
 
@@ -145,71 +136,54 @@ def _thresholds(lines: Sequence[ThresholdLine]) -> Table:
 
 @cache
 def environment() -> Environment:
-    """The templates; what is no markup is escaped on its way in."""
+    """Load the templates; what is no markup is escaped on its way in."""
     templates = Environment(
         loader=PackageLoader("scaletest.report"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_safe,
+        # markup, numbers and the like stay as they are
+        finalize=lambda text: clean(text) if type(text) is str else text,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
-    templates.filters["bar"] = lambda share: interval_bar(share.part, share.interval)
-    templates.filters["anchor"] = anchor
-    templates.filters["as_options"] = as_options
-    templates.filters["block"] = lambda block: BLOCKS[type(block)]
+    templates.filters.update(
+        anchor=anchor,
+        as_options=as_options,
+        bar=lambda share: interval_bar(share.part, share.interval),
+        block=lambda block: BLOCKS[type(block)],
+        svg=draw_chart,
+    )
     return templates
 
 
-def _conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of an environment that are set; the command line stands elsewhere."""
-    return {
-        key: setting
-        for key, setting in environment.items()
-        if key != "command_line" and setting not in ("", [])
-    }
-
-
 def anchor(title: str) -> str:
-    """The id of a heading, as links to it name it."""
+    """Return the id of a heading, as links to it name it."""
     return f"section-{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
 
 
-def _asked(head: Head) -> dict[str, list[tuple[str, str]]]:
-    """What was asked for, as plan, and what the plan holds besides, as rest."""
-    usual = dict(pairs(head.usual))
-    settings = pairs(head.plan)
-    asked = [(name, text) for name, text in settings if usual.get(name) != text]
-    return {"plan": asked, "rest": [pair for pair in settings if pair not in asked]}
-
-
 def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A plan or an environment as names and values."""
-    return [_pair(str(key), settings[key]) for key in settings if key not in UNSHOWN]
+    """Return a plan or an environment as names and values; durations with their units."""
+    texts = []
+    for key, setting in settings.items():
+        if key in UNSHOWN:
+            continue
+        is_duration = key.endswith("_s") and not key.endswith("_per_s")
+        if is_duration and isinstance(setting, int | float):
+            texts.append((key.removesuffix("_s").replace("_", " "), seconds(setting)))
+        else:
+            texts.append((key.replace("_", " "), setting_text(setting)))
+    return texts
 
 
-def _pair(key: str, setting: object) -> tuple[str, str]:
-    """A setting with its name; a duration with its unit, which its key names."""
-    is_duration = key.endswith("_s") and not key.endswith("_per_s")
-    if is_duration and isinstance(setting, int | float):
-        return key.removesuffix("_s").replace("_", " "), seconds(setting)
-    return key.replace("_", " "), shown(setting)
-
-
-def shown(setting: object) -> str:
-    """Any value of a plan or an environment as text."""
+def setting_text(setting: object) -> str:
+    """Word any value of a plan or an environment."""
     if setting in ("", [], (), {}):
         return NOTHING
     if isinstance(setting, dict):
-        return ", ".join(f"{key} {shown(inner)}" for key, inner in setting.items())
+        return ", ".join(f"{key} {setting_text(inner)}" for key, inner in setting.items())
     if isinstance(setting, list | tuple):
-        return " ".join(map(shown, setting))
+        return " ".join(map(setting_text, setting))
     return clean(NOTHING if setting is None else setting, LONGEST_TEXT)
-
-
-def _safe(text: object) -> object:
-    """Foreign text printable; markup, numbers and the like as they are."""
-    return clean(text) if type(text) is str else text

@@ -8,5 +8,5 @@ from scaletest.render.contents import Report
 
 
 def render(report: Report) -> str:
-    """The whole document."""
+    """Write the whole document."""
     return json.dumps(report.data(), indent=2, allow_nan=False) + "\n"

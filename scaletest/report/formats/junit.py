@@ -18,7 +18,7 @@ TAGS = {VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error", VerdictKind.R
 
 
 def render(report: Report) -> str:
-    """The whole document."""
+    """Write the whole document."""
     head = report.head
     verdict = head.verdict
     message = f"{verdict.reason}\n{verdict.remedy}".strip()
@@ -42,25 +42,17 @@ def render(report: Report) -> str:
     stamp = {"timestamp": one_line(head.began)} if head.began else {}
     suite = ElementTree.SubElement(root, "testsuite", {"name": title, **counts, **stamp})
     for case in cases:
-        _add(suite, title, case)
+        attributes = {
+            "classname": case.group or title,
+            "name": one_line(case.name),
+            "time": f"{case.seconds:.3f}",
+        }
+        element = ElementTree.SubElement(suite, "testcase", attributes)
+        if case.kind in TAGS:
+            text = clean(as_options(case.message))
+            kind = {"message": text.partition("\n")[0], "type": case.problem or str(case.kind)}
+            ElementTree.SubElement(element, TAGS[case.kind], kind).text = text
+        if case.output:
+            ElementTree.SubElement(element, "system-out").text = clean(case.output)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
-
-
-def _add(suite: ElementTree.Element, title: str, case: Case) -> None:
-    attributes = {
-        "classname": case.group or title,
-        "name": one_line(case.name),
-        "time": f"{case.seconds:.3f}",
-    }
-    element = ElementTree.SubElement(suite, "testcase", attributes)
-    if case.kind in TAGS:
-        message = clean(as_options(case.message))
-        problem = ElementTree.SubElement(
-            element,
-            TAGS[case.kind],
-            {"message": message.partition("\n")[0], "type": case.problem or str(case.kind)},
-        )
-        problem.text = message
-    if case.output:
-        ElementTree.SubElement(element, "system-out").text = clean(case.output)

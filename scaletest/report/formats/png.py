@@ -8,9 +8,12 @@ from operator import attrgetter
 from typing import Any
 
 from scaletest.model.errors import UsageError
-from scaletest.render.contents import Charts, Figure, Report
+from scaletest.render.axis import Axis
+from scaletest.render.blocks import Charts, Figure
+from scaletest.render.chart import Chart, Mark
+from scaletest.render.contents import Report
 from scaletest.render.style import properties
-from scaletest.render.svg import CAP, Axis, Chart, Mark
+from scaletest.render.svg import CAP
 from scaletest.render.text import clean
 
 # A pixel of a chart in points, of which an inch has 72.
@@ -25,21 +28,30 @@ BASES = {"log2": 2, "log10": 10}
 
 
 def render(report: Report) -> bytes:
-    """The whole file; UsageError without matplotlib, or where there is nothing to draw."""
-    charts = list(report.picture()) if report.picture else _first(report)
+    """Draw the whole file; UsageError without matplotlib, or where there is nothing to draw."""
+    charts: list[Chart] = list(report.picture()) if report.picture else []
+    if report.picture is None:
+        for section in report.sections():
+            for block in section.blocks:
+                if isinstance(block, Figure):
+                    charts.append(block.wide)
+                elif isinstance(block, Charts):
+                    charts += block.charts
+            if charts:  # those of the first section that has any
+                break
     head = report.head
-    return picture(charts, f"{clean(head.title, 70)}: {head.word}".replace("\n", " "))
+    return picture(charts, f"{clean(head.title, limit=70)}: {head.word}".replace("\n", " "))
 
 
 def picture(charts: Sequence[Chart], title: str) -> bytes:
-    """These charts, two in a row, below a title."""
+    """Draw these charts, two in a row, below a title."""
     file = io.BytesIO()
     drawn(charts, title).savefig(file, format="png")
     return file.getvalue()
 
 
 def drawn(charts: Sequence[Chart], title: str) -> Any:
-    """The charts as a figure of matplotlib."""
+    """Make a figure of matplotlib of the charts."""
     if not charts:
         raise UsageError("the run has nothing to draw", hint="the other formats have its tables")
     try:
@@ -70,20 +82,6 @@ def drawn(charts: Sequence[Chart], title: str) -> Any:
     return figure
 
 
-def _first(report: Report) -> list[Chart]:
-    """The charts of the first section that has any."""
-    for section in report.sections():
-        charts: list[Chart] = []
-        for block in section.blocks:
-            if isinstance(block, Figure):
-                charts.append(block.wide)
-            elif isinstance(block, Charts):
-                charts += block.charts
-        if charts:
-            return charts
-    return []
-
-
 def _draw(axes: Any, chart: Chart) -> None:
     _frame(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x, chart.x_marks)
     _frame(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, chart.y.labelled)
@@ -91,15 +89,12 @@ def _draw(axes: Any, chart: Chart) -> None:
     axes.set_axisbelow(True)
     axes.grid(axis="y", color=properties("c-grid")["stroke"])
     axes.spines[["top", "right"]].set_visible(False)
-    for mark in chart.marks:
-        _DRAWN[mark.shape](axes, mark)
+    _draw_marks(axes, chart.marks)
     for text, css, shape in chart.explained:
-        if shape == "line":
-            axes.plot([], [], label=text, **_pen(css))
-        elif shape == "dot":
-            axes.plot([], [], label=text, **_dot(css, 4.5))
-        else:
+        if shape == "area":
             axes.fill_between([], [], label=text, **_area(css))
+        else:
+            axes.plot([], [], label=text, **(_pen(css) if shape == "line" else _dot(css, 4.5)))
     if chart.explained:
         # above the chart, as in the SVG: matplotlib's search for a free place takes seconds
         axes.legend(
@@ -115,16 +110,16 @@ def _draw(axes: Any, chart: Chart) -> None:
 def _frame(
     side: Any, set_scale: Any, set_limits: Any, axis: Axis, marks: Sequence[tuple[float, str]]
 ) -> None:
-    """One axis with its marks and its label."""
+    """Draw one axis with its marks and its label."""
     if axis.kind != "linear":
         set_scale("log", base=BASES[axis.kind])
-    side.set_ticks([at for at, _ in marks], [name for _, name in marks], parse_math=False)
+    side.set_ticks([mark for mark, _ in marks], [name for _, name in marks], parse_math=False)
     side.set_label_text(axis.label, parse_math=False)
     set_limits(axis.low, axis.high)
 
 
 def _pen(css: str) -> dict[str, Any]:
-    """How a line of these classes looks."""
+    """Return how a line of these classes looks."""
     style = properties(css)
     width = float(style.get("stroke-width", "1")) * POINT
     pen: dict[str, Any] = {"color": style.get("stroke", style.get("fill")), "linewidth": width}
@@ -136,7 +131,7 @@ def _pen(css: str) -> dict[str, Any]:
 
 
 def _area(css: str) -> dict[str, Any]:
-    """How an area of these classes looks."""
+    """Return how an area of these classes looks."""
     style = properties(css)
     return {
         "facecolor": style["fill"],
@@ -157,46 +152,30 @@ def _dot(css: str, radius: float) -> dict[str, Any]:
     }
 
 
-def _line(axes: Any, mark: Mark) -> None:
-    axes.plot(*zip(*mark.points, strict=True), **_pen(mark.css))
-
-
-def _band(axes: Any, mark: Mark) -> None:
-    axes.fill(*zip(*mark.points, strict=True), **_area(mark.css))
-
-
-def _bar(axes: Any, mark: Mark) -> None:
-    (left, bottom), (right, top) = mark.points
-    axes.bar(left, top - bottom, right - left, bottom, align="edge", **_area(mark.css))
-
-
-def _error(axes: Any, mark: Mark) -> None:
-    (x, low), (_, high) = mark.points
-    axes.errorbar(
-        x,
-        low,
-        [[0.0], [high - low]],
-        capsize=CAP * POINT,
-        fmt="none",
-        ecolor=_pen(mark.css)["color"],
-    )
-
-
-def _point(axes: Any, mark: Mark) -> None:
-    axes.plot(*mark.points[0], **_dot(mark.css, mark.size))
-
-
-def _points(axes: Any, mark: Mark) -> None:
-    pen = _pen(mark.css)
-    size = pen.pop("linewidth")
-    axes.plot(*zip(*mark.points, strict=True), marker="o", markersize=size, linestyle="", **pen)
-
-
-_DRAWN = {
-    "line": _line,
-    "band": _band,
-    "bar": _bar,
-    "error": _error,
-    "dot": _point,
-    "dots": _points,
-}
+def _draw_marks(axes: Any, marks: Sequence[Mark]) -> None:
+    for mark in marks:
+        columns = zip(*mark.points, strict=True)
+        match mark.shape:
+            case "line":
+                axes.plot(*columns, **_pen(mark.css))
+            case "band":
+                axes.fill(*columns, **_area(mark.css))
+            case "bar":
+                (left, bottom), (right, top) = mark.points
+                axes.bar(left, top - bottom, right - left, bottom, align="edge", **_area(mark.css))
+            case "error":
+                (x, low), (_, high) = mark.points
+                axes.errorbar(
+                    x,
+                    low,
+                    [[0.0], [high - low]],
+                    capsize=CAP * POINT,
+                    fmt="none",
+                    ecolor=_pen(mark.css)["color"],
+                )
+            case "dot":
+                axes.plot(*mark.points[0], **_dot(mark.css, mark.size))
+            case "dots":
+                pen = _pen(mark.css)
+                size = pen.pop("linewidth")
+                axes.plot(*columns, marker="o", markersize=size, linestyle="", **pen)

@@ -8,15 +8,16 @@ cut, and charts left out, where the whole would be longer than a screen.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text as Styled
 
 from scaletest.model import VerdictKind
-from scaletest.render.contents import Block, Head, Report, Table, Text, aligned, laid_out
+from scaletest.render.blocks import Block, Table, Text, lay_out
+from scaletest.render.contents import Head, Report
 from scaletest.render.numbers import duration
 from scaletest.render.text import clean, one_line
+from scaletest.render.text_table import aligned
 
 COLOURS = {
     VerdictKind.PASS: "green",
@@ -39,7 +40,7 @@ LONGEST_HEADING, LONGEST_TITLE = 160, 64
 
 
 def render(report: Report) -> str:
-    """The text for files."""
+    """Write the text for files."""
     out = io.StringIO()
     show(report, Console(file=out, width=WIDTH, color_system=None))
     return out.getvalue()
@@ -57,24 +58,30 @@ def show(report: Report, console: Console) -> None:
     """Print the summary."""
     head = report.head
     # what is not met is never what is left out
-    ordered = sorted(head.thresholds, key=lambda each: each.kind is VerdictKind.PASS)
-    thresholds = [f"threshold {SIGNS[each.kind]} {each.text}: {each.reason}" for each in ordered]
+    ordered = sorted(head.thresholds, key=lambda line: line.kind is VerdictKind.PASS)
+    thresholds = [f"threshold {SIGNS[line.kind]} {line.text}: {line.reason}" for line in ordered]
     bounds = Text(thresholds, most=MOST_THRESHOLDS, rest="threshold")
-    blocks = list(laid_out([*report.summary(), bounds]))
-    foot = _foot(head)
-    labels = filter(None, [head.labels.called, head.labels.note])
+    blocks = list(lay_out([*report.summary(), bounds]))
+    # where the run lies, and what to do next, as far as that is known
+    foot = [f"saved in {head.folder}"] if head.folder else []
+    if head.following:
+        foot.append(f"next: {head.following}")
     fixed = 2 + bool(head.remedy) + len(foot)
     room = MOST_LINES - fixed - sum(len(_lines(block, console.width)) for block in blocks)
     _say(console, heading(head))
-    for line in labels:
-        _say(console, line)
+    for label in filter(None, [head.labels.called, head.labels.note]):
+        _say(console, label)
     for block in blocks:
         lines = _lines(block, console.width)
         if isinstance(block, Text) and block.optional and room < 0:
             most = 0 if block.style == "chart" else max(0, len(lines) + room)
             room += len(lines) - most
             lines = lines[:most]
-        _show_lines(console, block, lines)
+        style = STYLES.get(block.style, "") if isinstance(block, Text) else "bold"
+        for line in lines:
+            _say(console, line, style)
+            if isinstance(block, Table):  # only its titles are bold
+                style = ""
     console.print(verdict_line(head), soft_wrap=True)
     if head.remedy:
         _say(console, f"  what to do: {head.remedy}")
@@ -82,38 +89,18 @@ def show(report: Report, console: Console) -> None:
         _say(console, line)
 
 
-def _foot(head: Head) -> list[str]:
-    """Where the run lies, and what to do next, as far as that is known."""
-    lines = []
-    if head.folder:
-        lines.append(f"saved in {head.folder}")
-    if head.following:
-        lines.append(f"next: {head.following}")
-    return lines
-
-
-def _show_lines(console: Console, block: Block, lines: Sequence[str]) -> None:
-    """Print a text in its style, or a table with bold titles."""
-    if isinstance(block, Text):
-        styles = [STYLES.get(block.style, "")] * len(lines)
-    else:
-        styles = ["bold", *[""] * len(lines)]
-    for line, style in zip(lines, styles, strict=False):
-        _say(console, line, style)
-
-
 def heading(head: Head) -> str:
-    """What was run, where, what was asked, and how long it took, in one line."""
-    took = [duration(head.elapsed_s)] if head.elapsed_s else []
-    others = [part for part in (head.machine, *head.conditions, *took) if part]
+    """Say what was run, where, what was asked, and how long it took, in one line."""
+    elapsed = duration(head.elapsed_s) if head.elapsed_s else ""
+    others = [part for part in (head.machine, *head.conditions, elapsed) if part]
     line = " · ".join([clean(head.title), *others])
-    if len(line) > LONGEST_HEADING:
-        line = " · ".join([clean(head.title, LONGEST_TITLE), *others])
-    return line
+    if len(line) <= LONGEST_HEADING:
+        return line
+    return " · ".join([clean(head.title, LONGEST_TITLE), *others])
 
 
 def verdict_line(head: Head) -> Styled:
-    """PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason."""
+    """Say PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason."""
     verdict = head.verdict
     line = Styled(head.word, style=f"bold {COLOURS[verdict.kind]}")
     line.append(f"  {one_line(head.reason)}", style="none")

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from scaletest.render import svg
-from scaletest.render.contents import Charts
+from scaletest.render.axis import Axis, ceiling, decades
+from scaletest.render.blocks import Charts
+from scaletest.render.chart import Chart
 from scaletest.render.numbers import plural, seconds, significant
-from scaletest.render.svg import Axis, Chart
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.step import Assessed
 from scaletest.saturation.plan import Phase
@@ -131,7 +131,7 @@ def _latency(result: SaturationResult, levels: Sequence[Level]) -> Chart | None:
     if len(courses["p50"]) < 2:
         return None
     low_s, high_s = min(every) * 0.8, max(every) * 1.25
-    marks = svg.decades(low_s, high_s)
+    marks = decades(low_s, high_s)
     chart = Chart(
         "latency",
         "Latency",
@@ -168,7 +168,7 @@ def _throughput(result: SaturationResult, levels: Sequence[Level]) -> Chart:
         "What succeeded",
         "; ".join(level.tip(f"{significant(level.goodput.value)}/s") for level in levels),
         _across(result, levels),
-        Axis("requests/s", 0.0, svg.ceiling(top * 1.05)),
+        Axis("requests/s", 0.0, ceiling(top * 1.05)),
         *SIZE,
     )
     _draw_point(chart, result)

@@ -17,10 +17,10 @@ from scaletest.causes.interference import Interference
 from scaletest.causes.request_time import PLACE_TEXTS, PLACES
 from scaletest.causes.steps import Rows
 from scaletest.model import Record
-from scaletest.render import svg
-from scaletest.render.contents import Figure
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.blocks import Figure
+from scaletest.render.chart import Chart, Point
 from scaletest.render.numbers import measured, percent, plural, seconds, significant, unit_of
-from scaletest.render.svg import Axis, Chart
 from scaletest.stats.completions import ends_of, rates, span
 from scaletest.stats.law import Law
 from scaletest.validation.judging.evaluation import Evaluation
@@ -80,7 +80,7 @@ class Curve:
         drawn = max((per_s for _, per_s in fitted), default=0.0)
         return max(highest, min(max(drawn, self.ideal(self.last)), HEADROOM * highest))
 
-    def law_between(self, low: float, high: float) -> list[svg.Point]:
+    def law_between(self, low: float, high: float) -> list[Point]:
         """The law from one level to another, both included; nothing without one."""
         if self.law is None:
             return []
@@ -231,7 +231,7 @@ def _time_spent(times: Sequence[StepTime]) -> Chart:
             marks=numbers,
             names=[str(time.level) for time in times],
         ),
-        Axis(f"{unit} per request", 0.0, svg.ceiling(highest_s / size * 1.02)),
+        Axis(f"{unit} per request", 0.0, ceiling(highest_s / size * 1.02)),
         *TIME_SIZE,
     )
     shown = _shown(times)
@@ -323,7 +323,7 @@ def _panel(result: Evaluation, sample: MeasuredStep, rows: Sequence[Record]) -> 
         f"throughput over {seconds(long)}: {measured(rate.per_s, rate.half_width)} requests/s after"
         f" {seconds(sample.warmup_s)} of warm-up",
         Axis("time in s", 0.0, long, most=5),
-        Axis("requests/s", 0.0, svg.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
+        Axis("requests/s", 0.0, ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
         *PANEL_SIZE,
     )
     _shade(chart, sample, long, result.disturbed)

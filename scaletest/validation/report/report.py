@@ -13,18 +13,9 @@ from scaletest.causes.causes import Cause, Causes
 from scaletest.causes.resources import clock_text
 from scaletest.model import VerdictKind
 from scaletest.render import contents
-from scaletest.render.contents import (
-    Block,
-    Case,
-    Cell,
-    Charts,
-    Head,
-    Report,
-    Section,
-    Share,
-    Table,
-    Text,
-)
+from scaletest.render.blocks import Block, Cell, Charts, Share, Table, Text
+from scaletest.render.chart import Chart
+from scaletest.render.contents import Case, Head, Report, Section
 from scaletest.render.numbers import (
     NOTHING,
     between,
@@ -37,7 +28,6 @@ from scaletest.render.numbers import (
     seconds_between,
     significant,
 )
-from scaletest.render.svg import Chart
 from scaletest.render.text import clean, one_line
 from scaletest.report import failures
 from scaletest.report.words import warnings

@@ -10,11 +10,11 @@ from itertools import chain
 
 from scaletest.causes.steps import Rows
 from scaletest.model import Record
-from scaletest.render import svg
-from scaletest.render.contents import Charts
+from scaletest.render.axis import Axis, up_to
+from scaletest.render.blocks import Charts
+from scaletest.render.chart import Chart
 from scaletest.render.histogram import bins, draw, ends
 from scaletest.render.numbers import percent, plural, seconds, unit_of
-from scaletest.render.svg import Axis, Chart
 from scaletest.render.text import clean
 from scaletest.stats.percentiles import quantile
 from scaletest.validation.judging.evaluation import Evaluation
@@ -106,7 +106,7 @@ def _histograms(steps: Sequence[RunTimes]) -> list[Chart]:
     number = min(MOST_BINS, max(LEAST_BINS, round(3 * most**0.5)))
     counted = [bins(values, number, *ends_s) for values in shown]
     parts = [max(counts) / sum(counts) for counts in counted]
-    marks = svg.up_to(max(parts), 3)
+    marks = up_to(max(parts), 3)
     up = Axis("requests", 0.0, marks[-1], marks=marks, names=[percent(at, 0) for at in marks])
     charts = []
     for step, counts in zip(steps, counted, strict=True):

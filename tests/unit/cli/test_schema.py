@@ -13,14 +13,16 @@ import yaml
 from hypothesis import given
 
 from scaletest.cli.main import run as program
-from scaletest.cli.schemas import documents
-from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.records import LifecycleObject
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.cli.schema import documents
+from scaletest.lifecycle.stamps import (
+    LifecycleObject,
+    LifecyclePlan,
+    Stamp,
+)
 from scaletest.model import Measurement, NodeSample, Record
 from scaletest.model.json_schema import DRAFT
 from scaletest.runs.environment import environment
-from scaletest.saturation.commands import plan_file, saturate
+from scaletest.saturation.commands import saturate, saturate_options
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.judging.thresholds import evaluate_thresholds
 from scaletest.validation.plan import Background, Plan
@@ -32,7 +34,7 @@ from tests.unit.valid import checked, validator
 DOCUMENTS = {
     name: schema
     for name, schema in documents().items()
-    if name not in ("benchmark", plan_file.NAME)
+    if name not in ("benchmark", saturate_options.NAME)
 }
 SCHEMAS = Path(__file__).parents[2] / "data" / "schemas"
 
@@ -165,11 +167,11 @@ def test_an_empty_result_fits_its_schema() -> None:
     checked(evaluate(Plan(), [], {}, random.Random(1)).to_dict())
 
 
-SETTINGS = plan_file.settings(saturate.command)
+SETTINGS = saturate_options.settings(saturate.command)
 
 
 def test_a_plan_file_of_saturate_has_its_schema() -> None:
-    schema = plan_file.schema(saturate.command)
+    schema = saturate_options.schema(saturate.command)
     jsonschema.Draft202012Validator.check_schema(schema)
     fits = jsonschema.Draft202012Validator(schema)
     assert fits.is_valid(

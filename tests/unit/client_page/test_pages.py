@@ -26,7 +26,7 @@ from scaletest.model import NodeSample, Outcome, Reason, Record, Reply
 from scaletest.model.errors import Unreachable
 from scaletest.pages.security import HttpCounts
 from scaletest.pages.site import printable
-from scaletest.report import load
+from scaletest.report import load, load_charts
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
 from tests.unit.golden_files import golden
@@ -381,7 +381,7 @@ def test_the_report_of_a_load_matches_its_golden_file(site: Site) -> None:
     ],
 )
 def test_times_under_charts_are_round(last_s: float, names: list[str]) -> None:
-    assert [load.elapsed(mark) for mark in load.clock_marks(last_s)] == names
+    assert [load_charts.elapsed(mark) for mark in load_charts.clock_marks(last_s)] == names
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_times_under_charts_are_round(last_s: float, names: list[str]) -> None:
     ],
 )
 def test_requests_in_flight_have_whole_marks(top: float, names: list[str]) -> None:
-    axis = load.amounts("in_flight", top)
+    axis = load_charts.amounts("in_flight", top)
     assert [name for _, name in axis.labelled] == names
 
 

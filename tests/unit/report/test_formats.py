@@ -13,7 +13,9 @@ from scaletest.benchmarks.report import benchmark_report
 from scaletest.lifecycle.report.report import lifecycle_report
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model import Verdict, VerdictKind
-from scaletest.render.contents import Block, Case, Head, Report, Section, Sheet, Table, Text
+from scaletest.render.blocks import Block, Table, Text
+from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.sheet import Sheet
 from scaletest.report import formats
 from scaletest.saturation.report.report import saturation_report
 from scaletest.stats.thresholds import ThresholdResult

@@ -1,43 +1,28 @@
-"""Lists of runs: which are wanted, in which order, and an index that reads what has changed."""
+"""Lists of runs: which are wanted, and in which order."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.labels import Labels
 from scaletest.runs import listing, registry
 from scaletest.runs.folder import (
-    ENVIRONMENT,
-    LABELS,
-    LOCK,
-    PROGRESS,
-    RECORDS,
     RESULT,
-    SAMPLES,
-    STEPS,
-    RunFolder,
 )
-from scaletest.runs.listing import RunFilter, RunIndex, chosen
-from scaletest.runs.places import named
-from scaletest.runs.registry import ListedRun
+from scaletest.runs.listing import ListedRun, RunFilter, choose_runs
 from tests.unit import made_runs as runs
 
 
-def listed(run: str, **fields: object) -> ListedRun:
+def listed_run(run: str, **fields: object) -> ListedRun:
     known: dict[str, object] = {"name": "", "note": "", **fields}
     return ListedRun(run=run, in_use=False, folder=f"/{run}", **known)  # type: ignore[arg-type]
 
 
 RUNS = [
-    listed("a", kind="validation", verdict="FAIL", began="2026-01-02", elapsed_s=3.0),
-    listed("b", kind="saturation", verdict="PASS", began="2026-01-01", name="nightly-1"),
-    listed("c", kind="validation", verdict=None, began=None, elapsed_s=9.0),
+    listed_run("a", kind="validation", verdict="FAIL", began="2026-01-02", elapsed_s=3.0),
+    listed_run("b", kind="saturation", verdict="PASS", began="2026-01-01", name="nightly-1"),
+    listed_run("c", kind="validation", verdict=None, began=None, elapsed_s=9.0),
 ]
 
 
@@ -54,12 +39,12 @@ RUNS = [
     ],
 )
 def test_runs_are_chosen_by_all_that_is_asked_for(wanted: RunFilter, names: str) -> None:
-    assert "".join(run.run for run in chosen(RUNS, wanted, "began")) == names
+    assert "".join(run.run for run in choose_runs(RUNS, wanted, "began")) == names
 
 
 def test_the_worst_the_longest_and_the_newest_stand_last() -> None:
     orders = {
-        order: [run.run for run in chosen(RUNS, RunFilter(), order)] for order in listing.SORTS
+        order: [run.run for run in choose_runs(RUNS, RunFilter(), order)] for order in listing.SORTS
     }
     assert orders == {
         "began": ["c", "b", "a"],
@@ -67,55 +52,6 @@ def test_the_worst_the_longest_and_the_newest_stand_last() -> None:
         "verdict": ["c", "b", "a"],
         "elapsed": ["b", "a", "c"],
     }
-
-
-def stored(root: Path, name: str) -> None:
-    runs.stored(root / name, runs.LIMITED, runs.limited_steps())
-
-
-def test_the_index_reads_again_what_has_changed_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "runs"
-    stored(root, "one")
-    stored(root, "two")
-    index, reads = RunIndex(root), list[str]()
-    read = listing.listed
-    monkeypatch.setattr(listing, "listed", lambda folder: reads.append(folder.name) or read(folder))
-    shown, unread = index.look(60.0)
-    assert [run.run for run in shown] == sorted(reads) == ["one", "two"] and unread == 0
-    assert shown[0].curve == [] and shown[0].workload == shown[1].workload
-    # when nothing changes, expect that nothing is read
-    reads.clear()
-    assert index.look(60.0)[0] == shown and reads == []
-    # when one is labelled and one is deleted, expect both in the next look
-    folder = named(root, "two")
-    folder.relabel(lambda _: Labels(note="arc"))
-    gone = named(root, "one")
-    assert gone is not None and gone.remove()
-    shown, _ = index.look(60.0)
-    assert [(run.run, run.note) for run in shown] == [("two", "arc")] and reads == ["two"]
-    # while it is measured, and when its process was killed, expect what is true now
-    with folder.locked():
-        assert [run.verdict for run in index.look(60.0)[0]] == ["RUNNING"]
-    assert [run.verdict for run in index.look(60.0)[0]] == ["FAIL"]
-
-
-def test_who_looks_waits_no_longer_than_asked(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
-        stored(tmp_path / "runs", name)
-    now = [0.0]
-
-    def clock() -> float:
-        now[0] += 1.0
-        return now[0]
-
-    # the clock is read once, and then after each run
-    index = RunIndex(tmp_path / "runs", clock)
-    shown, unread = index.look(1.5)
-    assert ([run.run for run in shown], unread) == (["b", "c"], 1)
-    index.fill()
-    assert [run.run for run in index.look(0.0)[0]] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("stored_kind", ["PASS", "FAIL"])
@@ -128,68 +64,3 @@ def test_a_report_marks_another_verdict_than_the_stored_one(
     assert str(verdict.kind) == "FAIL"
     changed = stored_kind == "PASS"
     assert ("judged anew: it was PASS when it was measured" in verdict.reason) == changed
-
-
-def test_a_name_that_is_not_utf_8_is_listed_as_text(tmp_path: Path) -> None:
-    stored(tmp_path / "runs", os.fsdecode(b"\xff"))
-    (run,), _ = RunIndex(tmp_path / "runs").look(60.0)
-    assert (run.run, run.folder) == (r"\udcff", rf"{tmp_path}/runs/\udcff")
-
-
-def link_to_zero(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, link_to_zero])
-@pytest.mark.parametrize(
-    "name", [ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT, LABELS, LOCK, PROGRESS]
-)
-def test_nothing_but_regular_files_is_opened(
-    tmp_path: Path, name: str, make: Callable[[Path], None]
-) -> None:
-    stored(tmp_path / "runs", "one")
-    path = tmp_path / "runs" / "one" / name
-    path.unlink(missing_ok=True)
-    make(path)
-    (run,), _ = RunIndex(tmp_path / "runs").look(60.0)
-    assert (run.run, run.in_use) == ("one", False)
-    folder = RunFolder(path.parent)
-    for read in (folder.read, lambda name: list(folder.lines(name))):
-        with pytest.raises(UsageError, match="not a regular file"):
-            read(name)
-
-
-def test_a_file_or_a_line_without_end_is_refused(tmp_path: Path) -> None:
-    stored(tmp_path / "runs", "one")
-    folder = RunFolder(tmp_path / "runs" / "one")
-    for name in (RESULT, RECORDS):
-        with (folder.path / name).open("wb") as file:
-            file.truncate(1 << 30)
-    with pytest.raises(InvalidValue, match=r"more than 16777216 characters\n"):
-        folder.read(RESULT)
-    with pytest.raises(InvalidValue, match=r"more than 16777216 characters in a line"):
-        list(folder.lines(RECORDS))
-
-
-def test_damaged_runs_and_strangers_are_no_reason_to_fail(tmp_path: Path) -> None:
-    root = tmp_path / "runs"
-    (root / "damaged").mkdir(parents=True)
-    (root / "damaged" / "plan.json").write_text("{")
-    (root / "a file").write_text("")
-    (root / ".hidden").mkdir()
-    (root / ".hidden" / "plan.json").write_text("{}")
-    (root / "odd").mkdir()
-    (root / "odd" / "plan.json").write_text(json.dumps({"schema_version": 1}))
-    shown, unread = RunIndex(root).look(60.0)
-    assert [run.run for run in shown] == ["damaged", "odd"] and unread == 0
-    assert "not valid JSON" in shown[0].problem
-    assert RunIndex(tmp_path / "nowhere").look(1.0) == ([], 0)
-
-
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "../runs/one", "/etc", ".hidden", "one/../one", "one\0", "x" * 5000]
-)
-def test_no_name_leads_out_of_the_archive(tmp_path: Path, name: str) -> None:
-    stored(tmp_path / "runs", "one")
-    assert named(tmp_path / "runs", name) is None
-    assert named(tmp_path / "runs", "one") is not None

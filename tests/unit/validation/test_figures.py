@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.render.svg import Axis, Chart, interval_bar, up_to
+from scaletest.render.axis import Axis, up_to
+from scaletest.render.chart import Chart
+from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.report import formats
 from scaletest.validation.plan import Plan
 from scaletest.validation.report import figures, times, words
@@ -78,7 +80,7 @@ def test_an_interval_shorter_than_its_point_can_be_seen_beside_it() -> None:
     chart = Chart("c", "t", "d", Axis("x", 0, 10), Axis("y", 0, 10))
     chart.error(5, 4.999, 5.001, "c-error")
     chart.dot(5, 5, "c-dot")
-    drawn = chart.svg()
+    drawn = draw_chart(chart)
     caps = [float(wide) for wide in re.findall(r"h(\d+)", drawn.partition("c-error")[0])]
     radius = float(re.findall(r'r="([\d.]+)" class="c-dot"', drawn)[0])
     assert caps[-1] >= 2 * radius + 6

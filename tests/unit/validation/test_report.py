@@ -18,7 +18,8 @@ from rich.console import Console
 
 from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import UsageError
-from scaletest.render.contents import Table, aligned
+from scaletest.render.blocks import Table
+from scaletest.render.text_table import aligned
 from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format

@@ -250,7 +250,7 @@ def test_a_full_disk_ends_the_run_with_what_was_measured(
     def fill_disk() -> None:
         if (folder.path / "steps.jsonl").exists():
             monkeypatch.setattr("scaletest.runs.folder.open_private", refuse)
-            monkeypatch.setattr("scaletest.runs.environment.open_private", refuse)
+            monkeypatch.setattr("scaletest.runs.private_files.open_private", refuse)
 
     # given a disk that is full once the first step is stored
     result = validated(planned(2), folder, Site(shared(0), fill_disk))

@@ -1,0 +1,93 @@
+"""The options that say where a command writes its result, and in which form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from scaletest.cli.headings import Decorator, F, group, heading
+from scaletest.cli.output import Output
+from scaletest.model.errors import UsageError
+from scaletest.report import formats
+
+
+def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
+    """Make -o/--output and --format, as one parameter `output`: an Output.
+
+    The first form is the usual one.
+    """
+    forms = forms or ("text", "json", "yaml")
+
+    def note_form(context: click.Context, _option: click.Parameter, form: str | None) -> None:
+        is_usual = context.get_parameter_source("form") is ParameterSource.DEFAULT_MAP
+        # that of the settings file counts less than the suffix of FILE
+        context.meta["form"] = None if is_usual else form
+        context.meta["usual form"] = form if is_usual else forms[0]
+
+    def choose(context: click.Context, option: click.Parameter, file: str) -> Output:
+        form, name = context.meta["form"], option.opts[0]
+        if file in forms and not Path(file).exists():
+            raise UsageError(
+                f"{name} {file} names a form, not a file",
+                hint=f"write --format {file}, or -o FILE.{file}",
+            )
+        suffix = Path(file).suffix
+        if not form:
+            form = formats.form_of(Path(file)) if suffix else context.meta["usual form"]
+            if suffix and form not in forms:
+                raise UsageError(
+                    f"{file}: this command has no form for {suffix.lower()}",
+                    hint=f"give another FILE, or --format {' or '.join(forms)}",
+                )
+        _check_place(file, name)
+        return Output(Path(file), form)
+
+    def decorate(function: F) -> F:
+        function = click.option(
+            "--format",
+            "form",
+            type=click.Choice(forms),
+            is_eager=True,
+            expose_value=False,
+            callback=note_form,
+            envvar="SCALETEST_FORMAT",
+            help=(
+                f"Write the result in this form. [default: by the suffix of FILE, else {forms[0]}]"
+            ),
+        )(function)
+        return click.option(
+            *(["-o"] if letter else []),
+            "--output",
+            default="-",
+            callback=choose,
+            metavar="FILE",
+            help="Write the result to this file. [default: standard output]",
+        )(function)
+
+    return decorate
+
+
+def report_output(*, letter: bool = True) -> Decorator:
+    """Make -o/--output and --format of a command that writes a report."""
+    first = ("text", "json", "yaml")
+    others = [name for name in formats.names() if name not in first]
+    options = output(*first, *others, letter=letter)
+    return group(heading("Output"), options)
+
+
+def _check_place(file: str, option: str) -> None:
+    """Refuse a file that cannot be written before something is measured for it."""
+    path = Path(file)
+    reason = ""
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not path.parent.is_dir():
+        reason = f"there is no folder {path.parent}"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        reason = "you have no right to"
+    if reason and file != "-":
+        raise UsageError(f"{path} cannot be written: {reason}", hint=f"give another {option} FILE")

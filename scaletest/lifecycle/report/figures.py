@@ -1,0 +1,219 @@
+"""Charts of a lifecycle run: pods over time, phases of single workloads, and each phase over the
+run, with its histogram.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+from scaletest.lifecycle.judging import charted
+from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS, began
+from scaletest.lifecycle.judging.result import LifecycleResult, PhaseDurations
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.blocks import Figure
+from scaletest.render.chart import Chart, Point
+from scaletest.render.histogram import histogram
+from scaletest.render.numbers import seconds, unit_of
+from scaletest.report.words import percentile
+
+WIDE = (860.0, 300.0)
+PHONE = (360.0, 300.0)
+PANEL = (460.0, 190.0)
+# What a line shows, with its class and its name in the legend.
+COUNTED = {
+    "submitted": ("c-ideal", "submitted"),
+    "scheduled": ("c-law", "scheduled"),
+    "ready": ("c-data", "became ready"),
+    "ready now": ("c-wanted", "ready at that time"),
+}
+# What a workload waits for before each milestone.
+SEGMENTS = {
+    "created": "creation of the object",
+    "last_pod_created": "creation of its pods",
+    "claim_allocated": "allocation of devices",
+    "scheduled": "scheduling",
+    "ready_to_start": "sandbox",
+    "started": "start of containers",
+    "ready": "readiness",
+}
+BINS = 30
+# What a histogram spans at least, as a part of its values, and in seconds.
+LEAST_SPAN, LEAST_SPAN_S = 0.01, 0.001
+MOST_POINTS = 1200
+# Of so many sampled points in a row the highest is drawn as well.
+EXTREMES_EVERY = 10
+
+
+def pods_figure(result: LifecycleResult) -> Figure | None:
+    """Pods over time; None where no pod was scheduled."""
+    pods = charted.pods_over_time(result.courses)
+    if pods is None:
+        return None
+    counts = "How many pods had come so far, by the time since the first submission."
+    if "ready now" in pods.counts:
+        counts += " A pod that has finished, was evicted or deleted is no longer ready."
+    return Figure(_pods(pods), counts, PHONE)
+
+
+def _pods(pods: charted.PodsOverTime) -> Chart:
+    size, unit = time_unit(pods.moments_s[-1])
+    top = max(map(max, pods.counts.values()))
+    chart = Chart(
+        "pods",
+        "Pods over time",
+        "pods that were submitted, were scheduled, and became ready so far",
+        Axis(f"time, {unit}", 0.0, pods.moments_s[-1] / size, most=8),
+        _whole("pods", top),
+        *WIDE,
+    )
+    for name, values in pods.counts.items():
+        css, text = COUNTED[name]
+        chart.legend(text, css)
+        moments = (moment / size for moment in pods.moments_s)
+        chart.line(list(zip(moments, map(float, values), strict=True)), css)
+    return chart
+
+
+def time_unit(span_s: float) -> tuple[float, str]:
+    """The unit of an axis of time: minutes for long runs."""
+    return (60.0, "min") if span_s >= 600.0 else (1.0, "s")
+
+
+def _whole(label: str, top: float) -> Axis:
+    """An axis of counts, with marks at whole numbers only."""
+    most = min(6, int(top) + 1)
+    return Axis(label, 0.0, max(1.0, ceiling(top * 1.02, most)), most=most)
+
+
+def waterfall_figure(result: LifecycleResult) -> Figure | None:
+    """Phases of single workloads, one below the other; None where nothing is known of them."""
+    rows = charted.waterfall(result.courses)
+    longest_s = max((row.ends[-1][1] for row in rows), default=0.0)
+    if not longest_s:
+        return None
+    size, unit = unit_of(longest_s)
+    last = MILESTONE_TEXTS[rows[-1].ends[-1][0]]
+    chart = Chart(
+        "waterfall",
+        "Phases of single workloads",
+        f"how long each phase took until {last}, for workloads from the fastest to the slowest",
+        Axis(f"time since submission, {unit}", 0.0, longest_s / size * 1.01, most=8),
+        Axis(
+            "workloads by speed",
+            -0.5,
+            len(rows) - 0.5,
+            marks=range(len(rows)),
+            names=_row_names(rows),
+        ),
+        WIDE[0],
+        90.0 + 24.0 * len(rows),
+    )
+    for name, css in _segments(rows).items():
+        chart.legend(SEGMENTS[name], css, "area")
+    for number, row in enumerate(rows):
+        _draw_row(chart, number, row, size, _segments(rows))
+    caption = (
+        f"Where the time until {last} goes, from the fastest workload to the slowest. A bar is one"
+        " workload, not a mean; 50 % is the workload that half of all are as fast as."
+    )
+    return Figure(chart, caption, (PHONE[0], 130.0 + 24.0 * len(rows)))
+
+
+def _row_names(rows: Sequence[charted.WaterfallRow]) -> list[str]:
+    """Names of the rows: of few workloads their own, of many their ranks."""
+    if len(rows) < charted.MOST_ROWS:
+        return [row.name[:16] for row in rows]
+    inner = [f"{100 * row.share:.0f} %" for row in rows[1:-1]]
+    return ["fastest", *inner, "slowest"]
+
+
+def _segments(rows: Sequence[charted.WaterfallRow]) -> dict[str, str]:
+    """The milestones of the rows with the class of the bar that leads there."""
+    ends = chain.from_iterable(row.ends for row in rows)
+    passed = {name for name, _ in ends}
+    classes = {name: f"c-phase-{number}" for number, name in enumerate(SEGMENTS)}
+    return {name: css for name, css in classes.items() if name in passed}
+
+
+def _draw_row(
+    chart: Chart, number: int, row: charted.WaterfallRow, size: float, classes: Mapping[str, str]
+) -> None:
+    began_s = 0.0
+    for name, end_s in row.ends:
+        if end_s > began_s:
+            tip = f"{row.name}: {SEGMENTS[name]} {seconds(end_s - began_s)}, until {seconds(end_s)}"
+            chart.bar(
+                began_s / size, end_s / size, number + 0.36, classes[name], tip, number - 0.36
+            )
+        began_s = end_s
+
+
+def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
+    """Both charts of each of the named phases that have values: over the run, and histogram."""
+    phases = [result.step(name) for name in names]
+    known = [phase for phase in phases if phase is not None and not phase.step.of_pods]
+    return list(chain.from_iterable(_phase_charts(result, phase) for phase in known))
+
+
+def _phase_charts(result: LifecycleResult, phase: PhaseDurations) -> tuple[Chart, Chart]:
+    spread, name = phase.spread, phase.step.name
+    # of too few values nobody knows the rare ones
+    quantiles = [f"{each} {percentile(spread, each)}" for each in ("p50", "p95", "p99")]
+    shares = ", ".join([f"average {seconds(spread.mean)}", *quantiles])
+    points = _points(result, phase)
+    values = [value for _, value in points]
+    return _over_run(name, phase.text, f"{phase.text} ({shares})", points), histogram(
+        f"histogram-{name}",
+        shares,
+        f"{phase.text} ({shares})",
+        values,
+        number=BINS,
+        least_s=max(LEAST_SPAN_S, LEAST_SPAN * max(values)),
+        names=(phase.text, "workload"),
+        size=PANEL,
+    )
+
+
+def _points(result: LifecycleResult, phase: PhaseDurations) -> list[Point]:
+    """Seconds since the first submission, and the duration in s of each workload."""
+    zero_s = charted.first_s(result.courses)
+    return [
+        (start - zero_s, value)
+        for start, value in zip(map(began, result.courses), phase.values, strict=True)
+        if start is not None and value is not None
+    ]
+
+
+def _over_run(name: str, title: str, description: str, points: Sequence[Point]) -> Chart:
+    """A dot for each workload, by when it was submitted."""
+    top_s = max(value for _, value in points)
+    length_s, unit = unit_of(max(top_s, 1e-6))
+    span_s = max(start for start, _ in points) or 1.0
+    size, time = time_unit(span_s)
+    chart = Chart(
+        f"course-{name}",
+        title,
+        description,
+        Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
+        Axis(f"time, {unit}", 0.0, ceiling(top_s / length_s * 1.05, 5), most=5),
+        *PANEL,
+    )
+    chart.dots([(start / size, value / length_s) for start, value in thinned(points)], "c-dots")
+    return chart
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """Few enough points for a picture, none made up: every so many, so that the picture is as dense
+    as the run, and of neighbours the highest, so that no slow one is missing.
+    """
+    every = math.ceil(len(points) / MOST_POINTS)
+    if every <= 1:
+        return list(points)
+    group = every * EXTREMES_EVERY
+    highest = [
+        max(points[start : start + group], key=lambda point: point[1])
+        for start in range(0, len(points), group)
+    ]
+    return sorted({*points[::every], *highest})

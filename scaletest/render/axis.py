@@ -1,0 +1,114 @@
+"""An axis of a chart: where a number stands on it, and its marks.
+
+Marks are at 1, 2 and 5 times powers of ten, or at powers of two."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+
+def nice(low: float, high: float, most: int = 6) -> list[float]:
+    """Return at most `most` evenly spaced round numbers in [low, high]."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / max(1, most - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    shortest = (high - low) / (most - 1 + 1e-9)
+    step = next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power >= shortest)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [index * step for index in range(first, last + 1)]
+
+
+def up_to(high: float, most: int = 6) -> list[float]:
+    """Return marks of an axis from 0, the last one at or above `high`."""
+    if high <= 0:
+        return [0.0, 1.0]
+    marks = nice(0.0, high, most)
+    if len(marks) == 1:
+        # the first round number lies above
+        return nice(0.0, 2 * high, most)[:2]
+    return marks if marks[-1] >= high else [*marks, marks[-1] + marks[1]]
+
+
+def ceiling(high: float, most: int = 6) -> float:
+    """Return the end of an axis from 0 that shows `high` with a mark at or above it."""
+    return up_to(high, most)[-1]
+
+
+def powers(low: float, high: float, most: int = 8) -> list[float]:
+    """Return powers of two in [low, high], or every second, third, ... of too many. low > 0."""
+    first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
+    every = max(1, math.ceil((last - first + 1) / most))
+    return [2.0**exponent for exponent in range(first, last + 1, every)]
+
+
+def decades(low: float, high: float, most: int = 8) -> list[float]:
+    """Return powers of ten with their 2- and 5-fold in [low, high]. low > 0.
+
+    Of too many only the powers, or every second, third, ...; round numbers of too few.
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for factors in ((1, 2, 5), (1,)):
+        pairs = itertools.product(range(first, last + 1), factors)
+        every = [factor * 10.0**exponent for exponent, factor in pairs]
+        marks = [mark for mark in every if low <= mark <= high]
+        if len(marks) <= most:
+            break
+    if len(marks) < 2:
+        return nice(low, high, most)
+    return marks[:: math.ceil(len(marks) / most)]
+
+
+def labels(marks: Sequence[float]) -> list[str]:
+    """Label the marks, all with the same decimals, thousands as k, millions as M."""
+    largest = max(map(abs, marks), default=0.0)
+    size, unit = 1.0, ""
+    if largest >= 1e6:
+        size, unit = 1e6, "M"
+    elif largest >= 1e4:
+        size, unit = 1e3, "k"
+    scaled = [mark / size for mark in marks]
+    # as few decimals as show every mark
+    places = 0
+    while places < 9 and any(abs(round(mark, places) - mark) > 1e-6 * abs(mark) for mark in scaled):
+        places += 1
+    return [f"{mark:.{places}f}{unit}" if mark else "0" for mark in scaled]
+
+
+# How the marks of an axis are chosen, by its kind.
+MARKS: Mapping[str, Callable[[float, float, int], list[float]]] = {
+    "linear": nice,
+    "log2": powers,
+    "log10": decades,
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis from a low to a high end."""
+
+    label: str
+    low: float
+    high: float
+    kind: str = "linear"  # or "log2" or "log10"
+    marks: Sequence[float] | None = None  # None for round numbers
+    names: Sequence[str] | None = None  # of the marks; None for their numbers
+    most: int = 6  # round numbers at most
+
+    @cached_property
+    def labelled(self) -> list[tuple[float, str]]:
+        """The marks with their labels."""
+        marks = self.marks or MARKS[self.kind](self.low, self.high, self.most)
+        return list(zip(marks, self.names or labels(marks), strict=True))
+
+    def part(self, number: float) -> float:
+        """Return where a number stands, from 0 at the low end to 1; at most 0.5 outside."""
+        low, high, place = self.low, self.high, number
+        if self.kind != "linear":
+            low, high, place = math.log2(low), math.log2(high), math.log2(max(number, low / 1024))
+        share = (place - low) / (high - low) if high > low else 0.5
+        return min(1.5, max(-0.5, share))

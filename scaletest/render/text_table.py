@@ -1,0 +1,54 @@
+"""A table as lines of text, in columns that fit the width of a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from scaletest.render.blocks import Table
+
+UNLIMITED = 10_000
+
+
+def aligned(table: Table, width: int = UNLIMITED) -> Iterator[str]:
+    """Yield titles and rows, texts to the left and numbers to the right, two blanks apart.
+
+    width: characters of a line. Where that is too narrow, spare columns are left out, and else the
+    columns are broken into several tables below each other.
+    """
+    columns = list(range(len(table.titles)))
+    cells = [list(map(str, row)) for row in (table.titles, *table.rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for title in table.spare:
+        if _total_width(columns, widths) > width:
+            columns = [column for column in columns if table.titles[column] != title]
+    gap = "  "
+    if width < _total_width(columns, widths) <= width + len(columns) - 1:
+        gap = " "
+        groups = [columns]
+    else:
+        groups = _break_columns(columns, widths, width)
+    for group in groups:
+        for row in cells:
+            padded = []
+            for column in group:
+                pad = str.ljust if column in table.texts else str.rjust
+                padded.append(pad(row[column], widths[column]))
+            yield gap.join(padded).rstrip()
+
+
+def _total_width(columns: Sequence[int], widths: Sequence[int]) -> int:
+    return sum(widths[column] for column in columns) + 2 * (len(columns) - 1)
+
+
+def _break_columns(columns: Sequence[int], widths: Sequence[int], width: int) -> list[list[int]]:
+    """Break columns that are too wide into groups, each of which begins with the first column."""
+    first, *others = columns
+    groups = [[first]]
+    room = width - widths[first]
+    for column in others:
+        if room < widths[column] + 2 and len(groups[-1]) > 1:
+            groups.append([first])
+            room = width - widths[first]
+        groups[-1].append(column)
+        room -= widths[column] + 2
+    return groups

@@ -1,0 +1,124 @@
+"""The curves of compared runs over each other, a chart for every number that has several places."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+from scaletest.render.axis import Axis, ceiling, nice
+from scaletest.render.chart import Chart
+from scaletest.render.numbers import plural, quantity, scale
+from scaletest.render.text import clean
+from scaletest.report.words import AXES
+from scaletest.stats.comparison import Measure, Side, place_text
+from scaletest.stats.estimate import Estimate
+
+WIDTH, HEIGHT = 420.0, 280.0
+# So many runs are told apart by colour and dashes, and so many charts are drawn.
+MOST_RUNS, MOST_CHARTS = 6, 24
+# Intervals that reach higher are cut, so that curves can be seen.
+HIGHEST = 1.6
+# Numbers that go beyond so many times the least stand on a logarithmic axis.
+FAR = 16.0
+# How far runs stand apart where marks are texts, which are 1 apart.
+BESIDE = 0.1
+Mark = str | int | float
+# What a run's measures have where they are shown across: mark -> estimate.
+Curve = dict[Mark, Estimate]
+
+
+def curve_charts(runs: Sequence[Side]) -> list[Chart]:
+    """Draw a chart for every number that has several places, the curves of all runs in each.
+
+    runs: the base and its candidates.
+    """
+    runs = runs[:MOST_RUNS]
+    names = [clean(run.name, limit=40) for run in runs]
+    measures: dict[tuple[str, str], Measure] = {}
+    curves: dict[tuple[str, str], dict[int, Curve]] = {}
+    for number, run in enumerate(runs):
+        for measure in run.measures:
+            title, label, mark = _place(measure)
+            measures.setdefault((title, label), measure)
+            curve = curves.setdefault((title, label), {}).setdefault(number, {})
+            curve[mark] = measure.estimate
+    # those that decide come first
+    titles = sorted(curves, key=lambda title: not measures[title].decides)
+    charts = [_draw(*title, measures[title], names, curves[title]) for title in titles]
+    return [chart for chart in charts if chart][:MOST_CHARTS]
+
+
+def _place(measure: Measure) -> tuple[str, str, Mark]:
+    """Return the title of a measure's chart, the label of the axis across, and where it stands
+    there: at its place, or, where it has none, at its own name.
+    """
+    if len(measure.where) == 1:
+        ((label, mark),) = measure.where.items()
+        return measure.name, label.replace("_", " "), mark
+    if measure.where:
+        return measure.name, ", ".join(measure.where), place_text(measure.where)
+    name, _, statistic = measure.name.rpartition(".")
+    return statistic if name else measure.unit or "others", "", name or measure.name
+
+
+def _draw(
+    title: str, label: str, measure: Measure, names: Sequence[str], curves: Mapping[int, Curve]
+) -> Chart | None:
+    """Draw the curves of one number; None where there is nothing to lay over each other.
+
+    names, curves: by the number of the run.
+    """
+    marks = list(dict.fromkeys(chain.from_iterable(curves.values())))
+    points = list(chain.from_iterable(curve.values() for curve in curves.values()))
+    top = max(point.value for point in points)
+    if len(marks) < 2 or top <= 0:
+        return None
+    high = max(top, *(point.high for point in points if point.high < HIGHEST * top), 0.0)
+    size, unit = scale(top, measure.unit)
+    counts = [f"{names[run]}: {plural(len(curve), 'point')}" for run, curve in curves.items()]
+    chart = Chart(
+        re.sub(r"[^A-Za-z0-9]+", "-", f"compare-{title}-{label}"),
+        title,
+        "; ".join(counts),
+        _axis_across(label, marks),
+        Axis(AXES.get(unit, unit or title), low=0.0, high=ceiling(high / size * 1.02)),
+        width=WIDTH,
+        height=HEIGHT,
+    )
+    for run in curves:
+        chart.legend(names[run], f"c-run c-run-{run}")
+    for run, curve in curves.items():
+        if not chart.x.names:
+            line = sorted((float(mark), curve[mark].value / size) for mark in curve)
+            chart.line(line, f"c-run c-run-{run}")
+        for mark, estimate in curve.items():
+            tip = clean(
+                f"{names[run]}, {mark}: {quantity(estimate.value, measure.unit)}", limit=200
+            )
+            if any(isinstance(name, str) for name in marks):
+                # of texts, runs stand beside each other
+                place = marks.index(mark) + BESIDE * (run - MOST_RUNS / 2)
+            else:
+                place = float(mark)
+            point = estimate.scaled(1 / size)
+            if math.isfinite(point.high) and point.high > point.low:
+                chart.error(place, point.low, point.high, f"c-run-error c-run-{run}")
+            chart.dot(place, point.value, f"c-run-dot c-run-dot-{run}", tip)
+    return chart
+
+
+def _axis_across(label: str, marks: Sequence[Mark]) -> Axis:
+    """Put texts side by side, and numbers where they stand; doublings of far ones equally long."""
+    numbers = [mark for mark in marks if not isinstance(mark, str)]
+    if len(numbers) < len(marks):
+        names = [clean(mark, limit=24) for mark in marks]
+        return Axis(label, low=-0.5, high=len(marks) - 0.5, marks=range(len(marks)), names=names)
+    low, high = min(numbers), max(numbers)
+    if low > 0 and high > FAR * low:
+        return Axis(label, low=low * 0.9, high=high * 1.1, kind="log2")
+    round_numbers = nice(0.0, high * 1.05)
+    if all(isinstance(number, int) for number in numbers):
+        round_numbers = [mark for mark in round_numbers if mark == round(mark)]
+    return Axis(label, low=0.0, high=high * 1.05, marks=round_numbers)
