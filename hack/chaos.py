@@ -30,8 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from hack.chaos_workers import MARK, QUEUES, AttackedWorkers
+from hack.compiler import NoCompiler
 from hack.proxy import Proxy, port_of
-from hack.wall_clock import NoCompiler, WallClock
+from hack.wall_clock import WallClock
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
 from scaletest.broker.redis_errors import transient
 from scaletest.load import ClosedLoop

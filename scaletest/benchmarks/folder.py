@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.plan import KIND, BenchmarkPlan
 from scaletest.model import wire
-from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, TypedFolder
+from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT
+from scaletest.runs.typed_folder import TypedFolder
 
 
 @dataclass(frozen=True, slots=True)

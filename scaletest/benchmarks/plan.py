@@ -19,10 +19,12 @@ from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.benchmark import read as read_benchmark
 from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import checks
-from scaletest.model.declared import VERSIONED, Written, read
+from scaletest.model.declared import VERSIONED
+from scaletest.model.document import read
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import as_yaml
-from scaletest.model.verdict import ANY, Measurable, MeasureTable, Threshold, parse
+from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 
 KIND = "benchmark"

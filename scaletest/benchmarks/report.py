@@ -14,21 +14,13 @@ from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import Activity, VerdictKind
 from scaletest.model.error_pattern import pattern_of
 from scaletest.model.texts import as_yaml
-from scaletest.render import contents, svg
-from scaletest.render.contents import (
-    Block,
-    Case,
-    Charts,
-    Facts,
-    Head,
-    Report,
-    Section,
-    Sheet,
-    Table,
-    Text,
-)
+from scaletest.render import contents
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.blocks import Block, Charts, Facts, Table, Text
+from scaletest.render.chart import Chart
+from scaletest.render.contents import Case, Head, Report, Section
 from scaletest.render.numbers import NOTHING, duration, plural, quantity, quantity_measured, scale
-from scaletest.render.svg import Axis, Chart
+from scaletest.render.sheet import Sheet
 from scaletest.render.text import cell, clean, one_line
 from scaletest.report.words import AXES, CUT, sentence
 from scaletest.runs.places import default_root, reference
@@ -309,7 +301,7 @@ def _chart(
         title=headline.label,
         description=(f"{headline.help} Mean, 95 % interval and single values at each permutation."),
         x=across,
-        y=Axis(AXES.get(unit, unit or headline.label), 0.0, svg.ceiling(highest / size)),
+        y=Axis(AXES.get(unit, unit or headline.label), 0.0, ceiling(highest / size)),
         width=WIDTH,
         height=HEIGHT,
     )

@@ -13,7 +13,8 @@ from scaletest.model import wire
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import RECORDS, RunFolder
 from scaletest.runs.run_type import RunType, course
-from scaletest.stats.comparison import Contrast, Measure
+from scaletest.stats.comparison import Contrast
+from scaletest.stats.measure import Measure
 
 # Longer records are not read for a list of runs.
 MOST_CURVE_BYTES = 1024**2

@@ -11,7 +11,8 @@ from typing import Any
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.model import checks, histogram, queue_counts
-from scaletest.model.declared import Count, Document
+from scaletest.model.declared import Count
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 from scaletest.model.record import Outcome
 

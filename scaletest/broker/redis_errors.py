@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from redis import exceptions
 
 from scaletest.model.errors import Unreachable
-from scaletest.model.texts import masked
+from scaletest.model.masking import masked
 
 # What is said of a full server, and what to do about it.
 FULL = "Redis takes no more: its memory is full"

@@ -25,7 +25,7 @@ from scaletest.broker.queue_state import (
 )
 from scaletest.broker.redis_errors import transient
 from scaletest.broker.scripts import script
-from scaletest.model import checks, queue_counts
+from scaletest.model import checks, queue_counts, time_slots
 from scaletest.model.errors import InvalidValue
 
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
@@ -75,7 +75,7 @@ class QueueSnapshot(DeclaredQueue):
 
     at_s: float
     ended: queue_counts.EndedCounts
-    slots: tuple[queue_counts.TimeSlot, ...]
+    slots: tuple[time_slots.TimeSlot, ...]
     workers: tuple[WorkerState, ...]
 
     def counter(self, name: str) -> int:
@@ -188,7 +188,7 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
             {key.decode(): _count(value) for key, value in pairs_of(counters)}, past.outcomes
         ),
         ended=past,
-        slots=queue_counts.unpack(dict(pairs_of(ring)), past.slots),
+        slots=time_slots.unpack(dict(pairs_of(ring)), past.slots),
         workers=_read_workers(workers, set(suspects)),
     )
 

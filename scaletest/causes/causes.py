@@ -53,7 +53,8 @@ from scaletest.causes.steps import UNSEEN, MeasuredStep, Rows
 from scaletest.model import State
 from scaletest.model.declared import Count, Positive, choice
 from scaletest.model.writing import Written
-from scaletest.stats.estimate import Chance, Estimate
+from scaletest.stats.chance import Chance
+from scaletest.stats.estimate import Estimate
 
 # A state with a smaller share does not explain the growth alone.
 MAIN_SHARE = 0.5

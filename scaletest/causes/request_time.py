@@ -26,8 +26,9 @@ from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
 from scaletest.model import Activity, Record, Reply, State
 from scaletest.model.declared import choice
 from scaletest.model.writing import Written
+from scaletest.stats.chance import Chance
 from scaletest.stats.completions import ends_of
-from scaletest.stats.estimate import Chance, Estimate
+from scaletest.stats.estimate import Estimate
 
 # The time between two requests, in which a worker has nothing to do.
 GAP = "gap"

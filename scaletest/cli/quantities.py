@@ -11,7 +11,7 @@ from scaletest.cli.headings import F
 from scaletest.cli.output import echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
-from scaletest.model.texts import PER_SECOND, SECONDS, in_base_units
+from scaletest.model.quantities import PER_SECOND, SECONDS, in_base_units
 
 
 class Quantity(click.ParamType[float]):

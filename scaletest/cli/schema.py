@@ -11,8 +11,8 @@ import cloup
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output
 from scaletest.model import Measurement, NodeSample, Record, checks
+from scaletest.model.environment import Environment
 from scaletest.model.json_schema import Schema, described
-from scaletest.model.measurement import Environment
 from scaletest.model.run_progress import ProgressEvent
 from scaletest.runs import registry
 from scaletest.stats.comparison import Comparison

@@ -24,8 +24,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from werkzeug.exceptions import BadRequest, NotFound, ServiceUnavailable
 
-from scaletest.client_page.legacy_api import NUMBER, as_json, counts, steering, with_http
-from scaletest.load.statistics import MEASURES, LoadSnapshot, SeriesPoint
+from scaletest.client_page.answers import NUMBER, as_json, counts, steering, with_http
+from scaletest.load.snapshot import LoadSnapshot, SeriesPoint
+from scaletest.load.statistics import MEASURES
 from scaletest.model import NodeSample, Record, histogram
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable

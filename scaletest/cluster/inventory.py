@@ -16,8 +16,9 @@ from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment, pod_templates
 from scaletest.cluster.objects import Documents, read_log
 from scaletest.cluster.resources import PODS
-from scaletest.model.declared import Written, called
+from scaletest.model.declared import called
 from scaletest.model.visibility import Visibility, visibility_gaps
+from scaletest.model.writing import Written
 
 MOST_NODES = 50
 # Logs that are read for each node, since the beginning of a log may be rotated away.

@@ -21,7 +21,6 @@ from scaletest.exporter.families import families
 from scaletest.exporter.view import ExporterView
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
-from scaletest.model.recent_window import within
 from scaletest.model.wording import as_options
 from scaletest.pages.site import READ, Route, make_site
 from scaletest.pages.turns import ReadingTurns

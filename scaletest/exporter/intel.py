@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.exporter.view import ExporterView, QueueView
-from scaletest.model.desired_workers import within
+from scaletest.model.recent_window import within
 
 
 @dataclass(frozen=True, slots=True)

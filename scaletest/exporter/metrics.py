@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from scaletest.exporter.view import QueueView
-from scaletest.model.measurement import CONTAINER, DEVICE, MEMORY, PRESSURE
+from scaletest.model.node_sample import CONTAINER, DEVICE, MEMORY, PRESSURE
 from scaletest.model.record import Outcome
 
 # Upper bounds in seconds.

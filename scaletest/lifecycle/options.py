@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaletest.lifecycle.judging.verdict import EXAMPLE, MEASURES
-from scaletest.model.verdict import (
-    parse,
-)
+from scaletest.model.threshold import parse
 
 
 @dataclass(frozen=True, slots=True)

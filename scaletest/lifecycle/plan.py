@@ -10,14 +10,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from scaletest.model import checks
-from scaletest.model.declared import (
-    VERSIONED,
-    Count,
-    Document,
-    Seconds,
-    check,
-    choice,
-)
+from scaletest.model.declared import VERSIONED, Count, Seconds, choice
+from scaletest.model.document import Document, check
 from scaletest.model.errors import InvalidValue
 
 KIND = "lifecycle"

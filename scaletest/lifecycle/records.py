@@ -8,15 +8,10 @@ from typing import Annotated
 
 from scaletest.lifecycle.stamps import OWN_MILESTONES, POD_INCIDENTS, POD_MILESTONES, Stamp, mark
 from scaletest.model import wire
-from scaletest.model.declared import (
-    INNER,
-    VERSIONED,
-    Document,
-    choice,
-    plain,
-    read,
-)
+from scaletest.model.declared import INNER, VERSIONED, choice
+from scaletest.model.document import Document, read
 from scaletest.model.errors import InvalidValue
+from scaletest.model.writing import plain
 
 # Texts of fields.
 _PASSED = "when each milestone was passed, seconds since the epoch; never a guess"

@@ -15,9 +15,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from scaletest.model.declared import (
-    Document,
-)
+from scaletest.model.document import Document
 
 # The end of the year 9999, in seconds since the epoch: no date is later.
 _EpochSeconds = Annotated[float, Meta(ge=0, le=253402300799, extra={"unit": "s"})]

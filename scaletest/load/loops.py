@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from scaletest.broker import Client
-from scaletest.broker.connection import longer
+from scaletest.broker.retrying import longer
 from scaletest.model import Record, Request
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError

@@ -18,7 +18,8 @@ from scaletest.load.open_loop import OpenLoop
 from scaletest.load.pace import RatePace
 from scaletest.load.statistics import Statistics
 from scaletest.load.steering import Steered, Steering
-from scaletest.model.declared import Arguments, Count, Seconds, check
+from scaletest.model.declared import Arguments, Count, Seconds
+from scaletest.model.document import check
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.processes.wake import Wake
 

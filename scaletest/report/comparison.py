@@ -14,16 +14,9 @@ from scaletest.render.sheet import Sheet, Value, at
 from scaletest.render.text import clean
 from scaletest.report.comparison_charts import curve_charts
 from scaletest.report.words import CUT
-from scaletest.stats.comparison import (
-    FLAGGED,
-    TOLERANCE,
-    Change,
-    Comparison,
-    Measure,
-    MeasureChange,
-    place_text,
-    ratio_text,
-)
+from scaletest.stats.change import FLAGGED, Change, MeasureChange, ratio_text
+from scaletest.stats.comparison import TOLERANCE, Comparison
+from scaletest.stats.measure import Measure, place_text
 
 MOST_NOTES, MOST_REASONS = 6, 8
 KINDS = {

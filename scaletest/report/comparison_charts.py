@@ -12,8 +12,9 @@ from scaletest.render.chart import Chart
 from scaletest.render.numbers import plural, quantity, scale
 from scaletest.render.text import clean
 from scaletest.report.words import AXES
-from scaletest.stats.comparison import Measure, Side, place_text
+from scaletest.stats.comparison import Side
 from scaletest.stats.estimate import Estimate
+from scaletest.stats.measure import Measure, place_text
 
 WIDTH, HEIGHT = 420.0, 280.0
 # So many runs are told apart by colour and dashes, and so many charts are drawn.

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from scaletest.load.statistics import MOST_POINTS, LoadSnapshot, SeriesPoint
-from scaletest.model.histogram import NEEDED
+from scaletest.load.snapshot import LoadSnapshot, SeriesPoint
+from scaletest.load.statistics import MOST_POINTS
+from scaletest.model.durations import NEEDED
 from scaletest.render import numbers
 from scaletest.render.axis import Axis, ceiling, nice
 from scaletest.render.chart import Chart

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scaletest.causes.request_time import PLACE_TEXTS
 from scaletest.model import Activity, State, Verdict, VerdictKind
-from scaletest.model.histogram import DurationSummary
+from scaletest.model.durations import DurationSummary
 from scaletest.render.blocks import Table
 from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean
 from scaletest.render.text_table import aligned
-from scaletest.stats.estimate import Distribution
+from scaletest.stats.percentiles import Distribution
 
 # Of charts whose axis does not reach to the end of a long interval.
 CUT = "An interval without an upper end goes on above its chart."

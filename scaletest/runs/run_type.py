@@ -11,7 +11,8 @@ from typing import Any, Protocol, Self, cast
 from scaletest.model.verdict import Verdict, while_running
 from scaletest.runs.folder import AnyPlan, RunFolder
 from scaletest.runs.typed_folder import TypedFolder
-from scaletest.stats.comparison import Contrast, Measure
+from scaletest.stats.comparison import Contrast
+from scaletest.stats.measure import Measure
 
 
 class JudgedRun(Protocol):

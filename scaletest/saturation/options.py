@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.texts import masked
+from scaletest.model.masking import masked
 from scaletest.saturation.judging.tuning import settings
 from scaletest.saturation.plan import SaturationPlan
 

@@ -10,9 +10,10 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from scaletest.model import checks
-from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice
+from scaletest.model.declared import VERSIONED, Fraction, choice
+from scaletest.model.document import Document, check
 from scaletest.model.errors import InvalidValue
-from scaletest.model.verdict import Measurable, parse
+from scaletest.model.threshold import Measurable, parse
 
 KIND = "saturation"
 MOST_RATE = 100_000.0

@@ -28,7 +28,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated
 
-from scaletest.model.declared import INNER, Written, called, flat
+from scaletest.model.declared import INNER, called, flat
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate, within
 from scaletest.stats.measure import Measure
 from scaletest.stats.rank_test import RankTest, mann_whitney

@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar
 
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.checks import cut
-from scaletest.model.declared import INNER, Written, called, flat
+from scaletest.model.declared import INNER, called, flat
+from scaletest.model.writing import Written
 from scaletest.stats.change import Change, MeasureChange, changes_of
 from scaletest.stats.measure import Measure
 

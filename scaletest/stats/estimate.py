@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scaletest.model.declared import Unbounded, Written
+from scaletest.model.declared import Unbounded
+from scaletest.model.writing import Written
 
 # exp() of more overflows, and so wide an interval is useless.
 _WIDEST = 700.0

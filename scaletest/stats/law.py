@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from scaletest.model.declared import Unbounded, Written, called, choice
+from scaletest.model.declared import Unbounded, called, choice
+from scaletest.model.writing import Written
 
 LAWS = ("linear", "amdahl", "usl", "capped")
 PARAMETERS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 2}

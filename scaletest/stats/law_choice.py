@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import Written, called, flat
+from scaletest.model.declared import called, flat
+from scaletest.model.writing import Written
 from scaletest.stats.law import LAWS, PARAMETERS, Law, Point, fit, squared_residuals
 
 # Different numbers of workers that a law needs to differ from a simpler one, whatever the repeats.

@@ -22,7 +22,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from scaletest.model.declared import Written, called
+from scaletest.model.declared import called
+from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.law import PARAMETERS, Law, Point, fit

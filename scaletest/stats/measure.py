@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import INNER, Written, called
+from scaletest.model.declared import INNER, called
 from scaletest.model.texts import short
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Distribution, interval_of
 from scaletest.stats.repetitions import mean_of

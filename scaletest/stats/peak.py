@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import Unbounded, Written
+from scaletest.model.declared import Unbounded
+from scaletest.model.writing import Written
 from scaletest.stats.law import Law
 from scaletest.stats.law_interval import LawInterval
 from scaletest.stats.scaling import MeasuredThroughput, _over

@@ -22,7 +22,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Annotated
 
-from scaletest.model.declared import INNER, Count, Written
+from scaletest.model.declared import INNER, Count
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate
 
 # The chance that an interval misses the percentile, or that no value lies beyond it.

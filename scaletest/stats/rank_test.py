@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated
 
-from scaletest.model.declared import Written
+from scaletest.model.writing import Written
 from scaletest.stats.student import _NORMAL
 
 # Values of a sample from which on the normal approximation is good.

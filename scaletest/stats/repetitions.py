@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import Unbounded, Written
+from scaletest.model.declared import Unbounded
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.student import t95
 

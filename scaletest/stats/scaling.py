@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import Positive, Written
+from scaletest.model.declared import Positive
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate, within
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from hack.browser import Browser
 from hack.kubernetes import NotBuilt, tool
-from tests.browser.conftest import Browser
 from tests.conftest import missing
 
 # The others, minor and moderate, are advice.

@@ -14,13 +14,14 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from hack.browser import Browser
 from scaletest import pages
 from scaletest.client_page.app import make_app
 from scaletest.load import ClosedLoop, LoadLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.model import Outcome, Reason, Request
 from scaletest.pages.security import HttpCounts
 from scaletest.pages.server import Server
-from tests.browser.conftest import ONLINE, Browser, eventually
+from tests.browser.conftest import ONLINE, eventually
 from tests.conftest import missing
 from tests.unit.fakes import FakeClient, replied
 

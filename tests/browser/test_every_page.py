@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hack.browser import resize
+from hack.browser import Browser, resize
 from tests.browser import every_page
 from tests.browser.axe import assert_accessible
-from tests.browser.conftest import Browser
 from tests.browser.every_page import PAGES
 from tests.browser.test_ui import complaints
 

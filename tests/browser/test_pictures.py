@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hack import terminal
-from tests.browser.conftest import Browser
+from hack.browser import Browser
 
 DRAWN = Path(__file__).parents[2] / "docs" / "pictures" / "terminal.svg"
 TABLE = [

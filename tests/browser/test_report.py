@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.by import By
 
+from hack.browser import Browser
 from scaletest.report import formats
 from scaletest.report.formats.html import notebook
 from scaletest.validation.report.report import validation_report
-from tests.browser.conftest import Browser, eventually
+from tests.browser.conftest import eventually
 from tests.unit import made_runs as runs
 
 Open = Callable[..., Browser]

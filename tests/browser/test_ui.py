@@ -18,6 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
+from hack.browser import Browser
 from scaletest.model.errors import Unreachable
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
@@ -28,12 +29,13 @@ from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from scaletest.validation.folder import ValidationFolder
-from tests.browser.conftest import ONLINE, Browser, eventually
+from tests.browser.conftest import ONLINE, eventually
 from tests.conftest import program
 from tests.integration.services import running
 from tests.unit import made_runs as runs
 from tests.unit.queue_pages import AT_S, MadeReader, busy_queue, failure, queue, site, under_load
-from tests.unit.ui.test_queues import HOSTILE, PATHS, hostile_reader
+from tests.unit.ui.test_queues import PATHS, hostile_reader
+from tests.unit.ui.test_runs import HOSTILE
 
 Open = Callable[..., Browser]
 

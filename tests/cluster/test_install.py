@@ -14,7 +14,8 @@ import pytest
 
 from hack.kubernetes import ControlPlane
 from scaletest.cli.main import cli
-from tests.cluster.conftest import CHART, Helm, needs_own, restricted
+from tests.cluster.charts import CHART
+from tests.cluster.conftest import Helm, needs_own, restricted
 from tests.conftest import eventually
 
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))

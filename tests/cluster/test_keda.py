@@ -20,7 +20,8 @@ from hack.kubernetes.keda import Keda
 from hack.kubernetes.names import Names
 from hack.kubernetes.process import free_ports
 from hack.kubernetes.release import DEPLOYMENT, Release
-from tests.cluster.conftest import CHART, Helm, kubeconfig_of
+from tests.cluster.charts import CHART
+from tests.cluster.conftest import Helm, kubeconfig_of
 from tests.conftest import eventually, missing, need, program
 from tests.integration.services import check_verdict
 

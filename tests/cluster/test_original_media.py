@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.test_chart import CHART, helm, objects, render
+from tests.cluster.charts import CHART, objects, render
+from tests.cluster.test_chart import helm
 
 __all__ = ["helm"]
 

@@ -11,18 +11,11 @@ from scaletest.model import Verdict, VerdictKind
 from scaletest.model.document import read
 from scaletest.model.threshold import Measurable, MeasureTable, parse
 from scaletest.model.verdict import while_running
-from scaletest.render.contents import (
-    Block,
-    Case,
-    Charts,
-    Facts,
-    Head,
-    Report,
-    Section,
-    Sheet,
-    Table,
-)
-from scaletest.render.svg import Axis, Chart
+from scaletest.render.axis import Axis
+from scaletest.render.blocks import Block, Charts, Facts, Table
+from scaletest.render.chart import Chart
+from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.sheet import Sheet
 from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
 from scaletest.stats.comparison import Contrast
 from scaletest.stats.measure import NOWHERE, Measure

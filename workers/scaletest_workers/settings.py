@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
-from scaletest.model.texts import SECONDS, in_base_units
+from scaletest.model.quantities import SECONDS, in_base_units
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.workloads import registry
 from scaletest_workers.workloads.making import DEFAULT_KILL_GRACE_S, ProgramOptions

@@ -14,8 +14,9 @@ from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.benchmarks.kinds.spec import CommonSpec
 from scaletest.model import checks
-from scaletest.model.declared import Written, members, read_written
 from scaletest.model.errors import InvalidValue, ScaletestError
+from scaletest.model.file_documents import read_written
+from scaletest.model.writing import Written, members
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.model import Activity, wire
-from scaletest.model.declared import Document
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 
 MARK = "SCALETEST-RESULT "

@@ -22,8 +22,8 @@ from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.documents.templates import fill
 from scaletest.model import checks
-from scaletest.model.declared import read_written
 from scaletest.model.errors import InvalidValue
+from scaletest.model.file_documents import read_written
 from scaletest.model.texts import as_yaml
 
 MOST_BENCHMARKS = 100_000

@@ -11,8 +11,9 @@ from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, permutation_text
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model.texts import as_yaml
-from scaletest.stats.comparison import Contrast, Difference, Measure, differences
-from scaletest.stats.estimate import mean_of
+from scaletest.stats.comparison import Contrast, Difference, differences
+from scaletest.stats.measure import Measure
+from scaletest.stats.repetitions import mean_of
 
 
 def measures_of(run: BenchmarkRun) -> Sequence[Measure]:

@@ -16,7 +16,7 @@ from scaletest.model import Verdict, wire
 from scaletest.model.texts import as_yaml
 from scaletest.model.verdict import while_running
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import gathered, summarise
+from scaletest.stats.repetitions import gathered, summarise
 from scaletest.stats.thresholds import ThresholdResult, ground_of
 from scaletest.stats.verdict_order import Ground, Rank, decide
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from scaletest.benchmarks.plan import place_of
-from scaletest.model.declared import INNER, Written, called
-from scaletest.model.verdict import Threshold
+from scaletest.model.declared import INNER, called
+from scaletest.model.threshold import Threshold
+from scaletest.model.writing import Written
 from scaletest.render.text import clean
-from scaletest.stats.estimate import Summary, exactly
+from scaletest.stats.estimate import exactly
+from scaletest.stats.repetitions import Summary
 from scaletest.stats.thresholds import Measured, ThresholdResult, judge
 
 

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.model.checks import refuse
-from scaletest.model.declared import Written, aliases, choice, members, text
+from scaletest.model.declared import aliases, choice, text
+from scaletest.model.writing import Written, members
 
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
 PLACEMENTS = (SPREAD, SAME_NODE, DIFFERENT_NODES)

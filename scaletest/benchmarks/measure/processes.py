@@ -20,7 +20,7 @@ from scaletest.model.masking import without_secrets
 from scaletest.observe.sampler import ProgramWatch, RequestSampler
 from scaletest.processes.children import end_group, exited, wait_child
 from scaletest.processes.guard import Guard
-from scaletest.runs.environment import open_private
+from scaletest.runs.private_files import open_private
 
 GRACE_S = 3.0
 LOOK_S = 0.02

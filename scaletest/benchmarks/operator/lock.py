@@ -8,7 +8,9 @@ from __future__ import annotations
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.operator.reporting import has_ended
-from scaletest.cluster.objects import LEASES, Conflict, Documents, Missing
+from scaletest.cluster.answers import Conflict, Missing
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import LEASES
 
 LEASE = "scaletest-benchmarks"
 

@@ -20,8 +20,8 @@ from scaletest.benchmarks.operator.reporting import has_ended
 from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model import VerdictKind, wire
-from scaletest.model.declared import read_written
 from scaletest.model.errors import InvalidValue
+from scaletest.model.file_documents import read_written
 from scaletest.render.numbers import quantity, quantity_measured
 from scaletest.render.text import clean
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scaletest.model.errors import InvalidValue
-from scaletest.stats.estimate import Chance
+from scaletest.stats.chance import Chance
 
 MOST_REQUESTS = 5_000_000
 Runs = Callable[[], float]

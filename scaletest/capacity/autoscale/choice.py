@@ -15,7 +15,7 @@ from scaletest.capacity.autoscale.arrivals import Arrivals
 from scaletest.capacity.autoscale.hpa import TargetType
 from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import Rule
-from scaletest.model.queue_counts import LONGEST_WINDOW_S
+from scaletest.model.time_slots import LONGEST_WINDOW_S
 
 EQUAL_WAIT = 0.1
 # The exporter counts over a window; over fewer requests' run times than this, chance decides.

@@ -16,8 +16,9 @@ from scaletest.capacity.autoscale.arrivals import (
 )
 from scaletest.capacity.autoscale.hpa import SYNC_S
 from scaletest.capacity.autoscale.rule import RULES, Rule
-from scaletest.model.declared import Document, PositiveSeconds, Seconds
-from scaletest.stats.estimate import Chance
+from scaletest.model.declared import PositiveSeconds, Seconds
+from scaletest.model.document import Document
+from scaletest.stats.chance import Chance
 
 
 @dataclass(frozen=True, slots=True)

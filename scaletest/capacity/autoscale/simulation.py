@@ -23,7 +23,7 @@ from scaletest.capacity.autoscale.load import SimulationSetting
 from scaletest.capacity.autoscale.result import SimulationPoint, SimulationResult, count_turns
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.capacity.autoscale.scaler import Scaler
-from scaletest.stats.estimate import Chance
+from scaletest.stats.chance import Chance
 
 # Order of events at one moment: what ends comes before what is measured.
 FINISH, KILL, READY, LOOK = 0, 1, 2, 3

@@ -22,8 +22,8 @@ from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.texts import masked
-from scaletest.render.contents import Pairs
+from scaletest.model.masking import masked
+from scaletest.render.blocks import Pairs
 from scaletest.render.numbers import plural, seconds
 from scaletest.runs import registry
 from scaletest.runs.folder import RECORDS

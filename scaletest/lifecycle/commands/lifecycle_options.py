@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
-from scaletest.cli.headings import heading
-from scaletest.cli.options import DURATION, Decorator, context, group
+from scaletest.cli.headings import Decorator, group, heading
+from scaletest.cli.options import context
+from scaletest.cli.quantities import DURATION
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
 from scaletest.lifecycle.plan import KIND, TOOLS, UNTIL
 from scaletest.model.errors import ScaletestError

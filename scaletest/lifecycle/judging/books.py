@@ -12,7 +12,8 @@ from typing import Annotated
 
 from scaletest.lifecycle.judging.timeline import WorkloadTimeline
 from scaletest.lifecycle.records import Submission
-from scaletest.model.declared import Count, Written
+from scaletest.model.declared import Count
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.stats.failures import counted_alike
 

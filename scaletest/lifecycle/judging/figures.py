@@ -16,8 +16,9 @@ from scaletest.lifecycle.judging.timeline import (
     reference_milestone,
 )
 from scaletest.lifecycle.stamps import TimeSource
-from scaletest.model.declared import INNER, Count, Written, called, flat
-from scaletest.stats.estimate import Distribution, summary
+from scaletest.model.declared import INNER, Count, called, flat
+from scaletest.model.writing import Written
+from scaletest.stats.percentiles import Distribution, summary
 
 MOST_BINS = 120
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import INNER, Written, called
+from scaletest.model.declared import INNER, called
+from scaletest.model.writing import Written
 
 # Milestones from which a phase is measured, the first that any workload has.
 PLACED = ("pod_group_created", "first_pod_created")

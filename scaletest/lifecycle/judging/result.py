@@ -25,10 +25,11 @@ from scaletest.lifecycle.judging.verdict import decide_verdict, judge_thresholds
 from scaletest.lifecycle.options import WorkloadSelection
 from scaletest.lifecycle.plan import UNTIL
 from scaletest.lifecycle.records import LifecycleObject, Submission
-from scaletest.model.declared import INNER, VERSIONED, Written, choice
+from scaletest.model.declared import INNER, VERSIONED, choice
 from scaletest.model.verdict import (
     Verdict,
 )
+from scaletest.model.writing import Written
 from scaletest.stats.thresholds import ThresholdResult
 
 

@@ -20,16 +20,11 @@ from scaletest.lifecycle.judging.books import Books
 from scaletest.lifecycle.judging.figures import PhaseDurations
 from scaletest.lifecycle.judging.phases import BY_NAME
 from scaletest.model.checks import cut
-from scaletest.model.verdict import (
-    PERCENTILES,
-    Measurable,
-    MeasureTable,
-    Threshold,
-    Verdict,
-    parse,
-)
+from scaletest.model.threshold import PERCENTILES, Measurable, MeasureTable, Threshold, parse
+from scaletest.model.verdict import Verdict
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import exactly, interval_of, samples_needed
+from scaletest.stats.estimate import exactly
+from scaletest.stats.percentiles import interval_of, samples_needed
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.stats.verdict_order import Ground, Rank, decide
 

@@ -18,7 +18,7 @@ from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import milestones
 from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
 from scaletest.lifecycle.stamps import Stamp, Stamps, mark
-from scaletest.model.texts import epoch
+from scaletest.model.times import epoch
 
 # Reasons of events and whose milestone they are.
 POD_EVENTS = {"Scheduled": "scheduled", "Started": "started"}

@@ -12,11 +12,11 @@ from scaletest.lifecycle.judging import chart_data
 from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import start_time
-from scaletest.render import svg
-from scaletest.render.contents import Figure
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.blocks import Figure
+from scaletest.render.chart import Chart, Point
 from scaletest.render.histogram import histogram
 from scaletest.render.numbers import seconds, unit_of
-from scaletest.render.svg import Axis, Chart, Point
 from scaletest.report.words import percentile
 
 WIDE = (860.0, 300.0)
@@ -61,7 +61,7 @@ def pods_figure(result: LifecycleResult) -> Figure | None:
         "Pods over time",
         "pods that were submitted, were scheduled, and became ready so far",
         Axis(f"time, {unit}", 0.0, pods.moments_s[-1] / size, most=8),
-        Axis("pods", 0.0, max(1.0, svg.ceiling(top * 1.02, most)), most=most),
+        Axis("pods", 0.0, max(1.0, ceiling(top * 1.02, most)), most=most),
         *WIDE,
     )
     for name, values in pods.counts.items():
@@ -167,7 +167,7 @@ def _chart_over_run(name: str, title: str, description: str, points: Sequence[Po
         title,
         description,
         Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
-        Axis(f"time, {unit}", 0.0, svg.ceiling(top_s / length_s * 1.05, 5), most=5),
+        Axis(f"time, {unit}", 0.0, ceiling(top_s / length_s * 1.05, 5), most=5),
         *PANEL,
     )
     chart.dots([(start / size, value / length_s) for start, value in thin_points(points)], "c-dots")

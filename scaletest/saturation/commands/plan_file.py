@@ -13,11 +13,12 @@ from typing import Annotated, Any
 
 import click
 
-from scaletest.cli.options import DURATION, RATE
+from scaletest.cli.quantities import DURATION, RATE
 from scaletest.cli.settings import key_of
 from scaletest.documents import reader
-from scaletest.model.declared import choice, read_members
+from scaletest.model.declared import choice
 from scaletest.model.errors import UsageError
+from scaletest.model.file_documents import read_members
 from scaletest.model.json_schema import Form, Schema, described
 
 NAME = "saturation-plan-file"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from scaletest.cli.headings import heading
-from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
+from scaletest.cli.headings import group, heading
+from scaletest.cli.options import context, namespace, watch
+from scaletest.cli.quantities import DURATION, RATE
 from scaletest.saturation.commands.plan_file import take_file_first
 
 options = group(

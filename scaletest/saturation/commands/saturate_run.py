@@ -8,8 +8,9 @@ from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
 from scaletest.cli.watching import watched
-from scaletest.render.contents import Table, aligned
+from scaletest.render.blocks import Table
 from scaletest.render.numbers import NOTHING, percent, seconds, significant
+from scaletest.render.text_table import aligned
 from scaletest.saturation.judging.forecast import SaturationForecast, forecast
 from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN
 from scaletest.saturation.judging.tuning import TriedSetting, rank_settings, settings

@@ -12,7 +12,8 @@ from typing import Annotated, ClassVar
 
 from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
-from scaletest.model.declared import INNER, VERSIONED, Written, called
+from scaletest.model.declared import INNER, VERSIONED, called
+from scaletest.model.writing import Written
 from scaletest.saturation.judging.point import saturation_point
 from scaletest.saturation.judging.sequence import SaturationSequence, replay, search_steps
 from scaletest.saturation.judging.step import Assessed, assess

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from scaletest.model.declared import Written, called
+from scaletest.model.declared import called
+from scaletest.model.writing import Written
 from scaletest.saturation.judging.open_search import MOST_CORRECTING_STEPS
 from scaletest.saturation.judging.search import CONFIRMATIONS, MOST_STEPS
 from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN, OPERATING_STEPS

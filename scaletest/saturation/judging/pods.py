@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model.attempt import Attempt
-from scaletest.model.declared import Written, called
+from scaletest.model.declared import called
+from scaletest.model.writing import Written
 
 
 @dataclass(frozen=True, slots=True)

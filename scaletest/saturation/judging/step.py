@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.model.attempt import UNSENT, Attempt
-from scaletest.model.declared import Written
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.saturation.judging.backlog import growth, rate, rate_within, scarce_growth
 from scaletest.saturation.judging.exceedance import Exceedance

@@ -16,7 +16,8 @@ from scaletest.cluster import connection
 from scaletest.cluster.jobs import AgentJob
 from scaletest.load.level_load import LevelLoad
 from scaletest.model.errors import AgentLost
-from scaletest.processes.children import Guard, end_all, python_module
+from scaletest.processes.children import end_all, python_module
+from scaletest.processes.guard import Guard
 from scaletest.runs.environment import WITHOUT_SETTINGS
 from scaletest.saturation.measure.agents_load import AgentsLoad
 from scaletest.saturation.measure.work import Work

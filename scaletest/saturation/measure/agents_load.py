@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import structs
 
-from scaletest.broker.connection import REDIS_ERRORS
+from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model.attempt import Attempt

@@ -16,10 +16,11 @@ from dataclasses import replace
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model import Activity, State
 from scaletest.model.activity import Wait
-from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
+from scaletest.model.machine_use import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
-from scaletest.observe.node_resources import machine_time, own_used_s, used_s
-from scaletest.observe.sampler import OwnSchedule, RequestSampler
+from scaletest.observe.node.used_time import machine_time, own_used_s, used_s
+from scaletest.observe.sampler import RequestSampler
+from scaletest.observe.sampling import OwnSchedule
 from scaletest.observe.sockets import CLIENTS, Sockets
 from scaletest.observe.tree import Tree
 

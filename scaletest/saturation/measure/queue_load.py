@@ -16,7 +16,7 @@ from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.load.loops import LoadLoop
 from scaletest.model import Outcome, Record
 from scaletest.model.attempt import OK, TIMED_OUT, UNSENT, Attempt
-from scaletest.observe.control_groups import Effort
+from scaletest.observe.node.used_time import Effort
 
 # How often a step tells what it has done.
 LOOK_S = 0.25

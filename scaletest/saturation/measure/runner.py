@@ -12,8 +12,8 @@ from pathlib import Path
 from scaletest.load import busy_check
 from scaletest.model.errors import AgentLost
 from scaletest.model.labels import Labels
-from scaletest.model.texts import HIDDEN, masked
-from scaletest.observe.node_resources import own_used_s, used_s
+from scaletest.model.masking import HIDDEN, masked
+from scaletest.observe.node.used_time import own_used_s, used_s
 from scaletest.runs.environment import environment
 from scaletest.runs.folder import RESULT
 from scaletest.runs.places import new_path

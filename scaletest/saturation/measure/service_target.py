@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scaletest.cluster import connection
-from scaletest.cluster.autoscalers import Autoscalers
 from scaletest.cluster.changes import Changes, refuse_changed
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.service import Service
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad

@@ -6,9 +6,9 @@ import os
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
-from scaletest.cluster.capacity import quantity
 from scaletest.cluster.changes import Changes, refuse_changed
 from scaletest.cluster.connection import connect
+from scaletest.cluster.pod_requests import quantity
 from scaletest.cluster.service import Service
 from scaletest.cluster.tuning import Tuning, Usage
 from scaletest.model.errors import ScaletestError, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scaletest.model.measurement import MachineUse
+from scaletest.model.machine_use import MachineUse
 from scaletest.model.texts import short
 from scaletest.render.numbers import between, percent, seconds, significant
 from scaletest.report.words import percentile, sentence

@@ -35,7 +35,7 @@ from scaletest.model import VerdictKind
 from scaletest.model.declared import Unbounded, called, choice
 from scaletest.model.verdict import JUDGEMENTS
 from scaletest.model.writing import Written
-from scaletest.stats.estimate import chi_square_limit, t95
+from scaletest.stats.student import chi_square_limit, t95
 from scaletest.validation.judging.slow_requests import Tail, joined_tails, slowdowns
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.plan import Plan

@@ -18,9 +18,10 @@ from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, NodeSample, Record, Verdict, VerdictKind
 from scaletest.model.declared import VERSIONED, Count, Positive, called, flat
 from scaletest.model.writing import Written
+from scaletest.stats.chance import Chance
 from scaletest.stats.completions import ends_of
-from scaletest.stats.estimate import Chance, Distribution, summary
 from scaletest.stats.failures import FailureGroup, groups_of
+from scaletest.stats.percentiles import Distribution, summary
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.judging.growth import Growth, Sharing, growth, sharing
 from scaletest.validation.judging.judge import changed_evenly, failed_doubling, judge, warnings

@@ -21,7 +21,8 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
-from scaletest.runs.environment import WITHOUT_SETTINGS, open_private
+from scaletest.runs.environment import WITHOUT_SETTINGS
+from scaletest.runs.private_files import open_private
 from scaletest.validation.measure.runner import ValidationRunner
 from scaletest.validation.measure.samples import ReadSamples
 from scaletest.validation.options import ValidationPlace

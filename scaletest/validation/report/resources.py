@@ -9,7 +9,7 @@ from typing import Any
 
 from scaletest.causes.resources import Figures, NodeUse, StepResources
 from scaletest.model.node_sample import CONTAINER, CPU, DISK, NETWORK, PRESSURE
-from scaletest.render.contents import Table
+from scaletest.render.blocks import Table
 from scaletest.render.numbers import NOTHING, percent, plural, quantity, significant
 from scaletest.validation.judging.evaluation import Evaluation
 

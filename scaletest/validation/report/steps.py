@@ -18,8 +18,9 @@ from scaletest.causes.resources import StepResources
 from scaletest.causes.steps import Rows
 from scaletest.model import Record
 from scaletest.model.node_sample import DEVICE, DISK, PRESSURE
-from scaletest.render.contents import CLOCK_DIGITS, Cell, Share, Sheet, Table, Value, at
+from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import NOTHING, between, percent, seconds, significant
+from scaletest.render.sheet import CLOCK_DIGITS, Sheet, Value, at
 from scaletest.report.words import percentile
 from scaletest.stats.scaling import Scaled
 from scaletest.validation.judging.evaluation import Evaluation

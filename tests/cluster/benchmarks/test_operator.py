@@ -20,7 +20,8 @@ import yaml
 
 from hack.kubernetes import CommandFailed, ControlPlane
 from scaletest.benchmarks.documents.custom_resources import definitions
-from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
+from tests.cluster.charts import CHART
+from tests.cluster.conftest import Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 
 pytestmark = needs_own

@@ -19,7 +19,8 @@ from scaletest.benchmarks.documents.custom_resources import definitions
 from scaletest.benchmarks.objects import gang_scheduling, manifests
 from scaletest.cluster.resources import JOBS
 from tests.cluster.benchmarks.test_operator import ACCOUNT, Operator
-from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
+from tests.cluster.charts import CHART
+from tests.cluster.conftest import Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, missing
 
 pytestmark = needs_own

@@ -15,15 +15,8 @@ import yaml
 from hack.kubernetes import ControlPlane
 from scaletest.benchmarks.documents.custom_resources import definitions
 from tests.cluster.benchmarks.test_operator import ACCOUNT, Operator
-from tests.cluster.charts import objects, render
-from tests.cluster.conftest import (
-    CHART,
-    Helm,
-    established,
-    helm_program,
-    kubeconfig_of,
-    needs_own,
-)
+from tests.cluster.charts import CHART, objects, render
+from tests.cluster.conftest import Helm, established, helm_program, kubeconfig_of, needs_own
 from tests.conftest import eventually
 from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS, FILE, GROUP
 

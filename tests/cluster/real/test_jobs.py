@@ -15,7 +15,8 @@ from hack.kubernetes import ControlPlane, NotBuilt, tool
 from hack.kubernetes.keda import Keda
 from hack.kubernetes.names import Names
 from hack.kubernetes.watch import Watch
-from tests.cluster.conftest import CHART, Helm, helm_program, restricted
+from tests.cluster.charts import CHART
+from tests.cluster.conftest import Helm, helm_program, restricted
 from tests.cluster.real.test_release import install
 from tests.conftest import eventually, missing
 

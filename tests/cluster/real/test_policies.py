@@ -13,7 +13,8 @@ import pytest
 from hack.kubernetes import ControlPlane
 from hack.kubernetes.policies import Policies
 from scaletest import __version__
-from tests.cluster.conftest import CHART, Helm, helm_program, restricted
+from tests.cluster.charts import CHART
+from tests.cluster.conftest import Helm, helm_program, restricted
 from tests.cluster.real.test_release import install
 from tests.conftest import eventually
 

@@ -16,7 +16,8 @@ import pytest
 
 from hack.kubernetes import ControlPlane, tool
 from scaletest.broker import Queues
-from tests.cluster.conftest import CHART, Agent, Helm, needs_own
+from tests.cluster.charts import CHART
+from tests.cluster.conftest import Agent, Helm, needs_own
 from tests.conftest import eventually
 
 pytestmark = needs_own

@@ -17,7 +17,8 @@ from hack.kubernetes import ControlPlane
 from scaletest.broker import Queues
 from scaletest.model.run_progress import RunProgress
 from scaletest.validation.folder import ValidationFolder
-from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of, needs_own
+from tests.cluster.charts import CHART
+from tests.cluster.conftest import Agent, Helm, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 from tests.integration.services import check_verdict
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hack.wall_clock import NoCompiler, WallClock
+from hack.compiler import NoCompiler
+from hack.wall_clock import WallClock
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request

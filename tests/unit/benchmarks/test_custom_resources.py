@@ -11,7 +11,8 @@ import pytest
 
 from scaletest.benchmarks.documents import benchmark, custom_resources
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.model.declared import members, plain, read_written
+from scaletest.model.file_documents import read_written
+from scaletest.model.writing import members, plain
 
 DEFINITIONS = {
     definition["spec"]["names"]["kind"]: definition for definition in custom_resources.definitions()

@@ -34,7 +34,7 @@ from scaletest.benchmarks.measure import machine, programs
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 from scaletest.render.numbers import quantity, quantity_measured
-from scaletest.stats.estimate import summarise
+from scaletest.stats.repetitions import summarise
 from scaletest_workers.workloads import torch_options as torch
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "benchmarks"

@@ -19,7 +19,7 @@ from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.plan import EXAMPLE, BenchmarkPlan, table_of
 from scaletest.benchmarks.report import benchmark_report
 from scaletest.model.errors import InvalidValue
-from scaletest.model.verdict import UNITS, parse
+from scaletest.model.threshold import UNITS, parse
 from scaletest.report import formats
 
 HEADLINES = [headline for kind in KINDS.values() for headline in kind.headlines]

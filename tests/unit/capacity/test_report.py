@@ -8,7 +8,7 @@ import yaml
 from scaletest.capacity.autoscale.arrivals import Arrivals
 from scaletest.capacity.autoscale.rule import parse_rule, to_values
 from scaletest.capacity.report import Simulation, charts, simulation_report
-from scaletest.render.svg import Chart
+from scaletest.render.chart import Chart
 from scaletest.report import formats
 from tests.unit.capacity.simulations import LOAD, figures, played
 from tests.unit.golden_files import golden

@@ -30,8 +30,8 @@ from scaletest.lifecycle.report.report import (
 )
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.lifecycle.stamps import Stamp, Stamps
-from scaletest.render.contents import Charts, Figure
-from scaletest.render.svg import Chart
+from scaletest.render.blocks import Charts, Figure
+from scaletest.render.chart import Chart
 from scaletest.report import formats
 from tests.unit.golden_files import golden
 from tests.unit.lifecycles import BEGAN, of, workload

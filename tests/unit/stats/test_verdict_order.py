@@ -15,7 +15,7 @@ from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.judging.evaluation import evaluate_benchmarks
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.lifecycle.judging import result as lifecycle
-from scaletest.lifecycle.judging.phases import Books
+from scaletest.lifecycle.judging.books import Books
 from scaletest.model import Measurement, Outcome, Record, Verdict, VerdictKind
 from scaletest.model.attempt import Attempt
 from scaletest.saturation.judging.evaluation import evaluate as evaluate_saturation

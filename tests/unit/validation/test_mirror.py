@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from scaletest.model import VerdictKind
 from scaletest.stats.completions import Ends
+from scaletest.stats.student import chi_square_limit
 from scaletest.validation.judging.doubling import (
     WAYS,
     MachineTrend,
     Ratio,
     StepPart,
     UpAndDown,
-    chi_square_limit,
     doubling,
     judged,
     machine_trend,

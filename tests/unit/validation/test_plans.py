@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaletest.cli.main import run as program
-from scaletest.cli.schemas import documents
+from scaletest.cli.schema import documents
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.file_documents import file_values
 from scaletest.model.threshold import VALIDATION_MEASURES, parse_of_steps

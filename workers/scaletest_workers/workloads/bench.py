@@ -11,14 +11,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scaletest.benchmarks.benchmark import (
-    BenchmarkPhase,
-    BenchmarkResult,
-    frame,
-    read,
-    unframe,
-)
-from scaletest.benchmarks.kinds.kind import Failure
+from scaletest.benchmarks.documents.benchmark import read
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame, unframe
+from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options

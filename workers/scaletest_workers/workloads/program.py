@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scaletest.model import Outcome, Reason, checks
-from scaletest.model.texts import without_secrets
+from scaletest.model.masking import without_secrets
 from scaletest.observe.sampler import RequestSampler
-from scaletest.processes.children import Guard, end_group, end_orphans, own_children, wait_child
+from scaletest.processes.children import end_group, wait_child
+from scaletest.processes.guard import Guard
+from scaletest.processes.orphans import end_orphans, own_children
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DEVICE_VARIABLE
 from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out_result

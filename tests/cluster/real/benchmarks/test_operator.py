@@ -18,7 +18,8 @@ from hack.kubernetes.settings import has_ipv6
 from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.cluster.connection import connect
 from scaletest.cluster.objects import Documents
-from tests.cluster.conftest import CHART, Helm, helm_program, restricted
+from tests.cluster.charts import CHART
+from tests.cluster.conftest import Helm, helm_program, restricted
 from tests.conftest import eventually, missing
 
 OPERATOR = "bench-scaletest-operator"
