@@ -25,7 +25,6 @@ from typing import Annotated
 from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
 from scaletest.model import Activity, Record, Reply, State
 from scaletest.model.declared import Written, choice
-from scaletest.stats.completions import ends_of
 from scaletest.stats.estimate import Chance, Estimate
 
 # The time between two requests, in which a worker has nothing to do.
@@ -238,8 +237,7 @@ def _gaps(sample: MeasuredOnce, rows: Sequence[Record]) -> Iterator[tuple[Record
     """
     if not sample.counted:
         return
-    ends = ends_of(sample.counted).values()
-    first, last = min(times[0] for times in ends), min(times[-1] for times in ends)
+    first, last = sample.counted_completions.under_load
     before: dict[str, float] = {}
     for record in sorted(rows, key=lambda record: record.reply.ended_s):
         reply = record.reply

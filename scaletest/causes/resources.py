@@ -23,7 +23,7 @@ from scaletest.model import Record, Reply
 from scaletest.model.declared import INNER, Count, Positive, Written, called
 from scaletest.model.measurement import CONTAINER, CPU, DEVICE, NodeFigures, NodeSample
 from scaletest.render.numbers import plural
-from scaletest.stats.completions import Ends, deal_in_turn, ends_of, progress, span
+from scaletest.stats.completions import Completions
 
 # A sample lies in a step when more than this part of its interval lies there; less where the rest
 # is between two measurements of the step that follow each other.
@@ -33,16 +33,13 @@ Figures = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredWindow:
-    """The time of one measurement on Redis's clock.
-
-    ends: completions by worker; rows: the records of the measurement. at_work_s: since when all
-    workers run requests that count, which is before the first of these are completed.
-    """
+    """The time of one measurement on Redis's clock."""
 
     begin_s: float
     end_s: float
-    ends: Ends
-    rows: Sequence[Record]
+    completions: Completions
+    rows: Sequence[Record]  # of the measurement
+    # since when all workers run requests that count, before the first of these are completed
     at_work_s: float
 
     @property
@@ -62,31 +59,25 @@ class MeasuredWindow:
 
 
 def windows_of(step: MeasuredStep, records: Rows) -> list[MeasuredWindow]:
-    """The times behind a step's throughput."""
+    """Return the times behind a step's throughput."""
     repeats = step.used_repeats
     windows = []
     for sample in step.samples:
-        ends: Ends = ends_of(sample.counted)
+        completions = sample.counted_completions
         if sample.starved:
-            ends = deal_in_turn(ends)
-        first_s, last_s = span(ends)
-        if sample.measurement.repeat in repeats and last_s > first_s:
-            rows = records.get(sample.measurement.key, ())
-            windows.append(
-                MeasuredWindow(
-                    first_s, last_s, ends, rows, min(first_s, _at_work_s(sample.counted, first_s))
-                )
-            )
+            completions = completions.in_turn
+        first_s, last_s = completions.span
+        if sample.measurement.repeat not in repeats or last_s <= first_s:
+            continue
+        # when the last worker began its first request that counts; `first_s` where it is unknown
+        began: dict[str, float] = {}
+        for record in sample.counted:
+            reply = record.reply
+            began[reply.worker] = min(reply.started_s or first_s, began.get(reply.worker, first_s))
+        rows = records.get(sample.measurement.key, ())
+        at_work_s = max(began.values(), default=first_s)
+        windows.append(MeasuredWindow(first_s, last_s, completions, rows, at_work_s))
     return windows
-
-
-def _at_work_s(counted: Sequence[Record], first_s: float) -> float:
-    """When the last worker began its first request that counts; `first_s` where that is unknown."""
-    began: dict[str, float] = {}
-    for record in counted:
-        reply = record.reply
-        began[reply.worker] = min(reply.started_s or first_s, began.get(reply.worker, first_s))
-    return max(began.values(), default=first_s)
 
 
 ENERGY_J = "energy_j"
@@ -133,7 +124,8 @@ def energies(
             if len(part) > 1
         ]
         requests = math.fsum(
-            sum(progress(window.ends, (first.at_s, last.at_s))) for first, last, window in pairs
+            sum(window.completions.progress((first.at_s, last.at_s)))
+            for first, last, window in pairs
         )
         if requests > 0:
             joules = math.fsum(last.joules - first.joules for first, last, _ in pairs)

@@ -17,9 +17,10 @@ from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import NOWHERE, Contrast, Measure, differences, percentiles
 from scaletest.stats.estimate import Estimate, exactly
 from scaletest.validation.folder import ValidationFolder
-from scaletest.validation.judging.doubling import Ratio, pairs_of, together
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.growth import SEED
+from scaletest.validation.judging.ratio import Ratio
+from scaletest.validation.judging.step_parts import pairs_of, together
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.throughput import Throughput
 

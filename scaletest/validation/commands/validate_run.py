@@ -16,7 +16,7 @@ from scaletest.runs.registry import report_of
 from scaletest.validation import before_run
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.stopping import (
+from scaletest.validation.judging.forecast import (
     SCATTERED,
     STEADY,
     ValidationForecast,

@@ -22,12 +22,11 @@ from dataclasses import replace
 
 from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
 from scaletest.render.numbers import plural
-from scaletest.stats.completions import ends_of
 from scaletest.stats.estimate import Distribution, Estimate, Percentile, exactly, samples_needed
 from scaletest.stats.scaling import scaled
 from scaletest.stats.thresholds import Measured, ThresholdResult, judge
-from scaletest.validation.judging.doubling import Ratio
 from scaletest.validation.judging.drift import BATCHES
+from scaletest.validation.judging.ratio import Ratio
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.plan import Plan
@@ -125,9 +124,7 @@ def _percentile(times: Distribution, name: str) -> Measured:
 
 
 def _drift(step: Step) -> Measured:
-    least = min(
-        min(map(len, ends_of(measured.counted).values()), default=0) for measured in step.samples
-    )
+    least = min(measured.counted_completions.fewest for measured in step.samples)
     if least < 2 * BATCHES:
         return Measured(
             None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"

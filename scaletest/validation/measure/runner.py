@@ -24,20 +24,16 @@ from scaletest.processes.wake import Wake
 from scaletest.render.numbers import percent, plural, significant
 from scaletest.runs.folder import RESULT, elapsed_s
 from scaletest.runs.progress import Progress
+from scaletest.stats.completions import Completions
 from scaletest.validation.folder import StoredValidation, ValidationFolder
-from scaletest.validation.judging.doubling import StepPart
 from scaletest.validation.judging.evaluation import Evaluation, evaluate, missing_samples
+from scaletest.validation.judging.forecast import left_s
 from scaletest.validation.judging.growth import SEED
-from scaletest.validation.judging.steps import Step, measured_step, summarise
-from scaletest.validation.judging.stopping import (
-    Stop,
-    Stopping,
-    Turn,
-    further_pair,
-    left_s,
-    planned_pairs,
-    way,
-)
+from scaletest.validation.judging.measured_step import measure_step
+from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs, way
+from scaletest.validation.judging.step_parts import StepPart
+from scaletest.validation.judging.steps import Step, summarise
+from scaletest.validation.judging.stopping import Stop, Stopping
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.measure.interfaces import Backend, BackgroundLoad, Load
 from scaletest.validation.measure.samples import Collector, ReadSamples, SampleStore
@@ -64,12 +60,10 @@ class StepTally:
         else:
             self.failures += 1
 
-    def course(self) -> tuple[dict[str, list[float]], float]:
-        """Sorted times of each worker's completions, and when the first request was submitted.
-
-        Both are on Redis' clock.
-        """
-        return {worker: sorted(times) for worker, times in list(self._ends.items())}, self._began_s
+    def course(self) -> tuple[Completions, float]:
+        """Return the completions, and when the first request was submitted on Redis' clock."""
+        times = {worker: sorted(own) for worker, own in list(self._ends.items())}
+        return Completions(times), self._began_s
 
 
 READY_TIMEOUT_S = 120.0
@@ -325,7 +319,8 @@ class ValidationRunner:
         key = (self._plan.steps[index - 1], turn.repeat)
         for measurement in self._measurements:
             if measurement.key == key:
-                return measured_step(self._plan, measurement, self._records[key]).part
+                rows = self._records[key]
+                return measure_step(self._plan, measurement, rows, Completions.of(rows)).part
         return None
 
     def _length_s(self, turn: Turn) -> float:

@@ -21,11 +21,12 @@ from scaletest.render import svg
 from scaletest.render.contents import Figure
 from scaletest.render.numbers import measured, percent, plural, seconds, significant, unit_of
 from scaletest.render.svg import Axis, Chart
-from scaletest.stats.completions import ends_of, rates, span
+from scaletest.stats.completions import Completions
 from scaletest.stats.law import Law
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.steps import MeasuredStep, Step
-from scaletest.validation.judging.stopping import way
+from scaletest.validation.judging.measured_step import MeasuredStep
+from scaletest.validation.judging.schedule import way
+from scaletest.validation.judging.steps import Step
 from scaletest.validation.report import words
 from scaletest.validation.run_type import ValidationRun
 
@@ -309,12 +310,13 @@ def panels(result: Evaluation, records: Rows) -> list[Chart]:
 
 def _panel(result: Evaluation, sample: MeasuredStep, rows: Sequence[Record]) -> Chart | None:
     began = sample.began_s
-    ends = {worker: [began, *times] for worker, times in ends_of(rows).items()}
-    first, last = span(ends)
+    by_worker = sample.completions.by_worker.items()
+    completions = Completions({worker: [began, *times] for worker, times in by_worker})
+    first, last = completions.span
     if last <= first or not began:
         return None
-    done = sum(len(times) - 1 for times in ends.values())
-    course = rates(ends, first, last, max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
+    done = completions.total - len(completions.by_worker)
+    course = completions.rates(max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
     rate, at, long = sample.throughput, sample.measurement, last - first
     name = f"{plural(at.workers, 'worker')}, {way(at.repeat)}"
     chart = Chart(

@@ -42,8 +42,8 @@ from scaletest.render.text import clean, one_line
 from scaletest.report import failures
 from scaletest.report.words import warnings
 from scaletest.validation.judging.evaluation import Evaluation
+from scaletest.validation.judging.schedule import way
 from scaletest.validation.judging.steps import Step
-from scaletest.validation.judging.stopping import way
 from scaletest.validation.plan import Plan
 from scaletest.validation.report import figures, resources, times, words
 from scaletest.validation.report.speedup import speedup_bars

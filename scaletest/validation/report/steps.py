@@ -23,7 +23,8 @@ from scaletest.render.numbers import NOTHING, between, percent, seconds, signifi
 from scaletest.report.words import percentile
 from scaletest.stats.scaling import Scaled
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.steps import Step, failed
+from scaletest.validation.judging.failed_requests import failed
+from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.work import FIGURES
 from scaletest.validation.report import words
 

@@ -17,9 +17,9 @@ from scaletest.render.numbers import (
 )
 from scaletest.stats.estimate import Estimate, samples_needed
 from scaletest.stats.scaling import Peak
-from scaletest.validation.judging.doubling import Ratio
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.growth import Growth
+from scaletest.validation.judging.ratio import Ratio
 from scaletest.validation.judging.steps import Step
 
 # Less of a request is shown as 0 %.

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes, attribute
 from scaletest.causes.request_time import Cycle, RequestTime
 from scaletest.model import Activity, Measurement, Outcome, Record, Reply, State, VerdictKind, Wait
+from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
-from scaletest.validation.judging.judge import failed_doubling
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.plan import Background, Plan
 from scaletest.validation.report import words

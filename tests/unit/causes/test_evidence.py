@@ -24,8 +24,8 @@ from scaletest.load.busy_check import BusyCheck
 from scaletest.model import Activity, Measurement, Record, State, VerdictKind
 from scaletest.model.measurement import FIGURES, NodeSample
 from scaletest.observe.node_resources import own_used_s, used_s
+from scaletest.validation.judging.disturbances import CHANGES
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
-from scaletest.validation.judging.judge import CHANGES
 from scaletest.validation.plan import Plan
 from tests.unit import made_runs as runs
 from tests.unit.activities import Injected, Phase, run

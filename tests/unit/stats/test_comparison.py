@@ -32,7 +32,7 @@ from scaletest.stats.comparison import (
     compare,
 )
 from scaletest.stats.estimate import Estimate, mann_whitney
-from scaletest.validation.judging.doubling import pairs_of, together
+from scaletest.validation.judging.step_parts import pairs_of, together
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.plan import Background, Plan
 from scaletest.validation.run_type import RUN_TYPE, of_step
