@@ -132,6 +132,17 @@ class Step(Written):
         return joined_tails([sample.tail for sample in self.samples])
 
     @property
+    def stops(self) -> str:
+        """Why each measuring of it ended."""
+        reasons = (sample.measurement.stop for sample in self.samples)
+        return ", ".join(dict.fromkeys(filter(None, reasons)))
+
+    @property
+    def measured_s(self) -> float:
+        """Seconds under load, of all measurings together."""
+        return sum(sample.measurement.measured_s for sample in self.samples)
+
+    @property
     def level(self) -> int:
         """The variable of the scaling law in this run: workers, or workers on each device."""
         return self.per_device or self.workers
