@@ -13,7 +13,8 @@ from itertools import chain
 
 from scaletest.causes.causes import Cause, Causes
 from scaletest.causes.request_time import GAP, PLACE_TEXTS, cause_sentence, seconds_text
-from scaletest.causes.resources import NodeResource, StepResources, cores_text, differing, on_node
+from scaletest.causes.resource_texts import cores_text, differing, on_node
+from scaletest.causes.resources import NodeResource, StepResources
 from scaletest.model import State
 from scaletest.model.measurement import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
 

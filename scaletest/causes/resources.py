@@ -1,163 +1,30 @@
-"""Use of the nodes' resources while a step was measured, and the texts about these figures.
+"""Use of the nodes' resources while a step was measured.
 
-Use is means of the samples, energy comes from counters.
-
-The time of a step is the one behind its throughput: of every measurement that counts, from the
-first completion of all workers to the last. Nodes are those that served it. A figure that was not
-read is missing, never 0.
+Use is means of the samples. Nodes are those that served the step. A figure that was not read is
+missing, never 0.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Annotated
 
+from scaletest.causes.energy import ENERGY_J, Energy, energies
 from scaletest.causes.steps import MeasuredStep, Rows
-from scaletest.model import Record, Reply
-from scaletest.model.declared import INNER, Count, Positive, Written, called
+from scaletest.causes.windows import MeasuredWindow, windows_of
+from scaletest.model import Reply
+from scaletest.model.declared import INNER, Count, Positive, Written
 from scaletest.model.measurement import CONTAINER, CPU, DEVICE, NodeFigures, NodeSample
 from scaletest.render.numbers import plural
-from scaletest.stats.completions import Completions
 
 # A sample lies in a step when more than this part of its interval lies there; less where the rest
 # is between two measurements of the step that follow each other.
 WHOLE, BETWEEN = 0.999, 0.9
 Figures = Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredWindow:
-    """The time of one measurement on Redis's clock."""
-
-    begin_s: float
-    end_s: float
-    completions: Completions
-    rows: Sequence[Record]  # of the measurement
-    # since when all workers run requests that count, before the first of these are completed
-    at_work_s: float
-
-    @property
-    def seconds(self) -> float:
-        """How long it is."""
-        return self.end_s - self.begin_s
-
-    def covers(self, sample: NodeSample) -> float:
-        """The seconds of a sample's interval that lie in it."""
-        return max(
-            0.0, min(self.end_s, sample.at_s) - max(self.begin_s, sample.at_s - sample.interval_s)
-        )
-
-    def includes(self, instant_s: float) -> bool:
-        """Whether an instant lies in it."""
-        return self.begin_s <= instant_s <= self.end_s
-
-
-def windows_of(step: MeasuredStep, records: Rows) -> list[MeasuredWindow]:
-    """Return the times behind a step's throughput."""
-    repeats = step.used_repeats
-    windows = []
-    for sample in step.samples:
-        completions = sample.counted_completions
-        if sample.starved:
-            completions = completions.in_turn
-        first_s, last_s = completions.span
-        if sample.measurement.repeat not in repeats or last_s <= first_s:
-            continue
-        # when the last worker began its first request that counts; `first_s` where it is unknown
-        began: dict[str, float] = {}
-        for record in sample.counted:
-            reply = record.reply
-            began[reply.worker] = min(reply.started_s or first_s, began.get(reply.worker, first_s))
-        rows = records.get(sample.measurement.key, ())
-        at_work_s = max(began.values(), default=first_s)
-        windows.append(MeasuredWindow(first_s, last_s, completions, rows, at_work_s))
-    return windows
-
-
-ENERGY_J = "energy_j"
-
-
-@dataclass(frozen=True, slots=True)
-class Energy(Written):
-    """Energy that a device used in a step, by the difference of its counter."""
-
-    joules: Annotated[float, "the difference of the device's counter"]
-    seconds: Annotated[float, "between its two readings"]
-    requests: Annotated[float, "of the whole step in these seconds, with fractions"]
-
-    @property
-    def per_request_j(self) -> Annotated[float, called("joules_per_request")]:
-        """Joules that the device used for each request of the step."""
-        return self.joules / self.requests
-
-    @property
-    def power_w(self) -> Annotated[float, "the mean, from the counter"]:
-        """The mean power, from the counter."""
-        return self.joules / self.seconds
-
-
-def energies(
-    node: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
-) -> tuple[dict[str, Energy], list[str]]:
-    """The energy of every device with a counter, and a warning for each unusable counter."""
-    by_name: dict[str, Energy] = {}
-    warnings: list[str] = []
-    for name in sorted(_devices_with_counter(samples)):
-        readings = list(_readings(samples, f"{DEVICE}:{name}"))
-        parts = [
-            [reading for reading in readings if window.includes(reading.at_s)] for window in windows
-        ]
-        if any(_odd(part) for part in parts):
-            warnings.append(
-                f"the energy counter of {name} on {node} was reset: no joules are reported"
-            )
-            continue
-        pairs = [
-            (part[0], part[-1], window)
-            for part, window in zip(parts, windows, strict=True)
-            if len(part) > 1
-        ]
-        requests = math.fsum(
-            sum(window.completions.progress((first.at_s, last.at_s)))
-            for first, last, window in pairs
-        )
-        if requests > 0:
-            joules = math.fsum(last.joules - first.joules for first, last, _ in pairs)
-            seconds = math.fsum(last.at_s - first.at_s for first, last, _ in pairs)
-            by_name[name] = Energy(joules, seconds, requests)
-    return by_name, warnings
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A counter of energy at one time."""
-
-    at_s: float
-    joules: float
-
-
-def _readings(samples: Iterable[NodeSample], resource: str) -> Iterator[_Reading]:
-    for sample in samples:
-        joules = sample.value(resource, ENERGY_J)
-        if joules is not None:
-            yield _Reading(sample.at_s, joules)
-
-
-def _devices_with_counter(samples: Iterable[NodeSample]) -> set[str]:
-    """The names of the devices with an energy counter."""
-    devices = itertools.chain.from_iterable(sample.of_kind(DEVICE).items() for sample in samples)
-    return {name for name, figures in devices if ENERGY_J in figures}
-
-
-def _odd(readings: Sequence[_Reading]) -> bool:
-    """Whether the difference of the first and the last reading is not the energy used."""
-    return any(after.joules < before.joules for before, after in itertools.pairwise(readings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,43 +335,3 @@ def _requests_cpu(node: str, windows: Sequence[MeasuredWindow]) -> float | None:
         return None
     used_s = [cpu_s[worker] * ran_s[worker] / reported_s[worker] for worker in ran_s]
     return math.fsum(used_s) / whole_s
-
-
-# A node differs where this part more, or less, of its cores is busy than on the others.
-DIFFERS = 0.25
-
-
-def cores_text(busy: float, cores: float) -> str:
-    """Busy cores, as in "2.0 of 2 cores"."""
-    return f"{busy:.1f} of {cores:g} cores"
-
-
-def clock_text(at_s: float) -> str:
-    """A time of Redis's clock in UTC, as in "12:03:10"."""
-    try:
-        return f"{datetime.fromtimestamp(at_s, UTC):%H:%M:%S}"
-    except (OverflowError, ValueError, OSError):
-        return "an unknown time"
-
-
-def on_node(node: str, step: StepResources) -> str:
-    """The node in a sentence, such as " on node-a"; "" where there is only one."""
-    return f" on {node}" if len(step.nodes) > 1 else ""
-
-
-def differing(nodes: Sequence[NodeUse]) -> list[str]:
-    """A line about each node with more, or less, busy cores than the others."""
-    used = {}
-    for node in nodes:
-        busy, cores = node.cores_busy, node.value(CPU, "cores")
-        if busy is not None and cores:
-            used[node.node] = (busy, cores)
-    lines = []
-    for name, (busy, cores) in used.items():
-        others = [other / whole for node, (other, whole) in used.items() if node != name]
-        if not others:
-            continue
-        usual = statistics.median(others)
-        if abs(busy / cores - usual) >= DIFFERS:
-            lines.append(f"{name}: {cores_text(busy, cores)} are busy, {usual:.0%} elsewhere")
-    return lines

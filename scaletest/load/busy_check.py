@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from scaletest.causes.interference import Resources, busy
+from scaletest.causes.busy_machine import Resources, busy
 from scaletest.observe.node import NodeReader
 from scaletest.observe.node_resources import own_used_s
 

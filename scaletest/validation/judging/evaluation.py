@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from scaletest.causes.causes import Causes, attribute
+from scaletest.causes.attribution import attribute
+from scaletest.causes.causes import Causes
 from scaletest.causes.evidence import supported
 from scaletest.causes.interference import Interference, interferences
 from scaletest.causes.resources import StepResources, resources

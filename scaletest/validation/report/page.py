@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaletest.causes.resources import clock_text
+from scaletest.causes.resource_texts import clock_text
 from scaletest.render import contents
 from scaletest.render.contents import (
     Block,

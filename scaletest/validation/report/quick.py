@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator
 
-from scaletest.causes.resources import cores_text
+from scaletest.causes.resource_texts import cores_text
 from scaletest.render.numbers import plural, significant
 from scaletest.render.text import clean
 from scaletest.validation.judging.evaluation import Evaluation

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes, attribute
+from scaletest.causes.attribution import attribute
+from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes
 from scaletest.causes.request_time import Cycle, RequestTime
 from scaletest.model import Activity, Measurement, Outcome, Record, Reply, State, VerdictKind, Wait
 from scaletest.validation.judging.doublings import failed_doubling

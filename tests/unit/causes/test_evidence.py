@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaletest.causes.busy_machine import busy
 from scaletest.causes.causes import Causes
-from scaletest.causes.interference import between, busy
-from scaletest.causes.resources import clock_text
+from scaletest.causes.interference import between
+from scaletest.causes.resource_texts import clock_text
 from scaletest.load.busy_check import BusyCheck
 from scaletest.model import Activity, Measurement, Record, State, VerdictKind
 from scaletest.model.measurement import FIGURES, NodeSample

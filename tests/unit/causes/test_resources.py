@@ -11,13 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.causes.resources import (
-    MeasuredWindow,
-    StepResources,
-    _inside_windows,
-    resources,
-    windows_of,
-)
+from scaletest.causes.resources import StepResources, _inside_windows, resources
+from scaletest.causes.windows import MeasuredWindow, windows_of
 from scaletest.model import State
 from scaletest.model.measurement import NodeSample
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
