@@ -36,17 +36,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scaletest.causes.causes import ALONE, AS_WANTED, NOTHING_GREW, Cause, Causes, StepTime
-from scaletest.causes.request_time import (
-    CPU_S,
-    GAP,
-    PLACE_TEXTS,
-    PLACES,
-    THROTTLED_S,
-    RequestTime,
-    cause_sentence,
-    request_time,
-    seconds_text,
-)
+from scaletest.causes.places import GAP, PLACE_TEXTS, PLACES, cause_sentence, seconds_text
+from scaletest.causes.request_time import CPU_S, THROTTLED_S, RequestTime, request_time
 from scaletest.causes.slow_member import slow_member
 from scaletest.causes.steps import UNSEEN, MeasuredStep, Rows
 from scaletest.model import State

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.causes.request_time import PLACE_TEXTS
+from scaletest.causes.places import PLACE_TEXTS
 from scaletest.causes.slow_member import SlowMember
 from scaletest.model.declared import Count, Positive, Written, choice
 from scaletest.stats.estimate import Estimate

@@ -11,8 +11,8 @@ from operator import add
 from typing import Annotated
 
 from scaletest.causes.foreign_cpu import Span, begin_of, foreign_cores
+from scaletest.causes.node_use import samples_by_node
 from scaletest.causes.resource_texts import clock_text, cores_text
-from scaletest.causes.resources import samples_by_node
 from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.model import Record
 from scaletest.model.declared import Written, choice

@@ -20,102 +20,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from scaletest.causes.places import PLACES
 from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
 from scaletest.model import Activity, Record, Reply, State
-from scaletest.stats.estimate import Chance, Estimate
-
-# The time between two requests, in which a worker has nothing to do.
-GAP = "gap"
-# Every place where a worker's time can be spent; together they are its whole time.
-PLACES: tuple[str, ...] = (*State, GAP)
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceText:
-    """How texts name a place.
-
-    label: for tables and charts. phrase: what requests do there, for sentences. remedy: what to try
-    when the time there grew.
-    """
-
-    label: str
-    phrase: str
-    remedy: str
-
-
-PLACE_TEXTS: dict[str, PlaceText] = {
-    State.ON_CPU: PlaceText(
-        "on a CPU",
-        "computing: each request needs more CPU time",
-        "caches, memory bandwidth, hyper-threads or clocks slow each worker down: spread them over"
-        " more cores or nodes",
-    ),
-    State.CPU_WAIT: PlaceText(
-        "waiting for a CPU", "waiting for a CPU", "more cores, or a lower <limit>"
-    ),
-    State.THROTTLED: PlaceText(
-        "CPU limit",
-        "throttled by the container's CPU limit",
-        "a higher CPU limit of the container, or a lower <limit>",
-    ),
-    State.DISK: PlaceText(
-        "disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"
-    ),
-    State.MEMORY: PlaceText(
-        "memory", "waiting for memory", "more memory, or a higher memory limit of the container"
-    ),
-    State.DEVICE: PlaceText(
-        "device", "waiting for a device", "more devices, or fewer workers on each of them"
-    ),
-    State.FILE_LOCK: PlaceText(
-        "file lock",
-        "waiting for a file lock",
-        "a lock file for each worker, or a lock that is held for a shorter time",
-    ),
-    State.NETWORK: PlaceText(
-        "network",
-        "waiting for a peer",
-        "more capacity of the service that answers, or fewer calls in each request",
-    ),
-    State.LOCK: PlaceText(
-        "lock",
-        "waiting for a lock in memory",
-        "look for the semaphore or mutex that the workers share, and hold it for a shorter time",
-    ),
-    State.PIPE: PlaceText(
-        "pipe", "waiting for a pipe", "look at the process at the other end of the pipe"
-    ),
-    State.SLEEP: PlaceText("sleep", "sleeping", "look for pauses between attempts in the workload"),
-    State.CHILD: PlaceText(
-        "child process", "waiting for a child process", "look at what the workload starts"
-    ),
-    State.IDLE: PlaceText("idle", "waiting for an event", "look at what the workload waits for"),
-    State.NOT_OBSERVED: PlaceText("not observed", "not observed", ""),
-    GAP: PlaceText(
-        "no request",
-        "workers were idle: the queue, the client or the tester",
-        "run the client and Redis on machines of their own, or use longer requests",
-    ),
-}
-
-
-def seconds_text(seconds: float) -> str:
-    """A duration in words with two significant digits."""
-    if abs(seconds) >= 10.0:
-        return f"{seconds:.0f} s"
-    if abs(seconds) >= 0.01:
-        return f"{seconds:.2g} s"
-    return f"{1000.0 * seconds:.2g} ms"
-
-
-def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
-    """The sentence of a cause. named: its object, "" for none. added_s: growth of a cycle in s."""
-    on = f" ({named})" if named else ""
-    return (
-        f"{PLACE_TEXTS[place].phrase}{on}, {share.value:.0%} [{100.0 * share.low:.0f},"
-        f" {100.0 * share.high:.0f}] of the added {seconds_text(added_s)}"
-    )
-
+from scaletest.stats.estimate import Chance
 
 # Times of a request beside those of the places where it is spent.
 CPU_S, THROTTLED_S = "cpu_s", "throttled_s"
@@ -189,7 +97,10 @@ class RequestTime:
         Each has as many requests of every worker, drawn with replacement.
         """
         strata = [list(zip(*units, strict=True)) for units in self._units().values()]
-        used = [index for index in range(len(COLUMNS)) if _used(strata, index)]
+        # columns in which any request has a time
+        used = [
+            index for index in range(len(COLUMNS)) if any(any(columns[index]) for columns in strata)
+        ]
         return [_drawn(strata, used, chance) for _ in range(draws)]
 
     def _units(self) -> _Units:
@@ -202,12 +113,14 @@ class RequestTime:
         for cycle in self.cycles:
             by_worker[cycle.repeat, cycle.reply.worker].append(cycle.columns())
         size = math.ceil(len(self.cycles) / MOST_UNITS)
-        units = {}
+        units: dict[Stratum, list[tuple[float, ...]]] = {}
         for stratum, rows in by_worker.items():
             weight = self.requests[stratum] / len(rows)
-            units[stratum] = [
-                _joined(rows[begin : begin + size], weight) for begin in range(0, len(rows), size)
-            ]
+            units[stratum] = []
+            for begin in range(0, len(rows), size):
+                block = rows[begin : begin + size]
+                sums = (weight * sum(column) for column in zip(*block, strict=True))
+                units[stratum].append((*sums, weight * len(block)))
         return units
 
 
@@ -242,17 +155,6 @@ def _gaps(sample: MeasuredOnce, rows: Sequence[Record]) -> Iterator[tuple[Record
             yield record, max(0.0, reply.ended_s - before[reply.worker] - reply.run_s)
         if reply.ended_s:
             before[reply.worker] = reply.ended_s
-
-
-def _joined(rows: Sequence[list[float]], weight: float) -> tuple[float, ...]:
-    """The sums of some requests by column, then their number, all times `weight`."""
-    sums = (weight * sum(column) for column in zip(*rows, strict=True))
-    return (*sums, weight * len(rows))
-
-
-def _used(strata: Sequence[Sequence[Sequence[float]]], index: int) -> bool:
-    """Whether any request has a time in this column."""
-    return any(any(columns[index]) for columns in strata)
 
 
 def _drawn(

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.causes.request_time import Cycle, RequestTime, seconds_text
+from scaletest.causes.places import seconds_text
+from scaletest.causes.request_time import Cycle, RequestTime
 from scaletest.model.declared import Written, choice
 
 # At least this part of the run time that all requests added is its own, and the run time of the

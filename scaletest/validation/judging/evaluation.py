@@ -14,7 +14,8 @@ from scaletest.causes.attribution import attribute
 from scaletest.causes.causes import Causes
 from scaletest.causes.evidence import supported
 from scaletest.causes.interference import Interference, interferences
-from scaletest.causes.resources import StepResources, resources
+from scaletest.causes.node_use import resources
+from scaletest.causes.resources import StepResources
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, NodeSample, Record, Verdict, VerdictKind
 from scaletest.model.declared import VERSIONED, Written, called, flat

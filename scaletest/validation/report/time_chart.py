@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from scaletest.causes.causes import StepTime
-from scaletest.causes.request_time import PLACE_TEXTS, PLACES
+from scaletest.causes.places import PLACE_TEXTS, PLACES
 from scaletest.render import svg
 from scaletest.render.contents import Figure
 from scaletest.render.numbers import percent, plural, seconds, unit_of

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.causes.resources import StepResources, _inside_windows, resources
+from scaletest.causes.node_use import _inside_windows, resources
+from scaletest.causes.resources import StepResources
 from scaletest.causes.windows import MeasuredWindow, windows_of
 from scaletest.model import State
 from scaletest.model.measurement import NodeSample

@@ -136,16 +136,20 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     fake = Played()
     cluster = SimpleNamespace(namespace="bench")
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Deployment", fake.deployment)
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Autoscalers", fake.autoscalers)
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Changes", fake.changes)
+    monkeypatch.setattr(
+        "scaletest.validation.measure.deployment_target.Deployment", fake.deployment
+    )
+    monkeypatch.setattr(
+        "scaletest.validation.measure.deployment_target.Autoscalers", fake.autoscalers
+    )
+    monkeypatch.setattr("scaletest.validation.measure.deployment_target.Changes", fake.changes)
     monkeypatch.setattr(connection, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
         "missing",
         lambda cluster, wanted: [right for right in wanted if right in fake.lacking],
     )
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Direct", fake.direct)
+    monkeypatch.setattr("scaletest.validation.measure.deployment_target.Direct", fake.direct)
     monkeypatch.setenv("SCALETEST_CLIENT_TOKEN", "secret")
     return fake
 

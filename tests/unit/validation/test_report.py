@@ -24,7 +24,7 @@ from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.judging.throughput import Throughput
-from scaletest.validation.measure.runner import StepTally, progress_line
+from scaletest.validation.measure.step_tally import StepTally, progress_line
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
