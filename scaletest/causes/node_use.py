@@ -54,12 +54,7 @@ def _node_use(
     name: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
 ) -> tuple[NodeUse, list[str]]:
     """Return one node in a step, and warnings. samples: of that node, in the order of time."""
-    # In a short step no sample may lie. Then those count that lie in the time in which all its
-    # workers ran requests. Others also tell of the time between two steps, in which workers start,
-    # so they say nothing of the step.
-    inside = _covered(samples, windows) or _covered(
-        samples, [replace(window, begin_s=window.at_work_s) for window in windows]
-    )
+    inside = samples_inside(samples, windows)
     energy, warnings = energies(name, samples, windows)
     figures = _means(inside)
     # devices that no sample calls busy: the requests' own use of their engines counts
@@ -82,6 +77,20 @@ def _node_use(
         devices=frozenset(filter(None, devices)),
     )
     return use, warnings
+
+
+def samples_inside(
+    samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
+) -> list[tuple[NodeSample, float]]:
+    """Return the samples that lie in the time of a step, each with its seconds there.
+
+    In a short step no sample may do so. Then those count that lie in the time in which all its
+    workers ran requests. Others also tell of the time between two steps, in which workers start,
+    so they say nothing of the step.
+    """
+    return _covered(samples, windows) or _covered(
+        samples, [replace(window, begin_s=window.at_work_s) for window in windows]
+    )
 
 
 def _covered(

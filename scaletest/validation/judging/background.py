@@ -10,7 +10,7 @@ from scaletest.model import Measurement, Record
 from scaletest.model.declared import Count, Positive, Written, called, flat
 from scaletest.stats.completions import Completions
 from scaletest.stats.estimate import Distribution, summary
-from scaletest.validation.judging.failed_requests import failed
+from scaletest.validation.judging.steps import failed
 from scaletest.validation.judging.throughput import Throughput, throughput
 from scaletest.validation.plan import Background, Plan
 

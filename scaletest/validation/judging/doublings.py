@@ -1,4 +1,4 @@
-"""Which doublings pass, fail, are undecided or were too good, and what would decide them."""
+"""Which doublings pass, fail or are undecided, and what would decide them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,6 @@ from scaletest.validation.plan import Plan
 # A smaller share of slow requests needs no mention.
 NEGLIGIBLE = 0.001
 OTHERS = "free the cores that other programs or the tester use, and run it again"
-
-
-def too_good_lines(steps: Sequence[Step], limit: float) -> list[str]:
-    """Return lines about ratios of more than `limit` times the ideal.
-
-    Then something slowed the step before down, which hides what the workers share.
-    """
-    return [
-        f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than the"
-        " added workers can explain, so something slowed down the step with"
-        f" {plural(before.workers, 'worker')}"
-        for before, step in itertools.pairwise(steps)
-        if step.ratio and step.ratio.low > limit * step.workers / before.workers
-    ]
 
 
 def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:

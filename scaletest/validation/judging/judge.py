@@ -14,7 +14,6 @@ from scaletest.validation.judging.doublings import (
     all_measured,
     failed_ratio,
     passed_reason,
-    too_good_lines,
     undecided_ratio,
 )
 from scaletest.validation.judging.measurement_grounds import (
@@ -27,6 +26,7 @@ from scaletest.validation.judging.measurement_grounds import (
 )
 from scaletest.validation.judging.sharing import Sharing
 from scaletest.validation.judging.steps import Step
+from scaletest.validation.judging.warnings import too_good_lines
 from scaletest.validation.plan import Plan
 
 # Above this multiple of the ideal ratio the workers were not alike.
@@ -56,11 +56,11 @@ def judge(
     complete = all_measured(plan, steps)
     failed = failed_ratio(plan, steps, causes, doubt)
     undecided = undecided_ratio(plan, steps, shared, worst)
+    best = shared.sentence if shared else ""
+    passed = Ground(Rank.MET, passed_reason(plan, steps, thresholds, best))
     # a base that was too slow makes every ratio good, whatever workers share
     too_good = too_good_lines(steps, MOST_TOO_GOOD)
     unlike = Ground(Rank.OPEN, too_good[0], UNLIKE_REMEDY) if too_good else None
-    best = shared.sentence if shared else ""
-    passed = Ground(Rank.MET, passed_reason(plan, steps, thresholds, best))
     # what the measurements themselves say
     lost = records_lost(steps)
     stalled = worker_stalled(steps, doubt)

@@ -17,8 +17,7 @@ from scaletest.stats.completions import Completions
 from scaletest.validation.judging.drift import Drift, drift_of, has_settled
 from scaletest.validation.judging.machine_trend import MachineTrend, run_course
 from scaletest.validation.judging.slow_requests import Tail, tail
-from scaletest.validation.judging.stall import Stall, find_stall
-from scaletest.validation.judging.starved import StarvedWorker
+from scaletest.validation.judging.stall import Stall, StarvedWorker, find_stall
 from scaletest.validation.judging.step_parts import StepPart
 from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.judging.throughput import Throughput, throughput

@@ -78,10 +78,16 @@ class Sharing(Written):
 
 
 def sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
-    """The best number of workers per device; None for a run that compares no such numbers."""
+    """Return the best number of workers per device; None for a run that compares none."""
     if not plan.compares:
         return None
-    reasons = {step.per_device: _excluded(plan, step) for step in steps}
+    reasons = {}  # why a number is no candidate
+    for step in steps:
+        reason = "" if step.sound else "not steady, or too few requests to tell"
+        if step.failures > plan.tolerate_failures:
+            memory = f", {step.memory_hits} at the memory limit" if step.memory_hits else ""
+            reason = f"{step.failures} requests failed{memory}"
+        reasons[step.per_device] = reason
     candidates = {number: Candidate(number, None, False, why) for number, why in reasons.items()}
     able = [step for step in steps if not reasons[step.per_device]]
     if not able:
@@ -102,17 +108,8 @@ def sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
     )
 
 
-def _excluded(plan: Plan, step: Step) -> str:
-    if step.failures > plan.tolerate_failures:
-        memory = f", {step.memory_hits} at the memory limit" if step.memory_hits else ""
-        return f"{step.failures} requests failed{memory}"
-    if step.sound:
-        return ""
-    return "not steady, or too few requests to tell"
-
-
 def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
-    """A candidate by the ratio of its throughput to the leader's. comparisons: of the whole run."""
+    """Return a candidate by its ratio to the leader's throughput. comparisons: of the whole run."""
     if step is leader:
         return Candidate(step.per_device, Estimate(1.0, 1.0, 1.0), False)
     errors = [_error(step), _error(leader)]
@@ -123,7 +120,7 @@ def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
 
 
 def _error(step: Step) -> float:
-    """Relative standard error of a step's throughput, with what one run alone cannot show."""
+    """Return the relative error of a step's throughput, with what one run alone cannot show."""
     return math.hypot(step.throughput.error, 0.0 if step.between else UNSEEN)
 
 

@@ -1,4 +1,4 @@
-"""A worker that stopped while it was measured.
+"""A worker that stopped while it was measured, or that others kept waiting.
 
 Its device or node was lost, or its workload hangs. Throughput is counted in the time that all
 workers share, which ends with the first worker's last completion. Workers that go on to the end
@@ -8,9 +8,17 @@ that of a system that no longer exists. So its silence must not pass as the end 
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scaletest.model import Measurement
 from scaletest.stats.completions import Completions
+
+# A worker starves that waits for its first completion for longer than this part of a step, and for
+# longer than this many requests take on average; and where all together do less than this many
+# times as much as fewer workers did, or it may have met one of few slow requests.
+STARVED_PART, STARVED_CYCLES, STARVED_RATIO = 0.5, 3.0, 1.25
 
 # In units of the longest cycle. With exponential run times and n cycles, a worker is silent for so
 # long at the end of a step with probability n^-3.
@@ -35,3 +43,48 @@ def find_stall(completions: Completions) -> Stall | None:
     if silent_s > LONGEST_CYCLES * max(completions.all_cycles):
         return Stall(worker, silent_s)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class StarvedWorker:
+    """A worker that others kept from what all of them share."""
+
+    worker: str
+    waited_s: float  # from the first completion of any worker to its own
+
+
+def find_starved(completions: Completions) -> StarvedWorker | None:
+    """Find the worker that waited for its first completion for most of the step; None without.
+
+    A service that refuses requests beyond its limit lets those in that ask at the right moment, so
+    that a few workers may have it for themselves.
+    """
+    by_worker = completions.by_worker
+    if len(by_worker) < 2 or not completions.fewest or not completions.rate_together:
+        return None
+    begin_s, end_s = completions.under_load
+    worker = max(by_worker, key=lambda name: by_worker[name][0])
+    waited_s = by_worker[worker][0] - begin_s
+    cycle_s = len(by_worker) / completions.rate_together
+    if waited_s > max(STARVED_PART * (end_s - begin_s), STARVED_CYCLES * cycle_s):
+        return StarvedWorker(worker, waited_s)
+    return None
+
+
+def find_starving_steps(
+    of_steps: Sequence[Sequence[Measurement]], completions: Mapping[tuple[int, int], Completions]
+) -> dict[int, StarvedWorker]:
+    """Find the steps in which a worker starved: the number of workers, and one of those that did.
+
+    of_steps: the measurements of each step, with ever more workers.
+    """
+    starved = {}
+    fewer_did = 0.0  # requests/s with fewer workers, all together
+    for measurements in of_steps:
+        of_step = [completions[measurement.key] for measurement in measurements]
+        all_did = statistics.fmean(each.rate_together for each in of_step)
+        found = next(filter(None, map(find_starved, of_step)), None)
+        if found and all_did < STARVED_RATIO * fewer_did:
+            starved[measurements[0].workers] = found
+        fewer_did = all_did
+    return starved

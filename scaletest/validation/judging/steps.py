@@ -20,18 +20,18 @@ from scaletest.model.declared import (
     choice,
     flat,
 )
+from scaletest.model.record import Outcome
 from scaletest.render.text import device_name
 from scaletest.stats.completions import Completions
 from scaletest.stats.estimate import Distribution, summary
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.validation.judging.doubling import doubling
-from scaletest.validation.judging.failed_requests import failed, suspects
 from scaletest.validation.judging.fairness import Fairness, fairness_by_group
 from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
 from scaletest.validation.judging.ratio import Ratio, ratio
 from scaletest.validation.judging.slow_requests import Tail, joined_tails
-from scaletest.validation.judging.starved import find_starving_steps
+from scaletest.validation.judging.stall import find_starving_steps
 from scaletest.validation.judging.step_parts import StepPart, join_parts, judged
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.judging.work import count_memory_hits, work_rates
@@ -250,3 +250,18 @@ def _summarise_step(
 def _count_names(names: Iterable[str]) -> dict[str, int]:
     """Return how often each name occurs, the most frequent first; "" is none."""
     return dict(Counter(filter(None, names)).most_common())
+
+
+def failed(record: Record) -> bool:
+    """Whether a request failed by itself, not since its client left or the queue was purged."""
+    return record.reply.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+
+
+def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
+    """Workers that failed all of their requests, at least five, while others succeeded."""
+    wrong = Counter(record.reply.worker for record in rows if failed(record))
+    good = {record.reply.worker for record in rows if record.ok}
+    failing = (
+        name for name, count in wrong.items() if good and name and count >= 5 and name not in good
+    )
+    return tuple(sorted(failing))

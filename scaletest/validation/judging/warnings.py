@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,6 @@ from types import MappingProxyType
 from scaletest.causes.interference import Interference
 from scaletest.render.numbers import plural
 from scaletest.validation.judging.disturbances import POSSIBLE_CAUSES
-from scaletest.validation.judging.doublings import too_good_lines
 from scaletest.validation.judging.measured_step import MeasuredStep
 from scaletest.validation.judging.measurement_grounds import MOST_OVERHEAD
 from scaletest.validation.judging.steps import Step
@@ -120,3 +120,17 @@ def _unsteady(
             f"{disturbance or 'check what else ran at that time'}"
         )
     return lines
+
+
+def too_good_lines(steps: Sequence[Step], limit: float) -> list[str]:
+    """Return lines about ratios of more than `limit` times the ideal.
+
+    Then something slowed the step before down, which hides what the workers share.
+    """
+    return [
+        f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than the"
+        " added workers can explain, so something slowed down the step with"
+        f" {plural(before.workers, 'worker')}"
+        for before, step in itertools.pairwise(steps)
+        if step.ratio and step.ratio.low > limit * step.workers / before.workers
+    ]

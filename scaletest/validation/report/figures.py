@@ -1,8 +1,4 @@
-"""The charts of a validation, each with the sentence that stands under it.
-
-Throughput and efficiency against the number of workers answer the question of a run. Others show
-where the time of a request goes, and how throughput went on in each measurement.
-"""
+"""The chart that answers the question of a run: throughput against the number of workers."""
 
 from __future__ import annotations
 
@@ -169,17 +165,13 @@ def _throughput(data: Curve) -> Chart:
         chart.legend("peak", "c-wanted")
         chart.upright(data.peak, "c-wanted", f"throughput is highest with {data.peak:.0f} workers")
     for step, tip in zip(data.steps, tips, strict=True):
-        _point(chart, step, tip)
+        rate = step.throughput
+        if len(step.samples) > 1:
+            for sample in step.samples:
+                chart.dot(step.level, sample.throughput.per_s, "c-faint", radius=3.0)
+        if math.isfinite(rate.half_width):
+            low, high = rate.per_s - rate.half_width, rate.per_s + rate.half_width
+            chart.error(step.level, low, high, "c-error")
+        css = "c-dot" if step.sound else "c-dot c-hollow"
+        chart.dot(step.level, rate.per_s, css, tip)
     return chart
-
-
-def _point(chart: Chart, step: Step, tip: str) -> None:
-    rate = step.throughput
-    if len(step.samples) > 1:
-        for sample in step.samples:
-            chart.dot(step.level, sample.throughput.per_s, "c-faint", radius=3.0)
-    if math.isfinite(rate.half_width):
-        low, high = rate.per_s - rate.half_width, rate.per_s + rate.half_width
-        chart.error(step.level, low, high, "c-error")
-    css = "c-dot" if step.sound else "c-dot c-hollow"
-    chart.dot(step.level, rate.per_s, css, tip)

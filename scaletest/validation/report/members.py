@@ -11,8 +11,7 @@ from scaletest.causes.steps import Rows
 from scaletest.model import Record
 from scaletest.render.contents import Cell, Share, Table
 from scaletest.render.numbers import percent, seconds
-from scaletest.validation.judging.failed_requests import failed
-from scaletest.validation.judging.steps import Step
+from scaletest.validation.judging.steps import Step, failed
 
 KINDS = ("worker", "node", "pod", "device")
 # Each repeat has others of these, and it may be longer than the next: only those of one repeat

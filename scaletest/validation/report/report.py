@@ -22,8 +22,7 @@ from scaletest.validation.report.cases import cases
 from scaletest.validation.report.comment import comment
 from scaletest.validation.report.page import sections
 from scaletest.validation.report.parts import ReportParts
-from scaletest.validation.report.rows import rate_text
-from scaletest.validation.report.sheet import sheet
+from scaletest.validation.report.rows import rate_text, sheet
 from scaletest.validation.report.summary import summary
 from scaletest.validation.report.words import wanted_text
 from scaletest.validation.run_type import ValidationRun

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
-from scaletest.causes.causes import StepTime
 from scaletest.causes.places import PLACE_TEXTS, PLACES
 from scaletest.render import svg
 from scaletest.render.contents import Figure
@@ -28,77 +24,65 @@ TIME_CAPTION = (
 
 
 def time_spent(result: Evaluation) -> Figure | None:
-    """Where the time of a request goes, by state, as stacked bars, one a step; None where no
-    request says it.
+    """Return where the time of a request goes, by state, as stacked bars, one a step.
+
+    None where no request says it.
     """
-    times = result.causes.times if result.causes else ()
-    known = [time for time in times if any(time.seconds.values())]
-    return Figure(_time_spent(known), TIME_CAPTION, NARROW_TIME) if known else None
-
-
-def _time_spent(times: Sequence[StepTime]) -> Chart:
-    highest_s = max(_whole(time) for time in times)
-    size, unit = unit_of(highest_s)
-    numbers = range(len(times))
+    all_times = result.causes.times if result.causes else ()
+    times = [time for time in all_times if any(time.seconds.values())]
+    if not times:
+        return None
+    wholes_s = [sum(time.seconds.values()) for time in times]
+    size, unit = unit_of(max(wholes_s))
+    described = []
+    for time in times:
+        parts = (f"{_label(place)} {seconds(part)}" for place, part in time.seconds.items())
+        described.append(f"{plural(time.workers, 'worker')}: {', '.join(parts)}")
     chart = Chart(
         "time-spent",
         "Time of a request by state",
-        "; ".join(f"{plural(time.workers, 'worker')}: {_described(time)}" for time in times),
+        "; ".join(described),
         Axis(
             workers_label(times[0].per_device),
             -0.6,
             len(times) - 0.4,
-            marks=numbers,
+            marks=range(len(times)),
             names=[str(time.level) for time in times],
         ),
-        Axis(f"{unit} per request", 0.0, svg.ceiling(highest_s / size * 1.02)),
+        Axis(f"{unit} per request", 0.0, svg.ceiling(max(wholes_s) / size * 1.02)),
         *TIME_SIZE,
     )
-    shown = _shown(times)
-    for place in shown:
+    # the places with a bar of their own, the most active at the bottom, and what is left
+    least_s = [LEAST_SHARE * whole_s for whole_s in wholes_s]
+    shown: list[str] = []
+    for place in map(str, PLACES):
+        parts_s = [time.seconds.get(place, 0.0) for time in times]
+        if any(part_s >= least for part_s, least in zip(parts_s, least_s, strict=True)):
+            shown.append(place)
+    others_s = [
+        sum(part_s for place, part_s in time.seconds.items() if place not in shown)
+        for time in times
+    ]
+    bars = shown
+    if any(other_s >= least for other_s, least in zip(others_s, least_s, strict=True)):
+        bars = [*shown, OTHER]
+    for place in bars:
         chart.legend(_label(place), f"c-time-{place}", "area")
-    for index, time in enumerate(times):
-        _stack(chart, index, time, shown, size)
-    return chart
-
-
-def _stack(chart: Chart, index: int, time: StepTime, shown: Sequence[str], size: float) -> None:
-    bottom_s, parts = 0.0, {**time.seconds, OTHER: _rest(time, shown)}
-    for place in shown:
-        part_s = parts.get(place, 0.0)
-        if part_s <= 0:
-            continue
-        tip = (
-            f"{plural(time.workers, 'worker')}: {_label(place)} {seconds(part_s)},"
-            f" {percent(part_s / _whole(time), 0)}"
-        )
-        top_s = bottom_s + part_s
-        chart.bar(index - HALF, index + HALF, top_s / size, f"c-time-{place}", tip, bottom_s / size)
-        bottom_s = top_s
-
-
-def _shown(times: Sequence[StepTime]) -> list[str]:
-    """The places with a bar of their own, the most active at the bottom, and what is left."""
-    shown = [str(place) for place in PLACES if any(map(partial(_is_large, place), times))]
-    other = any(_rest(time, shown) >= LEAST_SHARE * _whole(time) for time in times)
-    return [*shown, OTHER] if other else shown
-
-
-def _is_large(place: str, time: StepTime) -> bool:
-    return time.seconds.get(place, 0.0) >= LEAST_SHARE * _whole(time)
-
-
-def _whole(time: StepTime) -> float:
-    return sum(time.seconds.values())
-
-
-def _rest(time: StepTime, shown: Sequence[str]) -> float:
-    return sum(part_s for place, part_s in time.seconds.items() if place not in shown)
+    for index, (time, whole_s, other_s) in enumerate(zip(times, wholes_s, others_s, strict=True)):
+        bottom_s, parts_of_step = 0.0, {**time.seconds, OTHER: other_s}
+        for place in bars:
+            part_s = parts_of_step.get(place, 0.0)
+            if part_s <= 0:
+                continue
+            tip = (
+                f"{plural(time.workers, 'worker')}: {_label(place)} {seconds(part_s)},"
+                f" {percent(part_s / whole_s, 0)}"
+            )
+            low, high = bottom_s / size, (bottom_s + part_s) / size
+            chart.bar(index - HALF, index + HALF, high, f"c-time-{place}", tip, low)
+            bottom_s += part_s
+    return Figure(chart, TIME_CAPTION, NARROW_TIME)
 
 
 def _label(place: str) -> str:
     return PLACE_TEXTS[place].label if place in PLACE_TEXTS else place
-
-
-def _described(time: StepTime) -> str:
-    return ", ".join(f"{_label(place)} {seconds(part_s)}" for place, part_s in time.seconds.items())

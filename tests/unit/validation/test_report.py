@@ -28,7 +28,7 @@ from scaletest.validation.measure.step_tally import StepTally, progress_line
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
-from scaletest.validation.report.sheet import COLUMNS
+from scaletest.validation.report.rows import COLUMNS
 from scaletest.validation.run_type import ValidationRun
 from tests.conftest import missing
 from tests.unit import made_runs as runs

@@ -13,8 +13,7 @@ import pytest
 from scaletest.model import Measurement, Outcome, Record, Reply, VerdictKind
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.evaluation import evaluate
-from scaletest.validation.judging.stall import find_stall
-from scaletest.validation.judging.starved import find_starved
+from scaletest.validation.judging.stall import find_stall, find_starved
 from scaletest.validation.judging.steps import summarise
 from scaletest.validation.plan import Plan
 from tests.unit.made import measured
