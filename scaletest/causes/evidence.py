@@ -13,7 +13,7 @@ from itertools import chain
 
 from scaletest.causes.causes import Cause, Causes
 from scaletest.causes.places import GAP, PLACE_TEXTS, cause_sentence, seconds_text
-from scaletest.causes.resource_texts import cores_text, differing, on_node
+from scaletest.causes.resource_texts import cores_text, on_node, unlike_nodes
 from scaletest.causes.resources import NodeResource, StepResources
 from scaletest.model import State
 from scaletest.model.measurement import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
@@ -67,7 +67,7 @@ class ComparedResources:
         return same.figures.get("busy") if same else None
 
 
-def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None:
+def add_evidence(causes: Causes | None, used: list[StepResources]) -> Causes | None:
     """The causes with the evidence of the resources of the two steps."""
     if causes is None:
         return None
@@ -128,7 +128,12 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
     after, cores, busy = pair.after, pair.after.cores, pair.after.cores_busy
     stolen = after.total(CPU, "steal") or 0.0
     pressure = after.highest(PRESSURE, "cpu_some")
-    rest = [*_others(after), *_steal(pair), *_pressure(pair, "cpu_some"), *differing(after.nodes)]
+    rest = [
+        *_others(after),
+        *_steal(pair),
+        *_pressure(pair, "cpu_some"),
+        *unlike_nodes(after.nodes),
+    ]
     if not cores or busy is None:
         return Evidence(tuple(rest), _confirmed(_pressed(pressure)))
     taken = (busy + stolen) / cores
@@ -343,7 +348,7 @@ def _slow_place(kind: str, name: str, place: str, pair: ComparedResources) -> li
     lines: list[str] = []
     places = pair.after.places(DEVICE)
     if kind == "node" or f"node {name}" in place:
-        lines += [line for line in differing(pair.after.nodes) if line.startswith(f"{name}: ")]
+        lines += [line for line in unlike_nodes(pair.after.nodes) if line.startswith(f"{name}: ")]
     for device in places:
         if (kind == "device" and device.name == name) or f"device {device.name}" in place.split(
             ", "

@@ -1,15 +1,9 @@
-"""Where workers spend the time of a request, and members whose requests got slower alone.
+"""Where workers spend the time of a request.
 
 That is in the states of its run, and in the gap before it. A cycle is the time from the
 end of a worker's request to the end of its next one, so it is gap and run time. The mean cycle of N
 workers is N x time / completions: what it grows by is exactly what throughput lacks, and nothing
 else.
-
-One worker, device or node whose requests got slower alone: it looks like contention, and is not.
-
-With N workers of which one takes longer, throughput falls as if all shared something. A shared
-resource slows all of them down, though, so a member is slow by itself when it brings most of the
-added run time and the others hardly any.
 """
 
 from __future__ import annotations

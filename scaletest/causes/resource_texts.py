@@ -31,7 +31,7 @@ def on_node(node: str, step: StepResources) -> str:
     return f" on {node}" if len(step.nodes) > 1 else ""
 
 
-def differing(nodes: Sequence[NodeUse]) -> list[str]:
+def unlike_nodes(nodes: Sequence[NodeUse]) -> list[str]:
     """A line about each node with more, or less, busy cores than the others."""
     used = {}
     for node in nodes:

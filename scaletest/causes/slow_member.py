@@ -1,4 +1,9 @@
-"""The only worker, device or node whose requests became slower."""
+"""One worker, device or node whose requests got slower alone: like contention, and none.
+
+With N workers of which one takes longer, throughput falls as if all shared something. A shared
+resource slows all of them down, though, so a member is slow by itself when it brings most of the
+added run time and the others hardly any.
+"""
 
 from __future__ import annotations
 

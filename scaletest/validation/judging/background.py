@@ -1,4 +1,7 @@
-"""The load beside a validation: its other queues while each step was measured."""
+"""The load beside a validation: its other queues while each step was measured.
+
+No verdict depends on these figures.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike.
-
-No verdict depends on the figures of the load beside a validation.
-"""
+"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from scaletest.causes.attribution import attribute
 from scaletest.causes.causes import Causes
-from scaletest.causes.evidence import supported
+from scaletest.causes.evidence import add_evidence
 from scaletest.causes.interference import Interference, interferences
 from scaletest.causes.node_use import resources
 from scaletest.causes.resources import StepResources
@@ -107,7 +104,7 @@ def evaluate(
     as_wanted = doubling is None and not missed and all_ratios_pass(steps)
     enough = [step for step in steps if step.throughput.enough]
     grew = attribute(enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled)
-    causes = supported(grew, used)
+    causes = add_evidence(grew, used)
     disturbed = interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)
     trend_per_s = course_of([step.samples for step in steps]).per_s

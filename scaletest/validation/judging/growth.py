@@ -1,21 +1,4 @@
-"""Growth of throughput with the workers, and how many workers should share one device.
-
-How many workers should share one device? The least number that is not worse than the best one.
-
-The step with the highest throughput leads. Another is worse when the interval of its throughput
-over the leader's lies below 1. Each of the m - 1 comparisons may be wrong in 5 % / (m - 1) of all
-runs (Bonferroni). The best number is the least that is not worse: with fewer workers a device has
-memory left, and each request is done sooner. A number may be not worse only since it was measured
-too imprecisely, so all such numbers are named, and where the best might do less than 90 % of what
-another does, nothing is decided.
-
-The intervals are two-sided, so that all of them hold together in 95 %, and the leader may lead by
-chance: of two equal numbers either may be called worse. The least number that truly does most is
-kept in 97.5 % of all runs.
-
-A step with failed requests beyond the plan's tolerance, or one that may not be judged, is no
-candidate.
-"""
+"""How throughput grows with the workers: the law, its peak, and what each worker brings."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from scaletest.stats.estimate import chi_square_limit
 from scaletest.validation.judging.step_parts import (
     StepPart,
-    judged,
     middle_of,
+    parts_to_judge,
     tail_of,
     together,
 )
@@ -98,7 +98,7 @@ def _up_and_down(parts: Sequence[StepPart]) -> UpAndDown | None:
 
     None without both. By its usual requests where some were slow.
     """
-    sound = [part for part in judged(parts) if part.sound]
+    sound = [part for part in parts_to_judge(parts) if part.sound]
     up_parts = [part for part in sound if not part.down]
     down_parts = [part for part in sound if part.down]
     if not up_parts or not down_parts:

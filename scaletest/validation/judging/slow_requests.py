@@ -84,7 +84,7 @@ def tail(completions: Completions) -> Tail:
     )
 
 
-def joined_tails(tails: Sequence[Tail]) -> Tail:
+def join_tails(tails: Sequence[Tail]) -> Tail:
     """The slow requests of several parts of one step together."""
     count = sum(part.usual for part in tails)
     if not count:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scaletest.stats.estimate import t95
-from scaletest.validation.judging.slow_requests import Tail, joined_tails
+from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.plan import Plan
 
@@ -72,7 +72,7 @@ def pairs_of(parts: Sequence[StepPart]) -> list[list[StepPart]]:
     return [[part for part in parts if part.repeat // 2 == number] for number in numbers]
 
 
-def judged(parts: Sequence[StepPart]) -> list[StepPart]:
+def parts_to_judge(parts: Sequence[StepPart]) -> list[StepPart]:
     """Return the parts that a verdict uses: those of sound pairs, or all without a sound one."""
     sound: list[StepPart] = []
     for pair in pairs_of(parts):
@@ -83,7 +83,7 @@ def judged(parts: Sequence[StepPart]) -> list[StepPart]:
 
 def tail_of(parts: Iterable[StepPart]) -> Tail:
     """Return the slow requests of several parts together."""
-    return joined_tails([part.tail for part in parts])
+    return join_tails([part.tail for part in parts])
 
 
 def middle_of(parts: Sequence[StepPart]) -> float:
@@ -100,7 +100,7 @@ def join_parts(plan: Plan, parts: Sequence[StepPart]) -> tuple[Throughput, bool]
     And whether it is the mean of planned pairs of ways with the interval between them: where there
     are enough, the pair is the unit (Kalibera and Jones 2013).
     """
-    used = judged(parts)
+    used = parts_to_judge(parts)
     pairs = pairs_of(used)
     if plan.repeats == 1 or len(pairs) < REPEATS_FOR_INTERVAL:
         return together(used), False

@@ -30,9 +30,9 @@ from scaletest.validation.judging.fairness import Fairness, fairness_by_group
 from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
 from scaletest.validation.judging.ratio import Ratio, ratio
-from scaletest.validation.judging.slow_requests import Tail, joined_tails
+from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.stall import find_starving_steps
-from scaletest.validation.judging.step_parts import StepPart, join_parts, judged
+from scaletest.validation.judging.step_parts import StepPart, join_parts, parts_to_judge
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.judging.work import count_memory_hits, work_rates
 from scaletest.validation.plan import Plan
@@ -119,7 +119,7 @@ class Step(Written):
     @property
     def judged_parts(self) -> Sequence[StepPart]:
         """The measurements that its throughput uses."""
-        return judged(self.parts)
+        return parts_to_judge(self.parts)
 
     @property
     def used_repeats(self) -> frozenset[int]:
@@ -129,7 +129,7 @@ class Step(Written):
     @property
     def tail(self) -> Tail:
         """The slow requests of all its measurements."""
-        return joined_tails([sample.tail for sample in self.samples])
+        return join_tails([sample.tail for sample in self.samples])
 
     @property
     def stops(self) -> str:
@@ -209,7 +209,7 @@ def _summarise_step(
     efficiency = rate.per_s / (workers * one) if one > 0 else None
 
     # the work of all measurements, joined as the throughput is, so they agree
-    used = {part.repeat for part in judged(parts)}
+    used = {part.repeat for part in parts_to_judge(parts)}
     used_samples = [sample for sample in samples if sample.measurement.repeat in used]
     reported = [work_rates(sample.throughput, sample.counted) for sample in used_samples]
     joined_work = {}

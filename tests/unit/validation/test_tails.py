@@ -16,7 +16,7 @@ from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.ratio import SLOW_REQUESTS
 from scaletest.validation.judging.slow_requests import (
     Tail,
-    joined_tails,
+    join_tails,
     share_bounds,
     slowdowns,
     tail,
@@ -83,13 +83,13 @@ def test_bounds_of_a_share_are_close_to_the_exact_ones(count: int, total: int) -
 def test_no_requests_leave_every_share_open() -> None:
     assert share_bounds(0, 0, Z) == (0.0, 1.0)
     assert tail(Completions({})).count == 0
-    assert joined_tails([tail(Completions({})), tail(Completions({"w": [1.0]}))]).count == 0
+    assert join_tails([tail(Completions({})), tail(Completions({"w": [1.0]}))]).count == 0
     assert tail(Completions({})).unseen_share() == 1.0
 
 
 def test_parts_of_a_step_join_to_the_whole() -> None:
     first, second = [1.0, 1.2, 5.0, 0.8], [1.1, 0.9, 1.0, 1.0, 6.0]
-    both = joined_tails([tail(ends(*first)), tail(ends(*second))])
+    both = join_tails([tail(ends(*first)), tail(ends(*second))])
     assert (both.slow, both.count) == (2, 9)
     assert both.usual_s == pytest.approx(1.0)
 
