@@ -59,6 +59,7 @@ PARTS = {
     ),
     "causes": WeeklyPart(
         (
+            "scaletest/causes/attribution.py",
             "scaletest/causes/causes.py",
             "scaletest/causes/evidence.py",
             "scaletest/observe/sampler.py",

@@ -24,7 +24,6 @@ from typing import Any
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
 from hack.benchmarks.causes_programs import TRUTH, python
 from scaletest.model import Reply
-from scaletest.stats.completions import ends_of, progress, span
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.judging.steps import Step, summarise
 
@@ -217,10 +216,8 @@ def _mean(step: Step, figure: Callable[[Reply], float | None]) -> float:
             seconds = figure(record.reply)
             if seconds is not None:
                 by_worker[record.reply.worker].append(seconds)
-        ends = ends_of(sample.counted)
-        edges = span(ends)
         for worker, all_seconds in by_worker.items():
-            requests = progress({worker: ends[worker]}, edges)[-1]
+            requests = sample.counted_completions.done_by_worker[worker]
             sum_s += requests * statistics.fmean(all_seconds)
             done += requests
     if not done:

@@ -35,24 +35,16 @@ from hack.benchmarks.machine_time import (
     ramped,
     run_times,
 )
-from scaletest.stats.completions import span
-from scaletest.validation.judging.doubling import (
-    MachineTrend,
-    StepPart,
-    doubling,
-    run_course,
-    together,
-)
-from scaletest.validation.judging.drift import beyond_noise, drift
-from scaletest.validation.judging.slow_requests import tail, usual
-from scaletest.validation.judging.stopping import (
-    Stopping,
-    Turn,
-    further_pair,
-    planned_pairs,
-    trimmed,
-)
+from scaletest.stats.completions import Completions
+from scaletest.validation.judging.doubling import doubling
+from scaletest.validation.judging.drift import drift_of, has_settled
+from scaletest.validation.judging.machine_trend import MachineTrend, run_course
+from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs
+from scaletest.validation.judging.slow_requests import tail
+from scaletest.validation.judging.step_parts import StepPart, together
+from scaletest.validation.judging.stopping import Stopping
 from scaletest.validation.judging.throughput import Throughput, throughput
+from scaletest.validation.judging.warm_up import cut_warm_up
 from scaletest.validation.plan import Plan
 
 # Two parts of 100 requests a worker, or of as many after a ramp.
@@ -175,15 +167,15 @@ class SimulatedRun:
                 name, ended_s = workers.take()
                 ends.setdefault(name, []).append(began + ended_s)
                 completions += 1
-            stop = rule.look(completions, looks * LOOK_S, lambda: (ends, began))
+            stop = rule.look(completions, looks * LOOK_S, lambda: (Completions(ends), began))
         for name, last in workers.in_flight():  # they still finish when the load is taken away
             ends.setdefault(name, []).append(began + last)
         self._outcome.stops.append(str(stop))
         self._now = max(times[-1] for times in ends.values()) + self._between_s
-        warm = trimmed(ends, plan.warmup_s, began, rule.warm_at_s)
-        rate = throughput(warm.ends, turn.workers)
-        steady = warm.settled and not beyond_noise(drift(usual(warm.ends)), rate.relative).unsteady
-        first, last = span(warm.ends)
+        warm = cut_warm_up(Completions(ends), plan.warmup_s, began, rule.warm_at_s)
+        rate = throughput(warm.rest, turn.workers)
+        steady = has_settled(warm) and not drift_of(warm.rest, rate, 0.0).unsteady
+        first, last = warm.rest.span
         middle = (first + last) / 2
         part = StepPart(
             turn.workers,
@@ -191,7 +183,7 @@ class SimulatedRun:
             looks * LOOK_S,
             middle,
             rate,
-            tail(warm.ends),
+            tail(warm.rest),
             steady and rate.enough,
         )
         self._parts[turn.workers].append(part)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from scaletest.causes.causes import Cause, Causes
-from scaletest.causes.request_time import GAP, PLACE_TEXTS, cause_sentence, seconds_text
-from scaletest.causes.resources import NodeResource, StepResources, cores_text, differing, on_node
+from scaletest.causes.places import GAP, PLACE_TEXTS, cause_sentence, seconds_text
+from scaletest.causes.resource_texts import cores_text, on_node, unlike_nodes
+from scaletest.causes.resources import NodeResource, StepResources
 from scaletest.model import State
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
 
@@ -34,32 +35,26 @@ OTHERS = 0.2
 FREE_CORES = (
     "free the cores that other programs or the tester use, then more cores or a lower <limit>"
 )
+SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
 # States in which a wait for a device may hide: its driver waits in user space.
 HIDING = (State.LOCK, State.IDLE, State.SLEEP)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Measurements about a cause.
+    """Measurements about a cause."""
 
-    lines: the most telling first. confirmed: None for open. remedy: "" for that of the place.
-    of_others: whether other programs or the tester took most of the resource.
-    """
-
-    lines: tuple[str, ...] = ()
-    confirmed: bool | None = None
-    remedy: str = ""
-    of_others: bool = False
+    lines: tuple[str, ...] = ()  # the most telling first
+    confirmed: bool | None = None  # None for open
+    remedy: str = ""  # "" for that of the place
+    of_others: bool = False  # whether other programs or the tester took most of the resource
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedResources:
-    """The resources in the two steps that are compared.
+    """The resources in the two steps that are compared."""
 
-    before is None where nothing was sampled then.
-    """
-
-    before: StepResources | None
+    before: StepResources | None  # None where nothing was sampled then
     after: StepResources
 
     def was(self, figure: Callable[[StepResources], float | None]) -> float | None:
@@ -72,7 +67,7 @@ class ComparedResources:
         return same.figures.get("busy") if same else None
 
 
-def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None:
+def add_evidence(causes: Causes | None, used: list[StepResources]) -> Causes | None:
     """The causes with the evidence of the resources of the two steps."""
     if causes is None:
         return None
@@ -133,7 +128,12 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
     after, cores, busy = pair.after, pair.after.cores, pair.after.cores_busy
     stolen = after.total(CPU, "steal") or 0.0
     pressure = after.highest(PRESSURE, "cpu_some")
-    rest = [*_others(after), *_steal(pair), *_pressure(pair, "cpu_some"), *differing(after.nodes)]
+    rest = [
+        *_others(after),
+        *_steal(pair),
+        *_pressure(pair, "cpu_some"),
+        *unlike_nodes(after.nodes),
+    ]
     if not cores or busy is None:
         return Evidence(tuple(rest), _confirmed(_pressed(pressure)))
     taken = (busy + stolen) / cores
@@ -219,7 +219,13 @@ def _network(pair: ComparedResources, _: str) -> Evidence:
 
     Nothing of the peer is measured.
     """
-    links = list(chain.from_iterable(map(_ways, pair.after.places(NETWORK))))
+    # each way of a network whose speed is known: its place, bytes/s and speed
+    links = []
+    for network in pair.after.places(NETWORK):
+        speed = network.figures.get("speed")
+        ways = [network.figures.get(name) for name in ("received", "sent")]
+        if speed:
+            links += [(network, rate, speed) for rate in ways if rate is not None]
     if not links:
         return Evidence()
     place, rate, speed = max(links, key=lambda link: link[1] / link[2])
@@ -253,10 +259,11 @@ def _device(pair: ComparedResources, named: str) -> Evidence:
         return Evidence(
             (line,), False, "look for a lock in its driver, and for copies to and from the device"
         )
-    return Evidence((line, *_device_memory(device)), _confirmed(part >= FULL))
-
-
-SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
+    lines = [line]
+    used, total = device.figures.get("memory_used"), device.figures.get("memory_total")
+    if used is not None and total:
+        lines.append(f"{used / total:.0%} of its memory is used")
+    return Evidence(tuple(lines), _confirmed(part >= FULL))
 
 
 def _slow_device(
@@ -283,13 +290,6 @@ def _slow_device(
     elif clock is not None and lines:
         lines.append(f"its clock is at {clock:.0%} of its highest")
     return lines
-
-
-def _device_memory(device: NodeResource) -> list[str]:
-    used, total = device.figures.get("memory_used"), device.figures.get("memory_total")
-    if used is not None and total:
-        return [f"{used / total:.0%} of its memory is used"]
-    return []
 
 
 def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
@@ -348,7 +348,7 @@ def _slow_place(kind: str, name: str, place: str, pair: ComparedResources) -> li
     lines: list[str] = []
     places = pair.after.places(DEVICE)
     if kind == "node" or f"node {name}" in place:
-        lines += [line for line in differing(pair.after.nodes) if line.startswith(f"{name}: ")]
+        lines += [line for line in unlike_nodes(pair.after.nodes) if line.startswith(f"{name}: ")]
     for device in places:
         if (kind == "device" and device.name == name) or f"device {device.name}" in place.split(
             ", "
@@ -365,13 +365,6 @@ def _one_full(step: StepResources) -> bool:
         if busy is not None and cores and busy + stolen >= FULL * cores:
             return True
     return False
-
-
-def _ways(place: NodeResource) -> list[tuple[NodeResource, float, float]]:
-    """A network with its bytes/s each way, and its speed; nothing where the speed is unknown."""
-    speed = place.figures.get("speed")
-    ways = (place.figures.get(name) for name in ("received", "sent"))
-    return [(place, rate, speed) for rate in ways if rate is not None and speed]
 
 
 def _steal(pair: ComparedResources) -> list[str]:

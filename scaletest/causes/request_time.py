@@ -1,127 +1,23 @@
-"""Where workers spend the time of a request, and members whose requests got slower alone.
+"""Where workers spend the time of a request.
 
 That is in the states of its run, and in the gap before it. A cycle is the time from the
 end of a worker's request to the end of its next one, so it is gap and run time. The mean cycle of N
 workers is N x time / completions: what it grows by is exactly what throughput lacks, and nothing
 else.
-
-One worker, device or node whose requests got slower alone: it looks like contention, and is not.
-
-With N workers of which one takes longer, throughput falls as if all shared something. A shared
-resource slows all of them down, though, so a member is slow by itself when it brings most of the
-added run time and the others hardly any.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
+from scaletest.causes.places import PLACES
 from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
 from scaletest.model import Activity, Record, Reply, State
-from scaletest.model.declared import choice
-from scaletest.model.writing import Written
-from scaletest.stats.chance import Chance
-from scaletest.stats.completions import ends_of
-from scaletest.stats.estimate import Estimate
-
-# The time between two requests, in which a worker has nothing to do.
-GAP = "gap"
-# Every place where a worker's time can be spent; together they are its whole time.
-PLACES: tuple[str, ...] = (*State, GAP)
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceText:
-    """How texts name a place.
-
-    label: for tables and charts. phrase: what requests do there, for sentences. remedy: what to try
-    when the time there grew.
-    """
-
-    label: str
-    phrase: str
-    remedy: str
-
-
-PLACE_TEXTS: dict[str, PlaceText] = {
-    State.ON_CPU: PlaceText(
-        "on a CPU",
-        "computing: each request needs more CPU time",
-        "caches, memory bandwidth, hyper-threads or clocks slow each worker down: spread them over"
-        " more cores or nodes",
-    ),
-    State.CPU_WAIT: PlaceText(
-        "waiting for a CPU", "waiting for a CPU", "more cores, or a lower <limit>"
-    ),
-    State.THROTTLED: PlaceText(
-        "CPU limit",
-        "throttled by the container's CPU limit",
-        "a higher CPU limit of the container, or a lower <limit>",
-    ),
-    State.DISK: PlaceText(
-        "disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"
-    ),
-    State.MEMORY: PlaceText(
-        "memory", "waiting for memory", "more memory, or a higher memory limit of the container"
-    ),
-    State.DEVICE: PlaceText(
-        "device", "waiting for a device", "more devices, or fewer workers on each of them"
-    ),
-    State.FILE_LOCK: PlaceText(
-        "file lock",
-        "waiting for a file lock",
-        "a lock file for each worker, or a lock that is held for a shorter time",
-    ),
-    State.NETWORK: PlaceText(
-        "network",
-        "waiting for a peer",
-        "more capacity of the service that answers, or fewer calls in each request",
-    ),
-    State.LOCK: PlaceText(
-        "lock",
-        "waiting for a lock in memory",
-        "look for the semaphore or mutex that the workers share, and hold it for a shorter time",
-    ),
-    State.PIPE: PlaceText(
-        "pipe", "waiting for a pipe", "look at the process at the other end of the pipe"
-    ),
-    State.SLEEP: PlaceText("sleep", "sleeping", "look for pauses between attempts in the workload"),
-    State.CHILD: PlaceText(
-        "child process", "waiting for a child process", "look at what the workload starts"
-    ),
-    State.IDLE: PlaceText("idle", "waiting for an event", "look at what the workload waits for"),
-    State.NOT_OBSERVED: PlaceText("not observed", "not observed", ""),
-    GAP: PlaceText(
-        "no request",
-        "workers were idle: the queue, the client or the tester",
-        "run the client and Redis on machines of their own, or use longer requests",
-    ),
-}
-
-
-def seconds_text(seconds: float) -> str:
-    """A duration in words with two significant digits."""
-    if abs(seconds) >= 10.0:
-        return f"{seconds:.0f} s"
-    if abs(seconds) >= 0.01:
-        return f"{seconds:.2g} s"
-    return f"{1000.0 * seconds:.2g} ms"
-
-
-def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
-    """The sentence of a cause. named: its object, "" for none. added_s: growth of a cycle in s."""
-    on = f" ({named})" if named else ""
-    return (
-        f"{PLACE_TEXTS[place].phrase}{on}, {share.value:.0%} [{100.0 * share.low:.0f},"
-        f" {100.0 * share.high:.0f}] of the added {seconds_text(added_s)}"
-    )
-
+from scaletest.stats.estimate import Chance
 
 # Times of a request beside those of the places where it is spent.
 CPU_S, THROTTLED_S = "cpu_s", "throttled_s"
@@ -195,7 +91,10 @@ class RequestTime:
         Each has as many requests of every worker, drawn with replacement.
         """
         strata = [list(zip(*units, strict=True)) for units in self._units().values()]
-        used = [index for index in range(len(COLUMNS)) if _used(strata, index)]
+        # columns in which any request has a time
+        used = [
+            index for index in range(len(COLUMNS)) if any(any(columns[index]) for columns in strata)
+        ]
         return [_drawn(strata, used, chance) for _ in range(draws)]
 
     def _units(self) -> _Units:
@@ -208,12 +107,14 @@ class RequestTime:
         for cycle in self.cycles:
             by_worker[cycle.repeat, cycle.reply.worker].append(cycle.columns())
         size = math.ceil(len(self.cycles) / MOST_UNITS)
-        units = {}
+        units: dict[Stratum, list[tuple[float, ...]]] = {}
         for stratum, rows in by_worker.items():
             weight = self.requests[stratum] / len(rows)
-            units[stratum] = [
-                _joined(rows[begin : begin + size], weight) for begin in range(0, len(rows), size)
-            ]
+            units[stratum] = []
+            for begin in range(0, len(rows), size):
+                block = rows[begin : begin + size]
+                sums = (weight * sum(column) for column in zip(*block, strict=True))
+                units[stratum].append((*sums, weight * len(block)))
         return units
 
 
@@ -240,8 +141,7 @@ def _gaps(sample: MeasuredOnce, rows: Sequence[Record]) -> Iterator[tuple[Record
     """
     if not sample.counted:
         return
-    ends = ends_of(sample.counted).values()
-    first, last = min(times[0] for times in ends), min(times[-1] for times in ends)
+    first, last = sample.counted_completions.under_load
     before: dict[str, float] = {}
     for record in sorted(rows, key=lambda record: record.reply.ended_s):
         reply = record.reply
@@ -249,17 +149,6 @@ def _gaps(sample: MeasuredOnce, rows: Sequence[Record]) -> Iterator[tuple[Record
             yield record, max(0.0, reply.ended_s - before[reply.worker] - reply.run_s)
         if reply.ended_s:
             before[reply.worker] = reply.ended_s
-
-
-def _joined(rows: Sequence[list[float]], weight: float) -> tuple[float, ...]:
-    """The sums of some requests by column, then their number, all times `weight`."""
-    sums = (weight * sum(column) for column in zip(*rows, strict=True))
-    return (*sums, weight * len(rows))
-
-
-def _used(strata: Sequence[Sequence[Sequence[float]]], index: int) -> bool:
-    """Whether any request has a time in this column."""
-    return any(any(columns[index]) for columns in strata)
 
 
 def _drawn(
@@ -277,109 +166,3 @@ def _drawn(
     return dict.fromkeys(COLUMNS, 0.0) | {
         COLUMNS[index]: total / requests for index, total in sums.items()
     }
-
-
-# At least this part of the run time that all requests added is its own, and the run time of the
-# others grew by at most that part of what its own grew by.
-LEAST_PART = 0.75
-MOST_OF_OTHERS = 0.25
-# It takes at least this many times as long as the others, by so many standard errors.
-LEAST_LONGER = 1.1
-CERTAIN = 4.0
-
-
-@dataclass(frozen=True, slots=True)
-class SlowMember(Written):
-    """A member whose requests alone are slow. Mean run times in seconds."""
-
-    description = "the only worker, device or node whose requests became slower"
-
-    kind: Annotated[str, choice(("worker", "device", "node")), "worker, device or node."]
-    name: str
-    place: Annotated[str, "node or device of a slow worker, when no other worker is on it"]
-    run_s: Annotated[float, "mean run time there"]
-    others_run_s: Annotated[float, "mean run time elsewhere"]
-    evidence: Annotated[tuple[str, ...], "resources there whose use differs from elsewhere"] = ()
-
-    @property
-    def sentence(self) -> str:
-        """The sentence about it that follows a cause."""
-        where = f" ({self.place})" if self.place else ""
-        summary = (
-            f"only one {self.kind} is slow, {self.name}{where}: "
-            f"{seconds_text(self.run_s)} a request, {seconds_text(self.others_run_s)} elsewhere"
-        )
-        return "; ".join([summary, *self.evidence])
-
-    @property
-    def remedy(self) -> str:
-        """What to try."""
-        return f"look at what is different about this {self.kind}, and measure without it"
-
-
-def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
-    """The worker, else device, else node, that got slower alone; None without one."""
-    base_s = _mean([cycle.reply.run_s for cycle in before.cycles])
-    for kind in ("worker", "device", "node"):
-        members = _members(kind, after)
-        name = _slow(members, base_s) if len(members) > 1 else ""
-        if name:
-            others = _others(members, name)
-            place = _place(name, after.cycles) if kind == "worker" else ""
-            return SlowMember(kind, name, place, _mean(members[name]), _mean(others))
-    return None
-
-
-def _members(kind: str, time: RequestTime) -> dict[str, list[float]]:
-    """Run times by member; repeats have workers of their own, so the first one stands for all."""
-    first = min((cycle.repeat for cycle in time.cycles), default=0)
-    members: dict[str, list[float]] = defaultdict(list)
-    for cycle in time.cycles:
-        name = getattr(cycle.reply, kind)
-        if name and (kind != "worker" or cycle.repeat == first):
-            members[name].append(cycle.reply.run_s)
-    return members
-
-
-def _slow(members: Mapping[str, Sequence[float]], base_s: float) -> str:
-    """The member that added most of the run time while the others added hardly any; "" for none."""
-    added = {name: sum(times) - len(times) * base_s for name, times in members.items()}
-    name = max(added, key=lambda member: added[member])
-    own, others = members[name], _others(members, name)
-    grown_s, others_grown_s = _mean(own) - base_s, _mean(others) - base_s
-    alone = (
-        added[name] >= LEAST_PART * sum(added.values())
-        and others_grown_s <= MOST_OF_OTHERS * grown_s
-    )
-    if grown_s <= 0 or not alone or min(len(own), len(others)) < 2:
-        return ""
-    error = math.hypot(
-        *(statistics.stdev(times) / math.sqrt(len(times)) for times in (own, others))
-    )
-    longer = _mean(own) > LEAST_LONGER * _mean(others)
-    return name if longer and _mean(own) - _mean(others) > CERTAIN * error else ""
-
-
-def _others(members: Mapping[str, Sequence[float]], name: str) -> list[float]:
-    """The run times of all members but one."""
-    return list(
-        itertools.chain.from_iterable(times for other, times in members.items() if other != name)
-    )
-
-
-def _place(worker: str, cycles: Sequence[Cycle]) -> str:
-    """The node and the device of a worker, where no other worker is on it."""
-    own = next(cycle.reply for cycle in cycles if cycle.reply.worker == worker)
-    places = []
-    for kind in ("node", "device"):
-        name = getattr(own, kind)
-        shared = any(
-            getattr(cycle.reply, kind) == name and cycle.reply.worker != worker for cycle in cycles
-        )
-        if name and not shared:
-            places.append(f"{kind} {name}")
-    return ", ".join(places)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if values else 0.0

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from scaletest.model import Measurement, Record
+from scaletest.stats.completions import Completions
 
 # (workers, repeat) -> records
 Rows = Mapping[tuple[int, int], Sequence[Record]]
@@ -24,6 +25,10 @@ class MeasuredOnce(Protocol):
     @property
     def counted(self) -> Sequence[Record]:
         """The records behind its throughput."""
+
+    @property
+    def counted_completions(self) -> Completions:
+        """The completions of these records."""
 
     @property
     def began_s(self) -> float:

@@ -9,7 +9,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from scaletest.causes.request_time import PLACE_TEXTS
+from scaletest.causes.places import PLACE_TEXTS
 from scaletest.model import Activity, State, Verdict, VerdictKind
 from scaletest.model.durations import DurationSummary
 from scaletest.render.blocks import Table

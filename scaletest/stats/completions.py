@@ -1,72 +1,235 @@
-"""Completions of workers as progress in time: between two of its completions a worker progresses
-evenly.
+"""Completions of workers, as progress in time and as cycles from one to the next.
 
-Progress has two virtues over counting completions in a window. It is not quantised: workers in
-lockstep that finish a request every 30 s progress by exactly T / 30 in T seconds, wherever the
-window begins. And it is unbiased for any distribution of run times: the part of a cycle that lies
-before an instant is evenly distributed, so the loss at one end of the window equals the gain at the
-other.
+Between two of its completions a worker progresses evenly. Progress has two virtues over counting
+completions in a window. It is not quantised: workers in lockstep that finish a request every 30 s
+progress by exactly T / 30 in T seconds, wherever the window begins. And it is unbiased for any
+distribution of run times: the part of a cycle that lies before an instant is evenly distributed, so
+the loss at one end of the window equals the gain at the other.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+import statistics
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from scaletest.model import Record
 
 # The clock of Redis counts microseconds: completions that are closer together have no rate.
 RESOLUTION_S = 1e-6
-# worker -> when it finished its successful requests, in Redis seconds, ascending
-Ends = Mapping[str, Sequence[float]]
+# A cycle is slow that takes more than this many times as long as its worker's cycles usually do.
+SLOW = 3.0
+# A worker with fewer cycles borrows the median of all workers.
+OWN_MEDIAN = 5
+# A cycle of more usual requests than this was a standstill; a list of them would take memory.
+MOST_FILLED = 10_000
 
 
-def ends_of(records: Iterable[Record]) -> dict[str, list[float]]:
-    """The successful completions of each worker."""
-    ends: dict[str, list[float]] = defaultdict(list)
-    for record in records:
-        if record.ok:
-            ends[record.reply.worker].append(record.reply.ended_s)
-    return {worker: sorted(times) for worker, times in ends.items()}
+@dataclass(frozen=True)
+class Completions:
+    """The successful completions of a measurement; what follows from them is computed once."""
+
+    # worker -> when it finished its requests, in Redis seconds, ascending
+    by_worker: Mapping[str, Sequence[float]]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Completions:
+        """Return the successful completions among these records."""
+        times: dict[str, list[float]] = defaultdict(list)
+        for record in records:
+            if record.ok:
+                times[record.reply.worker].append(record.reply.ended_s)
+        return cls({worker: sorted(own) for worker, own in times.items()})
+
+    @cached_property
+    def total(self) -> int:
+        """Return the completions of all workers."""
+        return sum(map(len, self.by_worker.values()))
+
+    @cached_property
+    def fewest(self) -> int:
+        """Return the completions of the worker that has the fewest; 0 without workers."""
+        return min(map(len, self.by_worker.values()), default=0)
+
+    @cached_property
+    def span(self) -> tuple[float, float]:
+        """Return where every worker's progress is known, in s; (0, 0) when there is no such time.
+
+        From the latest first completion to the earliest last one.
+        """
+        full = [times for times in self.by_worker.values() if times]
+        if not full:
+            return 0.0, 0.0
+        first, last = max(times[0] for times in full), min(times[-1] for times in full)
+        return (first, last) if last - first > RESOLUTION_S else (0.0, 0.0)
+
+    @cached_property
+    def under_load(self) -> tuple[float, float]:
+        """Return from the first completion to the end of the load, in s; (0, 0) without one.
+
+        The load ends when the first worker has no more to do while others may finish what they
+        hold.
+        """
+        full = [times for times in self.by_worker.values() if times]
+        if not full:
+            return 0.0, 0.0
+        return min(times[0] for times in full), min(times[-1] for times in full)
+
+    @cached_property
+    def rate_together(self) -> float:
+        """Return completions a second of all workers, whoever finished them; 0 without a time."""
+        begin_s, end_s = self.under_load
+        if end_s - begin_s <= RESOLUTION_S:
+            return 0.0
+        done = sum(bisect_right(times, end_s) for times in self.by_worker.values())
+        return (done - 1) / (end_s - begin_s)
+
+    @cached_property
+    def done_by_worker(self) -> dict[str, float]:
+        """Return how many requests each worker did in the span, with fractions."""
+        by_worker = self.progress_by_worker(self.span)
+        return {worker: done for worker, (done,) in by_worker.items()}
+
+    @cached_property
+    def rate(self) -> float:
+        """Return the throughput in the span, which there must be, in requests/s."""
+        first, last = self.span
+        return sum(self.progress((first, last))) / (last - first)
+
+    @cached_property
+    def cycles(self) -> dict[str, list[float]]:
+        """Return the times between the completions of each worker, in s."""
+        return {worker: differences(times) for worker, times in self.by_worker.items()}
+
+    @cached_property
+    def all_cycles(self) -> list[float]:
+        """Return the cycles of all workers, in s."""
+        return list(itertools.chain.from_iterable(self.cycles.values()))
+
+    def progress(self, edges: Sequence[float]) -> list[float]:
+        """Return requests done between neighbouring edges, with fractions.
+
+        Edges ascend inside the span.
+        """
+        done = [0.0] * len(edges)
+        for times in self.by_worker.values():
+            done = [
+                total + _cycles_done(times, edge) for total, edge in zip(done, edges, strict=True)
+            ]
+        return differences(done)
+
+    def rates(self, bins: int, trend_per_s: float = 0.0) -> list[float]:
+        """Return the throughput in `bins` equal parts of the span, in requests/s.
+
+        trend_per_s: a steady relative change per second, which is taken out.
+        """
+        first, last = self.span
+        width = (last - first) / bins
+        return [
+            done / width * math.exp(-trend_per_s * index * width)
+            for index, done in enumerate(self.progress(self._edges(bins)))
+        ]
+
+    def progress_by_worker(self, edges: Sequence[float]) -> dict[str, list[float]]:
+        """Return what each worker did between neighbouring edges, in requests with fractions."""
+        return {
+            worker: differences([_cycles_done(times, edge) for edge in edges])
+            for worker, times in self.by_worker.items()
+        }
+
+    def rates_by_worker(self, bins: int) -> list[list[float]]:
+        """Return the throughput of each worker in `bins` equal parts of the span, in requests/s."""
+        first, last = self.span
+        width = (last - first) / bins
+        all_done = self.progress_by_worker(self._edges(bins)).values()
+        return [[done / width for done in own] for own in all_done]
+
+    def _edges(self, bins: int) -> list[float]:
+        first, last = self.span
+        width = (last - first) / bins
+        return [first + index * width for index in range(bins)] + [last]
+
+    def after(self, cut_s: float) -> Completions:
+        """Return the completions at or after `cut_s`; the first of each worker starts a cycle."""
+        return Completions(
+            {worker: times[bisect_left(times, cut_s) :] for worker, times in self.by_worker.items()}
+        )
+
+    @cached_property
+    def in_turn(self) -> Completions:
+        """Return the completions as if workers had finished them in turn: cycles of N / throughput.
+
+        Where a worker starves there is hardly a time in which the progress of every worker is
+        known, although that of all together is.
+        """
+        times = sorted(itertools.chain.from_iterable(self.by_worker.values()))
+        count = len(self.by_worker)
+        return Completions(
+            {worker: times[index::count] for index, worker in enumerate(self.by_worker)}
+        )
+
+    @cached_property
+    def slow_limits(self) -> dict[str, float]:
+        """Return the length in s from which a cycle is slow, of every worker that has one."""
+        if not self.all_cycles:
+            return {}
+        median = statistics.median(self.all_cycles)
+        limits = {}
+        for worker, cycles in self.cycles.items():
+            if cycles:
+                own_median = statistics.median(cycles) if len(cycles) >= OWN_MEDIAN else median
+                limits[worker] = SLOW * own_median
+        return limits
+
+    @cached_property
+    def usual_cycles(self) -> list[list[float]]:
+        """Return the cycles that are not slow, of every worker that has a cycle, in s."""
+        return [
+            [cycle for cycle in self.cycles[worker] if cycle <= limit]
+            for worker, limit in self.slow_limits.items()
+        ]
+
+    @cached_property
+    def usual_s(self) -> float:
+        """Return the mean length of the cycles that are not slow; 0 without one."""
+        usual = list(itertools.chain.from_iterable(self.usual_cycles))
+        return statistics.fmean(usual) if usual else 0.0
+
+    @cached_property
+    def usual(self) -> Completions:
+        """Return the completions as if slow cycles had been usual ones, evenly spaced.
+
+        For tests whether a step changes along its time. Where nothing is slow these are the same.
+        """
+        limits = self.slow_limits
+        if not any(max(self.cycles[worker]) > limit for worker, limit in limits.items()):
+            return self
+        by_worker: dict[str, Sequence[float]] = {}
+        for worker, times in self.by_worker.items():
+            filled = list(times[:1])
+            for cycle, end in zip(self.cycles[worker], times[1:], strict=True):
+                count = 1
+                if cycle > limits[worker] and self.usual_s > 0:
+                    count = round(min(MOST_FILLED, max(1.0, cycle / self.usual_s)))
+                begin = filled[-1]
+                filled += [begin + (end - begin) * index / count for index in range(1, count)]
+                filled.append(end)
+            by_worker[worker] = filled
+        return Completions(by_worker)
 
 
-def after(ends: Ends, cut_s: float) -> dict[str, Sequence[float]]:
-    """The completions at or after `cut_s`; the first of each worker starts its first cycle."""
-    return {worker: times[bisect_left(times, cut_s) :] for worker, times in ends.items()}
+def differences(values: Sequence[float]) -> list[float]:
+    """Return the differences of neighbours."""
+    return [later - earlier for earlier, later in itertools.pairwise(values)]
 
 
-def span(ends: Ends) -> tuple[float, float]:
-    """Where every worker's progress is known: from the latest first completion to the earliest last
-    one, in s.
-
-    (0, 0) when there is no such time.
-    """
-    full = [times for times in ends.values() if times]
-    if not full:
-        return 0.0, 0.0
-    first, last = max(times[0] for times in full), min(times[-1] for times in full)
-    return (first, last) if last - first > RESOLUTION_S else (0.0, 0.0)
-
-
-def progress(ends: Ends, edges: Sequence[float]) -> list[float]:
-    """Requests done between neighbouring edges, with fractions; edges ascend inside the span."""
-    done = [0.0] * len(edges)
-    for times in ends.values():
-        done = [total + _at(times, edge) for total, edge in zip(done, edges, strict=True)]
-    return cycles(done)
-
-
-def rates(ends: Ends, first: float, last: float, bins: int) -> list[float]:
-    """Throughput in `bins` equal parts of the time from `first` to `last`, in requests/s."""
-    width = (last - first) / bins
-    edges = [first + index * width for index in range(bins)] + [last]
-    return [done / width for done in progress(ends, edges)]
-
-
-def _at(times: Sequence[float], instant: float) -> float:
-    """How many cycles a worker had done at `instant`."""
+def _cycles_done(times: Sequence[float], instant: float) -> float:
+    """Return how many cycles a worker had done at `instant`."""
     index = bisect_right(times, instant)
     if index == 0:
         return 0.0
@@ -74,18 +237,3 @@ def _at(times: Sequence[float], instant: float) -> float:
         return index - 1.0
     before, behind = times[index - 1], times[index]
     return index - 1 + (instant - before) / (behind - before)
-
-
-def cycles(times: Sequence[float]) -> list[float]:
-    """The differences of neighbours: the times between a worker's completions, in s."""
-    return [later - earlier for earlier, later in itertools.pairwise(times)]
-
-
-def deal_in_turn(ends: Ends) -> Ends:
-    """Return the completions as if workers had finished them in turn: a cycle is N / throughput.
-
-    Where a worker starves there is hardly a time in which the progress of every worker is known,
-    although that of all together is.
-    """
-    times = sorted(itertools.chain.from_iterable(ends.values()))
-    return {worker: times[index :: len(ends)] for index, worker in enumerate(ends)}

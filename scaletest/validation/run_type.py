@@ -18,11 +18,10 @@ from scaletest.stats.comparison import Contrast, differences
 from scaletest.stats.estimate import Estimate, exactly
 from scaletest.stats.measure import NOWHERE, Measure, percentiles
 from scaletest.validation.folder import ValidationFolder
-from scaletest.validation.judging.doubling import Ratio, pairs_of, together
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.growth import SEED
+from scaletest.validation.judging.step_parts import pairs_of, together
 from scaletest.validation.judging.steps import Step
-from scaletest.validation.judging.throughput import Throughput
 
 # Queue names are made up for each run, and requirements do not change what was measured.
 NO_MATTER = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
@@ -122,7 +121,7 @@ def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
         yield Measure(
             name,
             where,
-            _rate(rate, step.sound),
+            rate.estimate if step.sound else Estimate(rate.per_s, 0.0, math.inf),
             "1/s",
             True,
             repeats=repeats if step.between and is_throughput else (),
@@ -131,22 +130,15 @@ def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
             decides=is_throughput,
         )
     if step.ratio is not None:
-        yield Measure("ratio", where, _wider(step.ratio), "x", True)
+        # with its 95 % interval; steps are judged by the 90 % one
+        value, low, high = step.ratio.value, step.ratio.low, step.ratio.high
+        wider = Estimate(value, 0.0, math.inf)
+        if low > 0 and math.isfinite(high):
+            wider = Estimate(value, value * (low / value) ** WIDER, value * (high / value) ** WIDER)
+        yield Measure("ratio", where, wider, "x", True)
     if efficiency is not None:
         yield Measure("efficiency", where, efficiency, "", True)
     counted = list(itertools.chain.from_iterable(sample.counted for sample in step.samples))
     yield from percentiles("run", where, step.run, [record.reply.run_s for record in counted])
     yield from percentiles("wait", where, step.wait, [record.reply.wait_s for record in counted])
     yield Measure("failures", where, exactly(step.failures), "requests", False)
-
-
-def _rate(rate: Throughput, sound: bool) -> Estimate:
-    return rate.estimate if sound else Estimate(rate.per_s, 0.0, math.inf)
-
-
-def _wider(ratio: Ratio) -> Estimate:
-    """A ratio with its 95 % interval; steps are judged by the 90 % one."""
-    if ratio.low <= 0 or not math.isfinite(ratio.high):
-        return Estimate(ratio.value, 0.0, math.inf)
-    low, high = (ratio.value * (end / ratio.value) ** WIDER for end in (ratio.low, ratio.high))
-    return Estimate(ratio.value, low, high)

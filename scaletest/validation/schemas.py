@@ -10,7 +10,7 @@ from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.plan import Plan
 
 
-def _result() -> Schema:
+def describe_result() -> Schema:
     """Describe result.json of a validation; what is printed also has its folder."""
     description = (
         "What a validation found. Seconds, requests per second, parts of 1; what is not known is"
@@ -29,5 +29,5 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     "plan-file": partial(
         described, "plan-file", "Settings of scaletest validate -f.", Plan, Form(is_file=True)
     ),
-    "result": _result,
+    "result": describe_result,
 }

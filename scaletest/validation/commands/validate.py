@@ -244,13 +244,13 @@ def command(
     elif not has_place:
         raise UsageError("validate needs to know where to run", hint=_place_hint(command))
     if resume:
-        return validate_run.resumed(resume, place, output, watch)
+        return validate_run.resume_validation(resume, place, output, watch)
     plan, is_limited = validate_options.plan(click.get_current_context())
-    plan = validate_run.prepared(plan, place, is_limited=is_limited)
+    plan = validate_run.prepare_plan(plan, place, is_limited=is_limited)
     if dry_run:
         validate_run.show_plan(plan, output)
         return 0
-    return validate_run.started(plan, place, run_dir, labels, output, watch)
+    return validate_run.start_validation(plan, place, run_dir, labels, output, watch)
 
 
 def _is_plan_file(word: str) -> bool:

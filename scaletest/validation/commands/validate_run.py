@@ -16,7 +16,7 @@ from scaletest.runs.registry import report_of
 from scaletest.validation import before_run
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.stopping import (
+from scaletest.validation.judging.forecast import (
     SCATTERED,
     STEADY,
     ValidationForecast,
@@ -36,12 +36,12 @@ AGAIN = {"output", "form", "resume"} | {
 }
 
 
-def prepared(plan: Plan, place: ValidationPlace, *, is_limited: bool) -> Plan:
-    """The plan at its place. UsageError where that cannot work."""
+def prepare_plan(plan: Plan, place: ValidationPlace, *, is_limited: bool) -> Plan:
+    """Return the plan at its place. UsageError where that cannot work."""
     return place.prepared(plan, before_run.device_names, is_limited=is_limited)
 
 
-def started(
+def start_validation(
     plan: Plan,
     place: ValidationPlace,
     run_dir: str,
@@ -49,23 +49,24 @@ def started(
     output: Output,
     watch: WatchOptions,
 ) -> int:
-    """Run a new validation, and print it; its exit code."""
+    """Run a new validation and print it; return its exit code."""
     if not place.deployment.deployment:
         before_run.check_plan(plan)
     with watched(watch, place.redis_url or "") as progress:
         folder, result = start(plan, place, before_run.device_names, run_dir, labels, progress)
-    return _show(folder, result, output)
+    return _deliver(folder, result, output)
 
 
-def resumed(run: str, place: ValidationPlace, output: Output, watch: WatchOptions) -> int:
-    """Go on with a run, and print it; its exit code."""
+def resume_validation(run: str, place: ValidationPlace, output: Output, watch: WatchOptions) -> int:
+    """Go on with a run and print it; return its exit code."""
     shared.refuse_beside("--resume", allowed=AGAIN)
     with watched(watch, place.redis_url or "") as progress:
         folder, result = resume(stored.find(run), place, before_run.device_names, progress)
-    return _show(folder, result, output)
+    return _deliver(folder, result, output)
 
 
-def _show(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
+def _deliver(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
+    """Print a run that has ended; return its exit code."""
     data = {**result.to_dict(), "folder": str(folder.path)}
     # the result of this process, which has also what found no room on the disk
     judged = replace(RUN_TYPE.judge(folder), result=result)
@@ -91,11 +92,14 @@ def show_plan(plan: Plan, output: Output) -> None:
 
 
 def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple[str, str]]:
-    """Steps, aim, devices, thresholds and duration, in words."""
+    """Yield steps, aim, devices, thresholds and duration, in words."""
     yield "workload", plan.workload
     steps = ", ".join(map(str, plan.steps))
     often = f" {plan.repeats} times" if plan.repeats > 1 else ""
-    yield "steps", f"{steps} workers, up and down{often}, {_longest(plan)}"
+    longest = f"{longest_s(plan):g} s of measuring at most"
+    if plan.step_s:
+        longest = f"{plan.step_s:g} s each"
+    yield "steps", f"{steps} workers, up and down{often}, {longest}"
     aim = (
         "the best number of workers per device"
         if plan.compares
@@ -115,10 +119,3 @@ def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple
     if not plan.step_s:
         often = "if they scatter more, or a doubling stays undecided"
         yield "takes", f"up to about {at_most_s(plan):.0f} s {often}"
-
-
-def _longest(plan: Plan) -> str:
-    """How long steps take at most, in words."""
-    if plan.step_s:
-        return f"{plan.step_s:g} s each"
-    return f"{longest_s(plan):g} s of measuring at most"

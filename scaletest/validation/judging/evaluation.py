@@ -1,7 +1,4 @@
-"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike.
-
-No verdict depends on the figures of the load beside a validation.
-"""
+"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike."""
 
 from __future__ import annotations
 
@@ -10,73 +7,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from scaletest.causes.causes import Causes, attribute
-from scaletest.causes.evidence import supported
+from scaletest.causes.attribution import attribute
+from scaletest.causes.causes import Causes
+from scaletest.causes.evidence import add_evidence
 from scaletest.causes.interference import Interference, interferences
-from scaletest.causes.resources import StepResources, resources
+from scaletest.causes.node_use import resources
+from scaletest.causes.resources import StepResources
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, NodeSample, Record, Verdict, VerdictKind
-from scaletest.model.declared import VERSIONED, Count, Positive, called, flat
-from scaletest.model.writing import Written
-from scaletest.stats.chance import Chance
-from scaletest.stats.completions import ends_of
+from scaletest.model.declared import VERSIONED, Written, called, flat
+from scaletest.stats.estimate import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
-from scaletest.stats.percentiles import Distribution, summary
 from scaletest.stats.thresholds import ThresholdResult
-from scaletest.validation.judging.growth import Growth, Sharing, growth, sharing
-from scaletest.validation.judging.judge import changed_evenly, failed_doubling, judge, warnings
-from scaletest.validation.judging.steps import Step, course_of, failed, summarise
+from scaletest.validation.judging.background import BackgroundStep, summarise_background
+from scaletest.validation.judging.disturbances import worst_disturbances
+from scaletest.validation.judging.doublings import failed_doubling
+from scaletest.validation.judging.growth import Growth, growth
+from scaletest.validation.judging.judge import judge
+from scaletest.validation.judging.measured_step import course_of
+from scaletest.validation.judging.sharing import Sharing, sharing
+from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.judging.thresholds import evaluate_thresholds
-from scaletest.validation.judging.throughput import Throughput, throughput
-from scaletest.validation.plan import Background, Plan
-
-
-@dataclass(frozen=True, slots=True)
-class BackgroundStep(Written):
-    """One background queue during one measurement of a step. Times of successful requests in
-    seconds.
-    """
-
-    name: str
-    workers: Annotated[Positive, "of the validated queue"]
-    repeat: Annotated[Count, "as in the steps"]
-    throughput: Annotated[Throughput, flat()]
-    failures: Count
-    wait: Annotated[Distribution, called("wait_s"), "from enqueued to started"]
-    run: Annotated[Distribution, called("run_s"), "run time"]
-
-
-def queue_of(plan: Plan, background: Background) -> str:
-    """The queue of a background load: the queue of the run and its name."""
-    return f"{plan.queue}-{background.name}"
-
-
-def summarise_background(
-    plan: Plan, measurements: Sequence[Measurement], records: Sequence[Record]
-) -> list[BackgroundStep]:
-    """One BackgroundStep for every background queue and measurement, in the order of both."""
-    steps = []
-    for background in plan.background:
-        queue = queue_of(plan, background)
-        for measurement in measurements:
-            own = [
-                record
-                for record in records
-                if record.queue == queue and (record.step, record.repeat) == measurement.key
-            ]
-            good = [record for record in own if record.ok]
-            steps.append(
-                BackgroundStep(
-                    name=background.name,
-                    workers=measurement.workers,
-                    repeat=measurement.repeat,
-                    throughput=throughput(ends_of(own), background.workers),
-                    failures=sum(failed(record) for record in own),
-                    wait=summary(record.reply.wait_s for record in good),
-                    run=summary(record.reply.run_s for record in good),
-                )
-            )
-    return steps
+from scaletest.validation.judging.warnings import changed_evenly, warnings
+from scaletest.validation.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +104,9 @@ def evaluate(
     as_wanted = doubling is None and not missed and all_ratios_pass(steps)
     enough = [step for step in steps if step.throughput.enough]
     grew = attribute(enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled)
-    causes = supported(grew, used)
+    causes = add_evidence(grew, used)
     disturbed = interferences(steps, records, samples)
+    worst = worst_disturbances(steps, disturbed)
     trend_per_s = course_of([step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,
@@ -164,11 +118,11 @@ def evaluate(
         warnings=[
             *noticed,
             *missing_samples(damaged),
-            *warnings(steps, disturbed),
+            *warnings(steps, disturbed, worst),
             *changed_evenly(trend_per_s),
             *odd,
         ],
-        verdict=judge(plan, steps, interrupted, thresholds, shared, causes, disturbed),
+        verdict=judge(plan, steps, interrupted, thresholds, shared, causes, worst),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
         sharing=shared,

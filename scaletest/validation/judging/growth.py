@@ -1,21 +1,4 @@
-"""Growth of throughput with the workers, and how many workers should share one device.
-
-How many workers should share one device? The least number that is not worse than the best one.
-
-The step with the highest throughput leads. Another is worse when the interval of its throughput
-over the leader's lies below 1. Each of the m - 1 comparisons may be wrong in 5 % / (m - 1) of all
-runs (Bonferroni). The best number is the least that is not worse: with fewer workers a device has
-memory left, and each request is done sooner. A number may be not worse only since it was measured
-too imprecisely, so all such numbers are named, and where the best might do less than 90 % of what
-another does, nothing is decided.
-
-The intervals are two-sided, so that all of them hold together in 95 %, and the leader may lead by
-chance: of two equal numbers either may be called worse. The least number that truly does most is
-kept in 97.5 % of all runs.
-
-A step with failed requests beyond the plan's tolerance, or one that may not be judged, is no
-candidate.
-"""
+"""How throughput grows with the workers: the law, its peak, and what each worker brings."""
 
 from __future__ import annotations
 
@@ -25,20 +8,27 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.causes.steps import UNSEEN
-from scaletest.model.declared import INNER, Positive, called, flat
-from scaletest.model.writing import Written
+from scaletest.model.declared import INNER, Positive, Written, called, flat
 from scaletest.render.numbers import plural
-from scaletest.stats.chance import Chance
-from scaletest.stats.estimate import Estimate, within
-from scaletest.stats.knee import kneedle
-from scaletest.stats.law_choice import Choice, choose, missing_steps
-from scaletest.stats.law_interval import LawInterval, coefficients, law_interval
-from scaletest.stats.peak import Peak, find_peak
-from scaletest.stats.scaling import Scaled, scaling, usable
-from scaletest.stats.student import t95, t_quantile, welch
+from scaletest.stats.estimate import Chance, Estimate, t95
+from scaletest.stats.law import (
+    Choice,
+    LawInterval,
+    choose,
+    coefficients,
+    law_interval,
+    missing_steps,
+)
+from scaletest.stats.scaling import (
+    Peak,
+    Scaled,
+    find_peak,
+    kneedle,
+    scaling,
+    usable,
+)
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.throughput import Throughput
-from scaletest.validation.plan import Plan
 
 # Seed of the bootstrap; fixed, so that a stored run always gets the same verdict.
 SEED = 1
@@ -123,114 +113,3 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
         scaling=scaling(rates),
         coefficients=coefficients(points, chance, spreads),
     )
-
-
-FAMILY_ERROR = 0.05
-# Share of throughput that the best number may lose against another, by the intervals' ends.
-MOST_LOST = 0.10
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate(Written):
-    """One number of workers on each device."""
-
-    per_device: Positive
-    relative: Annotated[
-        Estimate | None, "throughput over that of the leader; the intervals hold together at 95 %"
-    ]
-    worse: Annotated[bool, "whether the interval lies below 1"]
-    excluded: Annotated[str, "why it is no candidate; empty when it is one"] = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Sharing(Written):
-    """The best number of workers on each device."""
-
-    description = "null unless the run compares numbers of workers per device"
-
-    devices: Positive
-    best: Annotated[
-        Positive | None, "the least number of workers per device that is not worse than the leader"
-    ]
-    leader: Annotated[Positive | None, "the number with the highest throughput"]
-    equals: Annotated[tuple[int, ...], "all that do not differ from the leader beyond chance"]
-    candidates: tuple[Candidate, ...]
-    sentence: str
-
-    @property
-    def vague(self) -> str:
-        """Why the best number is too uncertain to rely on; "" when it is not, or there is none."""
-        for candidate in self.candidates:
-            relative = candidate.relative
-            if not relative or candidate.per_device not in self.equals:
-                continue
-            too_low = candidate.per_device == self.best and relative.low < 1 - MOST_LOST
-            if too_low or relative.high > 1 / (1 - MOST_LOST):
-                between = f"between {relative.low:.0%} and {relative.high:.0%}"
-                return (
-                    f"{candidate.per_device} workers on each device do {between} of what"
-                    f" {self.leader} do, which is too imprecise to call a number best"
-                )
-        return ""
-
-
-def sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
-    """The best number of workers per device; None for a run that compares no such numbers."""
-    if not plan.compares:
-        return None
-    reasons = {step.per_device: _excluded(plan, step) for step in steps}
-    candidates = {number: Candidate(number, None, False, why) for number, why in reasons.items()}
-    able = [step for step in steps if not reasons[step.per_device]]
-    if not able:
-        return Sharing(
-            devices=plan.devices,
-            best=None,
-            leader=None,
-            equals=(),
-            candidates=tuple(candidates.values()),
-            sentence="no step may be judged, so no number is best",
-        )
-    leader = max(able, key=lambda step: step.throughput.per_s)
-    candidates |= {step.per_device: _compared(step, leader, len(able) - 1) for step in able}
-    rows = tuple(candidates.values())
-    equals = tuple(row.per_device for row in rows if not (row.worse or row.excluded))
-    return Sharing(
-        plan.devices, equals[0], leader.per_device, equals, rows, _sentence(equals, leader, plan)
-    )
-
-
-def _excluded(plan: Plan, step: Step) -> str:
-    if step.failures > plan.tolerate_failures:
-        memory = f", {step.memory_hits} at the memory limit" if step.memory_hits else ""
-        return f"{step.failures} requests failed{memory}"
-    if step.sound:
-        return ""
-    return "not steady, or too few requests to tell"
-
-
-def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
-    """A candidate by the ratio of its throughput to the leader's. comparisons: of the whole run."""
-    if step is leader:
-        return Candidate(step.per_device, Estimate(1.0, 1.0, 1.0), False)
-    errors = [_error(step), _error(leader)]
-    freedom = welch(errors, [step.throughput.freedom, leader.throughput.freedom])
-    spread = t_quantile(1 - FAMILY_ERROR / (2 * comparisons), freedom) * math.hypot(*errors)
-    estimate = within(step.throughput.per_s / leader.throughput.per_s, spread)
-    return Candidate(step.per_device, estimate, estimate.high < 1.0)
-
-
-def _error(step: Step) -> float:
-    """Relative standard error of a step's throughput, with what one run alone cannot show."""
-    return math.hypot(step.throughput.error, 0.0 if step.between else UNSEEN)
-
-
-def _sentence(equals: Sequence[int], leader: Step, plan: Plan) -> str:
-    best = f"{plural(equals[0], 'worker')} on each device"
-    if len(equals) == 1:
-        return f"{best}: every other number does less"
-    others = ", ".join(map(str, equals[1:]))
-    sharper = "more <repeats>" if plan.repeats > 1 else f"<precision> {plan.precision / 2:g}"
-    most = "it did most"
-    if leader.per_device != equals[0]:
-        most = f"most was measured with {leader.per_device}"
-    return f"{best}: {most}, but {others} may do as much ({sharper} would separate them)"

@@ -28,35 +28,23 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model.declared import Count
-from scaletest.stats.completions import Ends, cycles
-from scaletest.stats.estimate import Estimate
-from scaletest.stats.rank_test import mann_whitney
-from scaletest.stats.student import t95
+from scaletest.stats.completions import Completions
+from scaletest.stats.estimate import Estimate, mann_whitney, t95
 from scaletest.validation.judging.throughput import error_of_mean
 
-SLOW = 3.0
-# A worker with fewer cycles borrows the median of all workers.
-OWN_MEDIAN = 5
 # Slow requests of two steps differ when chance makes such a difference in one of a hundred cases.
 DIFFERENT = 0.01
-# A cycle of more usual requests than this was a standstill; a list of them would take memory.
-MOST_FILLED = 10_000
 _NORMAL = t95(math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The slow requests of one step, or of parts of it.
+    """The slow requests of one step, or of parts of it."""
 
-    usual: cycles that were not slow. usual_s: their mean length in s. error: relative standard
-    error of that mean. excess: of every slow cycle how much longer it was than usual_s, in units of
-    usual_s.
-    """
-
-    usual: int
-    usual_s: float
-    error: float
-    excess: tuple[float, ...]
+    usual: int  # cycles that were not slow
+    usual_s: float  # their mean length
+    error: float  # relative standard error of that mean
+    excess: tuple[float, ...]  # by how much each slow cycle was longer, in units of usual_s
 
     @property
     def slow(
@@ -80,65 +68,23 @@ class Tail:
         return 1.0 - math.pow(0.05, 1.0 / self.count) if self.count else 1.0
 
 
-def tail(ends: Ends) -> Tail:
-    """The slow requests among these completions."""
-    limits = _limits(ends)
-    usual_cycles: list[list[float]] = []
-    slow: list[float] = []
-    for worker, limit in limits.items():
-        own = cycles(ends[worker])
-        usual_cycles.append([cycle for cycle in own if cycle <= limit])
-        slow += [cycle for cycle in own if cycle > limit]
-    flat = list(itertools.chain.from_iterable(usual_cycles))
-    mean = statistics.fmean(flat) if flat else 0.0
+def tail(completions: Completions) -> Tail:
+    """Return the slow requests among these completions."""
+    mean = completions.usual_s
     if mean <= 0:
         return Tail(0, 0.0, math.inf, ())
+    excess: list[float] = []
+    for worker, limit in completions.slow_limits.items():
+        excess += [cycle / mean - 1.0 for cycle in completions.cycles[worker] if cycle > limit]
     return Tail(
-        len(flat),
-        mean,
-        error_of_mean(usual_cycles) / mean,
-        tuple(cycle / mean - 1.0 for cycle in slow),
+        usual=sum(map(len, completions.usual_cycles)),
+        usual_s=mean,
+        error=error_of_mean(completions.usual_cycles) / mean,
+        excess=tuple(excess),
     )
 
 
-def usual(ends: Ends) -> Ends:
-    """The completions as if slow cycles had been usual ones.
-
-    For tests whether a step changes along its time. Where nothing is slow these are `ends`.
-    """
-    limits = _limits(ends)
-    if not any(max(cycles(ends[worker])) > limit for worker, limit in limits.items()):
-        return ends
-    usual_s = tail(ends).usual_s
-    return {worker: _filled(ends[worker], limits.get(worker, math.inf), usual_s) for worker in ends}
-
-
-def _filled(times: Sequence[float], limit: float, usual_s: float) -> list[float]:
-    """Completions of one worker with usual ones, evenly spaced, in the place of each slow cycle."""
-    filled = list(times[:1])
-    for cycle, end in zip(cycles(times), times[1:], strict=True):
-        slow = cycle > limit and usual_s > 0
-        count = round(min(MOST_FILLED, max(1.0, cycle / usual_s))) if slow else 1
-        begin = filled[-1]
-        filled += [begin + (end - begin) * index / count for index in range(1, count)]
-        filled.append(end)
-    return filled
-
-
-def _limits(ends: Ends) -> dict[str, float]:
-    """The length in s from which a cycle is slow, of every worker that has one."""
-    series = {worker: cycles(times) for worker, times in ends.items() if len(times) > 1}
-    if not series:
-        return {}
-    median = statistics.median(itertools.chain.from_iterable(series.values()))
-    limits = {}
-    for worker, own in series.items():
-        own_median = statistics.median(own) if len(own) >= OWN_MEDIAN else median
-        limits[worker] = SLOW * own_median
-    return limits
-
-
-def joined_tails(tails: Sequence[Tail]) -> Tail:
+def join_tails(tails: Sequence[Tail]) -> Tail:
     """The slow requests of several parts of one step together."""
     count = sum(part.usual for part in tails)
     if not count:

@@ -8,11 +8,17 @@ that of a system that no longer exists. So its silence must not pass as the end 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scaletest.stats.completions import RESOLUTION_S, Ends
-from scaletest.validation.judging.throughput import _all_cycles
+from scaletest.model import Measurement
+from scaletest.stats.completions import Completions
+
+# A worker starves that waits for its first completion for longer than this part of a step, and for
+# longer than this many requests take on average; and where all together do less than this many
+# times as much as fewer workers did, or it may have met one of few slow requests.
+STARVED_PART, STARVED_CYCLES, STARVED_RATIO = 0.5, 3.0, 1.25
 
 # In units of the longest cycle. With exponential run times and n cycles, a worker is silent for so
 # long at the end of a step with probability n^-3.
@@ -27,14 +33,14 @@ class Stall:
     silent_s: float
 
 
-def stall(ends: Ends) -> Stall | None:
-    """The worker that stopped; None when all went on to the end of the step."""
-    all_cycles = _all_cycles(ends)
-    if len(ends) < 2 or not all_cycles or not all(ends.values()):
+def find_stall(completions: Completions) -> Stall | None:
+    """Find the worker that stopped; None when all went on to the end of the step."""
+    by_worker = completions.by_worker
+    if len(by_worker) < 2 or not completions.all_cycles or not completions.fewest:
         return None
-    worker = min(ends, key=lambda name: ends[name][-1])
-    silent_s = max(times[-1] for times in ends.values()) - ends[worker][-1]
-    if silent_s > LONGEST_CYCLES * max(all_cycles):
+    worker = min(by_worker, key=lambda name: by_worker[name][-1])
+    silent_s = max(times[-1] for times in by_worker.values()) - by_worker[worker][-1]
+    if silent_s > LONGEST_CYCLES * max(completions.all_cycles):
         return Stall(worker, silent_s)
     return None
 
@@ -47,44 +53,38 @@ class StarvedWorker:
     waited_s: float  # from the first completion of any worker to its own
 
 
-def find_starved(ends: Ends) -> StarvedWorker | None:
+def find_starved(completions: Completions) -> StarvedWorker | None:
     """Find the worker that waited for its first completion for most of the step; None without.
 
     A service that refuses requests beyond its limit lets those in that ask at the right moment, so
     that a few workers may have it for themselves.
     """
-    if len(ends) < 2 or not all(ends.values()):
+    by_worker = completions.by_worker
+    if len(by_worker) < 2 or not completions.fewest or not completions.rate_together:
         return None
-    begin_s, end_s = _under_load(ends)
-    if end_s - begin_s <= RESOLUTION_S:
-        return None
-    worker = max(ends, key=lambda name: ends[name][0])
-    waited_s = ends[worker][0] - begin_s
-    cycle_s = len(ends) / rate_together(ends)
+    begin_s, end_s = completions.under_load
+    worker = max(by_worker, key=lambda name: by_worker[name][0])
+    waited_s = by_worker[worker][0] - begin_s
+    cycle_s = len(by_worker) / completions.rate_together
     if waited_s > max(STARVED_PART * (end_s - begin_s), STARVED_CYCLES * cycle_s):
         return StarvedWorker(worker, waited_s)
     return None
 
 
-def rate_together(ends: Ends) -> float:
-    """Completions a second of all workers, whoever finished them; 0 where there is no time."""
-    begin_s, end_s = _under_load(ends)
-    if end_s - begin_s <= RESOLUTION_S:
-        return 0.0
-    return (sum(bisect_right(times, end_s) for times in ends.values()) - 1) / (end_s - begin_s)
+def find_starving_steps(
+    of_steps: Sequence[Sequence[Measurement]], completions: Mapping[tuple[int, int], Completions]
+) -> dict[int, StarvedWorker]:
+    """Find the steps in which a worker starved: the number of workers, and one of those that did.
 
-
-def _under_load(ends: Ends) -> tuple[float, float]:
-    """From the first completion to the end of the load, when the first worker has no more to do
-    while others may finish what they hold.
+    of_steps: the measurements of each step, with ever more workers.
     """
-    full = [times for times in ends.values() if times]
-    if not full:
-        return 0.0, 0.0
-    return min(times[0] for times in full), min(times[-1] for times in full)
-
-
-# A worker starves that waits for its first completion for longer than this part of a step, and for
-# longer than this many requests take on average; and where all together do less than this many
-# times as much as fewer workers did, or it may have met one of few slow requests.
-STARVED_PART, STARVED_CYCLES, STARVED_RATIO = 0.5, 3.0, 1.25
+    starved = {}
+    fewer_did = 0.0  # requests/s with fewer workers, all together
+    for measurements in of_steps:
+        of_step = [completions[measurement.key] for measurement in measurements]
+        all_did = statistics.fmean(each.rate_together for each in of_step)
+        found = next(filter(None, map(find_starved, of_step)), None)
+        if found and all_did < STARVED_RATIO * fewer_did:
+            starved[measurements[0].workers] = found
+        fewer_did = all_did
+    return starved

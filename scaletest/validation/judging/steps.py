@@ -1,16 +1,8 @@
-"""The figures of every step from its records: throughput, ratio, times, fairness, and faults.
-
-How evenly the throughput of a step is shared out between workers, nodes or devices.
-
-Amounts are completions or rates of groups that had the same chance: count in one window, and pass a
-group that did nothing as 0, since one that is absent would not count.
-"""
+"""The figures of every step, all its measurements together: throughput, ratio, times and faults."""
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -18,125 +10,35 @@ from typing import Annotated
 
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, Record
-from scaletest.model.declared import INNER, Count, Positive, Unbounded, called, choice, flat
+from scaletest.model.declared import (
+    INNER,
+    Count,
+    Positive,
+    Unbounded,
+    Written,
+    called,
+    choice,
+    flat,
+)
 from scaletest.model.record import Outcome
-from scaletest.model.writing import Written
 from scaletest.render.text import device_name
-from scaletest.stats.completions import Ends, deal_in_turn, ends_of, span
-from scaletest.stats.percentiles import Distribution, summary
+from scaletest.stats.completions import Completions
+from scaletest.stats.estimate import Distribution, summary
 from scaletest.stats.scaling import MeasuredThroughput
-from scaletest.stats.student import t95
-from scaletest.validation.judging.doubling import (
-    MachineTrend,
-    Ratio,
-    StepPart,
-    doubling,
-    judged,
-    pairs_of,
-    ratio,
-    run_course,
-    together,
-)
-from scaletest.validation.judging.drift import Drift, beyond_noise, drift
-from scaletest.validation.judging.slow_requests import Tail, joined_tails, tail, usual
-from scaletest.validation.judging.stall import (
-    STARVED_RATIO,
-    Stall,
-    StarvedWorker,
-    find_starved,
-    rate_together,
-    stall,
-)
-from scaletest.validation.judging.stopping import Stop, trimmed
-from scaletest.validation.judging.throughput import Throughput, throughput
-from scaletest.validation.judging.work import Work, hits, work
+from scaletest.validation.judging.doubling import doubling
+from scaletest.validation.judging.fairness import Fairness, fairness_by_group
+from scaletest.validation.judging.machine_trend import MachineTrend
+from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
+from scaletest.validation.judging.ratio import Ratio, ratio
+from scaletest.validation.judging.slow_requests import Tail, join_tails
+from scaletest.validation.judging.stall import find_starving_steps
+from scaletest.validation.judging.step_parts import StepPart, join_parts, parts_to_judge
+from scaletest.validation.judging.throughput import Throughput
+from scaletest.validation.judging.work import count_memory_hits, work_rates
 from scaletest.validation.plan import Plan
 
-
-@dataclass(frozen=True, slots=True)
-class GroupShare(Written):
-    """One group: its amount, and its part of the whole, from 0 to 1."""
-
-    name: str
-    amount: float
-    share: Annotated[float, "part of the whole"]
-
-
-@dataclass(frozen=True, slots=True)
-class Fairness(Written):
-    """Shares, largest first."""
-
-    shares: Annotated[tuple[GroupShare, ...], called("groups"), "most first"]
-    ratio: Annotated[Unbounded, "largest over smallest"]
-
-
-def fairness(amounts: Mapping[str, float]) -> Fairness | None:
-    """The shares of groups by name; None when there is no group or none of them did anything."""
-    total = sum(amounts.values())
-    if total <= 0:
-        return None
-    ordered = sorted(amounts.items(), key=lambda group: (-group[1], group[0]))
-    most, least = ordered[0][1], ordered[-1][1]
-    shares = tuple(GroupShare(name, amount, amount / total) for name, amount in ordered)
-    return Fairness(shares, most / least if least > 0 else math.inf)
-
-
-GROUPS = ("worker", "pod", "node", "device")
-# From this many pairs of ways on, the interval is the one between them.
-REPEATS_FOR_INTERVAL = 3
 # What the interval of a step covers.
 BETWEEN_REPEATS, WITHIN_RUN = "between repeats", "within the run"
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredStep(Written):
-    """A step, measured once. Times in s; warmup_s counts from the first submission."""
-
-    measurement: Annotated[Measurement, flat("repeat", "scale_s", "measured_s", "stop")]
-    throughput: Annotated[Throughput, flat()]
-    warmup_s: Annotated[float, "beginning that does not count"]
-    settled: Annotated[bool, "whether the warm-up ended in time"]
-    drift: Drift
-    little: Annotated[
-        float | None, "throughput x time in the system / requests in flight; 1 by Little's law"
-    ]
-    began_s: Annotated[float, INNER]
-    counted: Annotated[Sequence[Record], INNER, "records behind the throughput."]
-    lost: Annotated[
-        int, INNER, "records that were written and are not there, below 0 when there are too many."
-    ] = 0
-    stall: Annotated[Stall | None, INNER, "the worker that stopped meanwhile."] = None
-    tail: Annotated[Tail, flat("slow"), "its slow requests."] = field(
-        default_factory=lambda: tail({})
-    )
-    middle_s: Annotated[float, INNER, "the middle of the measurement on the clock of Redis."] = 0.0
-    starved: Annotated[StarvedWorker | None, INNER, "the worker that others kept waiting."] = None
-
-    @property
-    def sound(self) -> bool:
-        """Whether the throughput may be judged: it is whole and steady."""
-        return (
-            self.measurement.stop != Stop.ENDED
-            and not self.lost
-            and self.throughput.enough
-            and self.settled
-            and not self.drift.unsteady
-            and not self.stall
-        )
-
-    @property
-    def part(self) -> StepPart:
-        """The figures of it that ratios need."""
-        at = self.measurement
-        return StepPart(
-            at.workers,
-            at.repeat,
-            at.measured_s,
-            self.middle_s,
-            self.throughput,
-            self.tail,
-            self.sound,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +114,12 @@ class Step(Written):
     @property
     def parts(self) -> tuple[StepPart, ...]:
         """Its measurements, as ratios need them."""
-        return tuple(_parts(self.samples))
+        return tuple(sample.part for sample in self.samples)
 
     @property
     def judged_parts(self) -> Sequence[StepPart]:
         """The measurements that its throughput uses."""
-        return judged(self.parts)
+        return parts_to_judge(self.parts)
 
     @property
     def used_repeats(self) -> frozenset[int]:
@@ -227,7 +129,18 @@ class Step(Written):
     @property
     def tail(self) -> Tail:
         """The slow requests of all its measurements."""
-        return joined_tails([sample.tail for sample in self.samples])
+        return join_tails([sample.tail for sample in self.samples])
+
+    @property
+    def stops(self) -> str:
+        """Why each measuring of it ended."""
+        reasons = (sample.measurement.stop for sample in self.samples)
+        return ", ".join(dict.fromkeys(filter(None, reasons)))
+
+    @property
+    def measured_s(self) -> float:
+        """Seconds under load, of all measurings together."""
+        return sum(sample.measurement.measured_s for sample in self.samples)
 
     @property
     def level(self) -> int:
@@ -255,146 +168,78 @@ class Step(Written):
 
 
 def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) -> list[Step]:
-    """One Step for every number of workers that was measured, in the plan's order."""
-    samples = _samples(plan, measurements, records)
-    course = course_of(samples)
-    if course.per_s:  # a steady change along the whole run is no fault of a step
-        samples = _samples(plan, measurements, records, course.per_s)
-        # with the parts that may be judged once the change is taken out, as later callers get it
-        course = course_of(samples)
+    """Return one Step for every number of workers that was measured, in the plan's order."""
+    of_steps = [[each for each in measurements if each.workers == n] for n in plan.steps]
+    of_steps = [of_step for of_step in of_steps if of_step]
+    completions = {each.key: Completions.of(records.get(each.key, ())) for each in measurements}
+    starved = find_starving_steps(of_steps, completions)
+    measured_steps, course = measure_steps(plan, of_steps, completions, starved, records)
     steps: list[Step] = []
-    for own in samples:
-        own_records = chain.from_iterable(records.get(each.measurement.key, ()) for each in own)
-        steps.append(_step(plan, own, list(own_records), steps, course))
+    for samples in measured_steps:
+        rows = chain.from_iterable(records.get(each.measurement.key, ()) for each in samples)
+        steps.append(_summarise_step(plan, samples, list(rows), steps, course))
     return steps
 
 
-def course_of(samples: Iterable[Sequence[MeasuredStep]]) -> MachineTrend:
-    """How the machine's speed changed along a run."""
-    return run_course(list(map(_parts, samples)))
-
-
-def _parts(samples: Iterable[MeasuredStep]) -> list[StepPart]:
-    """The measurements of a step, as ratios need them."""
-    return [sample.part for sample in samples]
-
-
-def _samples(
-    plan: Plan, measurements: Sequence[Measurement], records: Rows, per_s: float = 0.0
-) -> list[tuple[MeasuredStep, ...]]:
-    """The measurements of every step that has any, summarised."""
-    samples: list[tuple[MeasuredStep, ...]] = []
-    fewer_did = 0.0  # requests/s with fewer workers, all together
-    for workers in plan.steps:
-        of_step = [each for each in measurements if each.workers == workers]
-        if not of_step:
-            continue
-        ends = [ends_of(records.get(each.key, ())) for each in of_step]
-        all_did = statistics.fmean(map(rate_together, ends))
-        starving = None
-        if all_did < STARVED_RATIO * fewer_did:
-            starving = next(filter(None, map(find_starved, ends)), None)
-        fewer_did = all_did
-        samples.append(
-            tuple(
-                measured_step(plan, each, records.get(each.key, ()), per_s, starving)
-                for each in of_step
-            )
-        )
-    return samples
-
-
-def measured_step(
-    plan: Plan,
-    measurement: Measurement,
-    rows: Sequence[Record],
-    per_s: float = 0.0,
-    starved: StarvedWorker | None = None,
-) -> MeasuredStep:
-    """The figures of one measurement of a step.
-
-    per_s: the trend of the run, no fault of it. starved: the worker that others kept waiting here
-    or in another measurement of the step.
-    """
-    submitted = (
-        record.reply.started_s - record.reply.wait_s for record in rows if record.reply.started_s
-    )
-    began_s = min(submitted, default=0.0)
-    ends = deal_in_turn(ends_of(rows)) if starved else ends_of(rows)
-    warm = trimmed(ends, plan.warmup_s, began_s, measurement.warm_at_s, per_s)
-    rate = throughput(warm.ends, measurement.workers)
-    first, last = span(warm.ends)
-    counted = [record for record in rows if record.ok and record.reply.ended_s >= first]
-    little = None
-    if rate.enough and len(counted) >= 20:
-        little = _in_flight(rows, first, last) / measurement.workers
-    warmup_s = max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0
-    lost = measurement.requests - len(rows) if measurement.requests is not None else 0
-    return MeasuredStep(
-        measurement,
-        rate,
-        warmup_s,
-        warm.settled,
-        _drift(warm.ends, rate, per_s),
-        little,
-        began_s,
-        counted,
-        lost,
-        stall(warm.ends),
-        tail(warm.ends),
-        (first + last) / 2.0,
-        starved,
-    )
-
-
-def _drift(ends: Ends, rate: Throughput, per_s: float) -> Drift:
-    """What happened within one measurement."""
-    if not rate.enough:
-        return Drift()
-    # a slow request is a dip, and no lasting change
-    within = replace(drift(usual(ends), per_s), dips=drift(ends, per_s).dips)
-    return beyond_noise(within, rate.relative)
-
-
-def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:
-    """Mean number of requests in flight from `first` to `last`, failed ones included."""
-    spent = 0.0
-    for record in rows:
-        begun = record.reply.started_s - record.reply.wait_s
-        spent += max(0.0, min(last, begun + record.total_s) - max(first, begun))
-    return spent / (last - first)
-
-
-def _step(
+def _summarise_step(
     plan: Plan,
     samples: tuple[MeasuredStep, ...],
     records: Sequence[Record],
-    before: list[Step],
+    before: Sequence[Step],
     course: MachineTrend,
 ) -> Step:
-    """One step from all its measurements and records. before: the steps with fewer workers."""
+    """Return one step from all its measurements and records. before: those with fewer workers."""
     workers = samples[0].measurement.workers
-    parts = _parts(samples)
-    rate = _joined(plan, parts)
+    parts = [sample.part for sample in samples]
+    rate, between = join_parts(plan, parts)
+
+    # the ratio over the step before: by both ways, or by the pairs of ways where there are many
+    step_ratio = None
+    if before and not plan.compares:
+        base = before[-1]
+        if base.between and between:
+            base_rate = base.workers, base.throughput
+            doublings = len(plan.steps) - 1
+            step_ratio = ratio(base_rate, (workers, rate), plan.scale, doublings=doublings)
+        else:
+            step_ratio = doubling(base.parts, parts, plan, course=course)
+
+    # throughput per worker over that of the first step, which may have none
+    one = before[0].throughput.per_s / before[0].workers if before else rate.per_s / workers
+    efficiency = rate.per_s / (workers * one) if one > 0 else None
+
+    # the work of all measurements, joined as the throughput is, so they agree
+    used = {part.repeat for part in parts_to_judge(parts)}
+    used_samples = [sample for sample in samples if sample.measurement.repeat in used]
+    reported = [work_rates(sample.throughput, sample.counted) for sample in used_samples]
+    joined_work = {}
+    for name in reported[0]:
+        if all(name in figures for figures in reported):
+            work_parts = [
+                replace(sample.part, throughput=figures[name])
+                for sample, figures in zip(used_samples, reported, strict=True)
+            ]
+            joined_work[name] = join_parts(plan, work_parts)[0]
+
     succeeded = [record for record in records if record.ok]
     return Step(
         workers=workers,
         throughput=rate,
-        between=_between(plan, parts),
+        between=between,
         samples=samples,
-        ratio=_ratio(plan, before, parts, rate, course),
-        efficiency=_efficiency(workers, rate, before),
+        ratio=step_ratio,
+        efficiency=efficiency,
         failures=sum(failed(record) for record in records),
         wait=summary(record.reply.wait_s for record in succeeded),
         run=summary(record.reply.run_s for record in succeeded),
         overhead_s=summary(record.overhead_s for record in succeeded).mean or 0.0,
         suspects=suspects(records),
-        fairness=_fairness(list(chain.from_iterable(sample.counted for sample in samples))),
+        fairness=fairness_by_group(list(chain.from_iterable(each.counted for each in samples))),
         per_device=plan.share(workers) if plan.compares else 0,
-        work=_work(plan, samples),
-        memory_hits=hits(records),
-        nodes=_counted(record.reply.node for record in succeeded),
-        devices=_counted(
+        work=joined_work,
+        memory_hits=count_memory_hits(records),
+        nodes=_count_names(record.reply.node for record in succeeded),
+        devices=_count_names(
             f"{device_name(record.reply.device)} of {record.reply.node}"
             for record in succeeded
             if record.reply.device
@@ -402,71 +247,9 @@ def _step(
     )
 
 
-def _efficiency(workers: int, rate: Throughput, before: Sequence[Step]) -> float | None:
-    """Throughput per worker over that of the first step; None where the first has none."""
-    base = before[0].throughput.per_s / before[0].workers if before else rate.per_s / workers
-    if base <= 0:
-        return None
-    return rate.per_s / (workers * base)
-
-
-def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
-    """The figures of all measurements of a step, joined as its throughput is, so they agree."""
-    used = {part.repeat for part in judged(_parts(samples))}
-    samples = [sample for sample in samples if sample.measurement.repeat in used]
-    reported: list[Work] = [work(sample.throughput, sample.counted) for sample in samples]
-    joined_work = {}
-    for name in reported[0]:
-        if all(name in figures for figures in reported):
-            parts = [
-                replace(sample.part, throughput=figures[name])
-                for sample, figures in zip(samples, reported, strict=True)
-            ]
-            joined_work[name] = _joined(plan, parts)
-    return joined_work
-
-
-def _ratio(
-    plan: Plan,
-    before: Sequence[Step],
-    parts: Sequence[StepPart],
-    rate: Throughput,
-    course: MachineTrend,
-) -> Ratio | None:
-    """The ratio over the step before: by both ways, or by the pairs of ways where there are many.
-
-    None for the first step, and in a run that compares numbers of workers per device.
-    """
-    if not before or plan.compares:
-        return None
-    base = before[-1]
-    if not (base.between and _between(plan, parts)):
-        return doubling(base.parts, parts, plan, course=course)
-    doublings = len(plan.steps) - 1
-    return ratio(
-        (base.workers, base.throughput), (parts[0].workers, rate), plan.scale, doublings=doublings
-    )
-
-
-def _between(plan: Plan, parts: Sequence[StepPart]) -> bool:
-    """Whether the interval of a step is the one between its pairs of ways."""
-    return plan.repeats > 1 and len(pairs_of(judged(parts))) >= REPEATS_FOR_INTERVAL
-
-
-def _joined(plan: Plan, parts: Sequence[StepPart]) -> Throughput:
-    """The throughput of a step from the parts that may be judged.
-
-    Of enough planned pairs of ways, their mean with the interval between them: the pair is the unit
-    then (Kalibera and Jones 2013).
-    """
-    if not _between(plan, parts):
-        return together(judged(parts))
-    rates = [together(pair) for pair in pairs_of(judged(parts))]
-    count = len(rates)
-    mean = statistics.fmean(rate.per_s for rate in rates)
-    half = t95(count - 1) * statistics.stdev(rate.per_s for rate in rates) / math.sqrt(count)
-    completions = sum(rate.completions for rate in rates)
-    return Throughput(mean, half, completions, count - 1, all(rate.enough for rate in rates))
+def _count_names(names: Iterable[str]) -> dict[str, int]:
+    """Return how often each name occurs, the most frequent first; "" is none."""
+    return dict(Counter(filter(None, names)).most_common())
 
 
 def failed(record: Record) -> bool:
@@ -482,34 +265,3 @@ def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
         name for name, count in wrong.items() if good and name and count >= 5 and name not in good
     )
     return tuple(sorted(failing))
-
-
-def _counted(names: Iterable[str]) -> dict[str, int]:
-    """How often each name occurs, the most frequent first; "" is none."""
-    return dict(Counter(filter(None, names)).most_common())
-
-
-def _fairness(records: Sequence[Record]) -> dict[str, Fairness]:
-    """Shares of workers, and of pods, nodes and devices per worker there.
-
-    So three workers on two devices are fair. Each way starts and ends workers, so workers and pods
-    count in the first one only; nodes and devices count in all.
-    """
-    by_group = {group: _shares(group, records) for group in GROUPS}
-    return {group: shares for group, shares in by_group.items() if shares}
-
-
-def _shares(group: str, records: Sequence[Record]) -> Fairness | None:
-    """The shares of the members of one group: worker, pod, node or device."""
-    if group in ("worker", "pod"):
-        records = [record for record in records if record.repeat == records[0].repeat]
-    counts: Counter[str] = Counter()
-    workers: dict[str, set[str]] = defaultdict(set)
-    for record in records:
-        name = getattr(record.reply, group)
-        if name:
-            counts[name] += 1
-            workers[name].add(record.reply.worker)
-    if len(counts) < 2:
-        return None
-    return fairness({name: count / len(workers[name]) for name, count in counts.items()})

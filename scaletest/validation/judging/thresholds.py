@@ -20,15 +20,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scaletest.model.threshold import PERCENTILES, Threshold, parse_of_steps
+from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
 from scaletest.render.numbers import plural
-from scaletest.stats.completions import ends_of
-from scaletest.stats.estimate import Estimate, exactly
-from scaletest.stats.percentiles import Distribution, Percentile, samples_needed
+from scaletest.stats.estimate import Distribution, Estimate, Percentile, exactly, samples_needed
 from scaletest.stats.scaling import scaled
 from scaletest.stats.thresholds import Measured, ThresholdResult, judge
-from scaletest.validation.judging.doubling import Ratio
 from scaletest.validation.judging.drift import BATCHES
+from scaletest.validation.judging.ratio import Ratio
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.plan import Plan
@@ -40,39 +38,40 @@ Coefficients = Mapping[str, Estimate]
 def evaluate_thresholds(
     plan: Plan, steps: Sequence[Step], coefficients: Coefficients | None = None
 ) -> tuple[ThresholdResult, ...]:
-    """One result for each of the plan's thresholds, in their order.
+    """Return one result for each of the plan's thresholds, in their order.
 
     coefficients: None when no law was fitted.
     """
-    thresholds = [parse_of_steps(text, plan.steps) for text in plan.thresholds]
-    return tuple(_evaluate(each, plan, steps, coefficients or {}) for each in thresholds)
-
-
-def _evaluate(
-    threshold: Threshold, plan: Plan, steps: Sequence[Step], coefficients: Coefficients
-) -> ThresholdResult:
-    if threshold.measure in ("contention", "coherency"):
-        return judge(threshold, [_coefficient(threshold.measure, coefficients)])
-    if threshold.measure == "failures" and threshold.workers is None:
-        return judge(threshold, [_run_failures(threshold, plan, steps)])
-    wanted = plan.steps
-    if threshold.workers is not None:
-        wanted = (threshold.workers,)
-    elif threshold.measure == "ratio" and len(plan.steps) > 1:
-        wanted = plan.steps[1:]
     by_workers = {step.workers: step for step in steps}
-    places = []
-    for workers in wanted:
-        step = by_workers.get(workers)
-        measured = Measured(None, "not measured", "run it to the end")
-        if step:
-            measured = _measured(threshold, step, steps)
-        place = plural(workers, "worker") if threshold.workers is None else ""
-        places.append(replace(measured, workers=workers, place=place))
-    return judge(threshold, places)
+    results = []
+    for text in plan.thresholds:
+        threshold = parse_of_steps(text, plan.steps)
+        measure, named = threshold.measure, threshold.workers
+        if measure in ("contention", "coherency"):
+            results.append(judge(threshold, [_coefficient(measure, coefficients or {})]))
+            continue
+        if measure == "failures" and named is None:
+            results.append(judge(threshold, [_run_failures(threshold, plan, steps)]))
+            continue
+        wanted = plan.steps
+        if named is not None:
+            wanted = (named,)
+        elif measure == "ratio" and len(plan.steps) > 1:
+            wanted = plan.steps[1:]
+        places = []
+        for workers in wanted:
+            step = by_workers.get(workers)
+            measured = Measured(None, "not measured", "run it to the end")
+            if step:
+                measured = _measure(threshold, step, steps)
+            place = plural(workers, "worker") if named is None else ""
+            places.append(replace(measured, workers=workers, place=place))
+        results.append(judge(threshold, places))
+    return tuple(results)
 
 
-def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measured:
+def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measured:
+    """Return what was measured at a step, or why that is unknown."""
     measure = threshold.measure
     if measure == "failures":
         return _failures(threshold, [step])
@@ -126,9 +125,7 @@ def _percentile(times: Distribution, name: str) -> Measured:
 
 
 def _drift(step: Step) -> Measured:
-    least = min(
-        min(map(len, ends_of(measured.counted).values()), default=0) for measured in step.samples
-    )
+    least = min(measured.counted_completions.fewest for measured in step.samples)
     if least < 2 * BATCHES:
         return Measured(
             None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
@@ -146,7 +143,7 @@ def _failures(threshold: Threshold, steps: Sequence[Step]) -> Measured:
 
 
 def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> Measured:
-    """The failures of the whole run; while steps are missing only a refuted bound counts."""
+    """Return the failures of the whole run; while steps are missing only a refuted bound counts."""
     failures = _failures(threshold, steps)
     if (
         failures.estimate

@@ -24,11 +24,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import INNER, Count, Unbounded, called
-from scaletest.model.writing import Written
-from scaletest.stats.completions import Ends, cycles, progress, rates, span
-from scaletest.stats.estimate import Estimate
-from scaletest.stats.student import t95
+from scaletest.model.declared import INNER, Count, Unbounded, Written, called
+from scaletest.stats.completions import Completions
+from scaletest.stats.estimate import Estimate, t95
 
 # Of one way through a step; of every worker two, since the first starts a cycle.
 MIN_COMPLETIONS = 4
@@ -83,32 +81,42 @@ class _Estimate:
         return t95(max(1, int(self.freedom))) * self.error
 
 
-def throughput(ends: Ends, workers: int, *, cautious: bool = False) -> Throughput:
-    """The throughput of one way through a step from the completions of its workers, without the
-    warm-up.
+def throughput(completions: Completions, workers: int, *, cautious: bool = False) -> Throughput:
+    """Return the throughput of one way through a step from its completions without the warm-up.
 
-    ends: by worker, in s. cautious: take the correlation two standard errors higher than estimated,
-    for checks while measuring.
+    cautious: take the correlation two standard errors higher than estimated, for checks while
+    measuring.
     """
-    counts = [len(times) for times in ends.values()]
-    first, last = span(ends)
-    enough = completed(ends, workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER)
+    first, last = completions.span
+    enough = completed(completions, workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER)
     if not enough or last <= first:
-        return Throughput(_rough(ends), math.inf, sum(counts), 0, False)
-    rate = sum(progress(ends, (first, last))) / (last - first)
-    estimate = _of_workers(ends, first, last, cautious)
-    estimate = max(
-        estimate,
-        _in_common(ends, first, last, estimate),
-        key=lambda candidate: candidate.half_width,
+        # to show while there is too little for an interval: the sum of 1 / mean cycle
+        means = [
+            (times[-1] - times[0]) / (len(times) - 1)
+            for times in completions.by_worker.values()
+            if len(times) > 1
+        ]
+        rough = sum(1.0 / mean for mean in means if mean > 0)
+        return Throughput(rough, math.inf, completions.total, 0, False)
+    # from all cycles together where a worker has only one
+    if completions.fewest < 3:
+        estimate = _of_all(completions)
+    else:
+        estimate = _of_workers(completions, cautious)
+        if len(completions.by_worker) > 1:
+            in_common = _in_common(completions, estimate)
+            estimate = max(estimate, in_common, key=lambda candidate: candidate.half_width)
+    freedom = max(1, int(estimate.freedom))
+    return Throughput(completions.rate, estimate.half_width, completions.total, freedom, True)
+
+
+def completed(completions: Completions, workers: int, total: int, per_worker: int) -> bool:
+    """Return whether there are `total` completions, and `per_worker` of each of `workers`."""
+    return (
+        len(completions.by_worker) >= workers
+        and completions.fewest >= per_worker
+        and completions.total >= total
     )
-    return Throughput(rate, estimate.half_width, sum(counts), max(1, int(estimate.freedom)), True)
-
-
-def completed(ends: Ends, workers: int, total: int, per_worker: int) -> bool:
-    """Whether there are `total` completions, and `per_worker` of each of `workers` workers."""
-    counts = [len(times) for times in ends.values()]
-    return len(counts) >= workers and min(counts, default=0) >= per_worker and sum(counts) >= total
 
 
 def least_each(workers: int) -> int:
@@ -135,80 +143,64 @@ def _deviations(series: Sequence[float]) -> list[float]:
     return [number - mean for number in series]
 
 
-def _all_cycles(ends: Ends) -> list[float]:
-    """The cycles of all workers, in s."""
-    return list(itertools.chain.from_iterable(cycles(times) for times in ends.values()))
-
-
-def relative_spread(ends: Ends) -> float | None:
-    """The standard deviation of all cycles over their mean; None for fewer than two."""
-    seconds = _all_cycles(ends)
+def relative_spread(completions: Completions) -> float | None:
+    """Return the standard deviation of all cycles over their mean; None for fewer than two."""
+    seconds = completions.all_cycles
     if len(seconds) < 2 or not any(seconds):
         return None
     return statistics.stdev(seconds) / statistics.fmean(seconds)
 
 
-def _rough(ends: Ends) -> float:
-    """Requests/s to show while there is too little for an interval: the sum of 1 / mean cycle."""
-    means = [(times[-1] - times[0]) / (len(times) - 1) for times in ends.values() if len(times) > 1]
-    return sum(1.0 / mean for mean in means if mean > 0)
+def _of_all(completions: Completions) -> _Estimate:
+    """Estimate from the scatter of all cycles; workers that are not alike make it larger."""
+    seconds = completions.all_cycles
+    if len(seconds) < 2:
+        return _Estimate(math.inf, 1)
+    error = completions.rate * error_of_mean([seconds]) / statistics.fmean(seconds)
+    return _Estimate(error, len(seconds) - 1)
 
 
-def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estimate:
-    """Corrections 1 and 2: from every worker's own cycles.
-
-    From all cycles together where a worker has only one.
-    """
-    if min(map(len, ends.values())) < 3:
-        return _of_all(ends, first, last)
+def _of_workers(completions: Completions, cautious: bool) -> _Estimate:
+    """Apply corrections 1 and 2: estimate from every worker's own cycles, of which it has two."""
+    first, last = completions.span
     variance, freedom, done = 0.0, 0, []
     deviations: list[list[float]] = []
-    for times in ends.values():
-        own = cycles(times)
+    for worker, share in completions.done_by_worker.items():
+        own = completions.cycles[worker]
         mean = statistics.fmean(own)
-        share = sum(progress({"": times}, (first, last)))
         variance += share * statistics.variance(own, mean) / mean**2
         freedom += len(own) - 1
         done.append(share)
         deviations.append([(cycle - mean) / mean for cycle in own])
     correlation = _correlation(deviations, cautious)
-    each = statistics.fmean(map(len, deviations))
-    long = last - first
+    mean_cycles = statistics.fmean(map(len, deviations))
+    seconds = last - first
     inner = _Estimate(
-        math.sqrt(variance * _inflation(correlation, each)) / long,
+        math.sqrt(variance * _inflation(correlation, mean_cycles)) / seconds,
         _freedom_left(freedom, correlation),
     )
-    if each >= FEW_CYCLES or len(done) < 4:
+    if mean_cycles >= FEW_CYCLES or len(done) < 4:
         return inner
-    outer = _Estimate(statistics.stdev(done) * math.sqrt(len(done)) / long, len(done) - 1)
+    outer = _Estimate(statistics.stdev(done) * math.sqrt(len(done)) / seconds, len(done) - 1)
     return max(inner, outer, key=lambda estimate: estimate.error)
 
 
-def _of_all(ends: Ends, first: float, last: float) -> _Estimate:
-    """The error from the scatter of all cycles; workers that are not alike make it larger."""
-    seconds = _all_cycles(ends)
-    if len(seconds) < 2:
-        return _Estimate(math.inf, 1)
-    rate = sum(progress(ends, (first, last))) / (last - first)
-    return _Estimate(rate * error_of_mean([seconds]) / statistics.fmean(seconds), len(seconds) - 1)
-
-
-def _in_common(ends: Ends, first: float, last: float, own: _Estimate) -> _Estimate:
-    """Correction 3: from the sum of all workers, when it scatters more than they do one by one."""
-    batches = max(4, min(MOST_BATCHES, min(map(len, ends.values())) - 1))
-    if len(ends) < 2 or min(map(len, ends.values())) < 3:
-        return own
-    parts = [rates({"": times}, first, last, batches) for times in ends.values()]
-    whole = [sum(part) for part in zip(*parts, strict=True)]
+def _in_common(completions: Completions, own: _Estimate) -> _Estimate:
+    """Apply correction 3: estimate from the sum of all workers, when it scatters more than they do
+    one by one. own: the estimate from each by itself.
+    """
+    batches = max(4, min(MOST_BATCHES, completions.fewest - 1))
+    parts = completions.rates_by_worker(batches)
+    together = [sum(part) for part in zip(*parts, strict=True)]
     apart = sum(map(statistics.variance, parts))
-    excess = statistics.variance(whole) / apart if apart > 0 else 1.0
+    excess = statistics.variance(together) / apart if apart > 0 else 1.0
     if excess <= 1.0 + 2.0 * math.sqrt(2.0 / (batches - 1)):
         return own
     scaled = _Estimate(own.error * math.sqrt(excess), batches - 1)
     if batches < LEAST_BATCHES:
         return scaled
-    correlation = _correlation([_deviations(whole)])
-    spread = statistics.stdev(whole) / math.sqrt(batches)
+    correlation = _correlation([_deviations(together)])
+    spread = statistics.stdev(together) / math.sqrt(batches)
     joint = _Estimate(
         spread * math.sqrt(_inflation(correlation, batches)),
         _freedom_left(batches - 1, correlation),

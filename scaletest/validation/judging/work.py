@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from scaletest.model import Record
 from scaletest.stats.student import t95
@@ -19,39 +20,36 @@ from scaletest.validation.judging.throughput import Throughput
 # Figures that are amounts of work, so that adding them up over requests makes sense.
 FIGURES = ("frames", "samples", "bytes")
 MEMORY_HITS = "memory_limit_hits"
-Work = Mapping[str, Throughput]
 
 
-def work(rate: Throughput, counted: Sequence[Record]) -> Work:
-    """Work per second of every figure that a counted request reports, with its 95 % interval."""
+def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Throughput]:
+    """Return work per second of every figure that counted requests report, with 95 % intervals.
+
+    rate: of the counted requests.
+    """
     rates = {}
     for name in FIGURES:
-        amounts = [_number(record.reply.figures.get(name)) for record in counted]
-        if any(amounts):
-            rates[name] = _times(rate, [amount or 0.0 for amount in amounts])
+        reported = [_positive_number(record.reply.figures.get(name)) for record in counted]
+        if not any(reported):
+            continue
+        amounts = [amount or 0.0 for amount in reported]
+        mean, error = statistics.fmean(amounts), math.inf
+        if len(amounts) > 1:
+            spread = statistics.stdev(amounts, mean)
+            error = t95(len(amounts) - 1) * spread / mean / math.sqrt(len(amounts))
+        per_s = rate.per_s * mean
+        half_width = per_s * math.hypot(rate.relative, error)
+        rates[name] = replace(rate, per_s=per_s, half_width=half_width)
     return rates
 
 
-def hits(rows: Sequence[Record]) -> int:
-    """How many requests reached the limit of a device's memory, whether they failed or not."""
-    return sum(bool(_number(record.reply.figures.get(MEMORY_HITS))) for record in rows)
+def count_memory_hits(rows: Sequence[Record]) -> int:
+    """Return how many requests reached the limit of a device's memory, failed or not."""
+    return sum(bool(_positive_number(record.reply.figures.get(MEMORY_HITS))) for record in rows)
 
 
-def _times(rate: Throughput, amounts: Sequence[float]) -> Throughput:
-    mean = statistics.fmean(amounts)
-    error = math.inf
-    if len(amounts) > 1:
-        error = (
-            t95(len(amounts) - 1) * statistics.stdev(amounts, mean) / mean / math.sqrt(len(amounts))
-        )
-    per_s = rate.per_s * mean
-    return Throughput(
-        per_s, per_s * math.hypot(rate.relative, error), rate.completions, rate.freedom, rate.enough
-    )
-
-
-def _number(value: object) -> float | None:
-    """A figure as a number. Figures come from programs: text and negative amounts give None."""
+def _positive_number(value: object) -> float | None:
+    """Return a figure as a number; None for text and negative amounts, which programs may give."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if value > 0 else None

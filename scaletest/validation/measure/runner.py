@@ -9,7 +9,6 @@ Counts of the current step are updated with every record, so that reading them i
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections import defaultdict
@@ -21,56 +20,23 @@ from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, Record, VerdictKind, wire
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.processes.wake import Wake
-from scaletest.render.numbers import percent, plural, significant
+from scaletest.render.numbers import plural
 from scaletest.runs.folder import RESULT, elapsed_s
 from scaletest.runs.progress import Progress
+from scaletest.stats.completions import Completions
 from scaletest.validation.folder import StoredValidation, ValidationFolder
-from scaletest.validation.judging.doubling import StepPart
 from scaletest.validation.judging.evaluation import Evaluation, evaluate, missing_samples
+from scaletest.validation.judging.forecast import left_s
 from scaletest.validation.judging.growth import SEED
-from scaletest.validation.judging.steps import Step, measured_step, summarise
-from scaletest.validation.judging.stopping import (
-    Stop,
-    Stopping,
-    Turn,
-    further_pair,
-    left_s,
-    planned_pairs,
-    way,
-)
-from scaletest.validation.judging.throughput import Throughput
+from scaletest.validation.judging.measured_step import measure_step
+from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs, way
+from scaletest.validation.judging.step_parts import StepPart
+from scaletest.validation.judging.steps import summarise
+from scaletest.validation.judging.stopping import Stop, Stopping
 from scaletest.validation.measure.interfaces import Backend, BackgroundLoad, Load
 from scaletest.validation.measure.samples import Collector, ReadSamples, SampleStore
+from scaletest.validation.measure.step_tally import StepTally, progress_line
 from scaletest.validation.plan import Plan
-
-
-class StepTally:
-    """Counts and completions of one step. The load's thread calls `add`, the runner's the rest."""
-
-    def __init__(self) -> None:
-        self.completions = 0
-        self.failures = 0
-        self._began_s = math.inf
-        self._ends: dict[str, list[float]] = defaultdict(list)
-
-    def add(self, record: Record) -> None:
-        """Count a finished request."""
-        reply = record.reply
-        if reply.started_s:
-            self._began_s = min(self._began_s, reply.started_s - reply.wait_s)
-        if record.ok:
-            self._ends[reply.worker].append(reply.ended_s)
-            self.completions += 1
-        else:
-            self.failures += 1
-
-    def course(self) -> tuple[dict[str, list[float]], float]:
-        """Sorted times of each worker's completions, and when the first request was submitted.
-
-        Both are on Redis' clock.
-        """
-        return {worker: sorted(times) for worker, times in list(self._ends.items())}, self._began_s
-
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
@@ -187,23 +153,20 @@ class ValidationRunner:
             if turn.repeat // 2 != pair:
                 backend.scale(0)  # every planned pair of ways has workers of its own
                 pair = turn.repeat // 2
-            self._tell(turns)
+            # where in these turns the run is
+            measured = {measurement.key for measurement in self._measurements}
+            left = [each for each in turns if each.key not in measured]
+            self._progress.at(
+                len(self._measurements),
+                len(self._measurements) + len(left),
+                left_s=left_s(self._plan, left, self._measurements),
+                # another pair of ways may be needed
+                is_estimate=self._plan.repeats == 1,
+            )
             self._step(turn, backend, load)
             if self._stopped_by or self._hopeless(turn.workers, turn.repeat):
                 return False
         return True
-
-    def _tell(self, turns: Sequence[Turn]) -> None:
-        """Tell where in these turns the run is."""
-        measured = {measurement.key for measurement in self._measurements}
-        left = [turn for turn in turns if turn.key not in measured]
-        self._progress.at(
-            len(self._measurements),
-            len(self._measurements) + len(left),
-            left_s=left_s(self._plan, left, self._measurements),
-            # another pair of ways may be needed
-            is_estimate=self._plan.repeats == 1,
-        )
 
     def result(self) -> Evaluation:
         """The result so far."""
@@ -228,7 +191,14 @@ class ValidationRunner:
         stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
         try:
             backend.scale(workers)
-            self._wait_ready(workers, backend)
+            deadline = self._clock() + self._ready_s
+            while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
+                if self._clock() > deadline:
+                    raise WaitTimeout(
+                        f"{backend.ready()} of {workers} workers were ready after"
+                        f" {self._ready_s:.0f} s",
+                        hint="look at the workers' log",
+                    )
             scale_s = self._clock() - began
             # the warnings about the machine, once, before the first load
             look, self._look = self._look, tuple
@@ -244,7 +214,11 @@ class ValidationRunner:
                 measured_s = self._clock() - began
             self._progress.note(f"{plural(workers, 'worker')}: waiting for requests in flight")
             load.set_parallel(0)
-            self._drain(load)
+            # they finish, so that each belongs to one step; the wait is limited
+            limit_s = self._plan.time_limit_s or 10.0 * self._plan.seconds
+            patience_s = max(30.0, 2.0 * limit_s)
+            if not load.wait_idle(patience_s):
+                self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
         finally:
             self._keep(
                 Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s)
@@ -265,7 +239,12 @@ class ValidationRunner:
         self._store(lambda: self._folder.write(RESULT, result.to_dict()))
         for step in result.steps:
             if step.workers == measurement.workers and rows:
-                self._progress.step(_line(step, measurement))
+                ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
+                failed = f", {step.failures} failed" if step.failures else ""
+                why = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
+                at = f"{plural(step.workers, 'worker')} on the {way(measurement.repeat)}"
+                rate = f"{step.throughput.per_s:.3f} requests/s"
+                self._progress.step(f"{at}: {rate}{ratio}{failed}{why}")
         self._progress.step_ended()
 
     def _store(self, write: Callable[[], None]) -> None:
@@ -278,16 +257,6 @@ class ValidationRunner:
             if error.message != self._stopped_by:
                 self._progress.warn([error.message])
             self.stop(error.message)
-
-    def _wait_ready(self, workers: int, backend: Backend) -> None:
-        deadline = self._clock() + self._ready_s
-        while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
-            if self._clock() > deadline:
-                raise WaitTimeout(
-                    f"{backend.ready()} of {workers} workers were ready after"
-                    f" {self._ready_s:.0f} s",
-                    hint="look at the workers' log",
-                )
 
     def _measure(self, turn: Turn, backend: Backend, load: Load) -> tuple[Stop, float | None]:
         """Measure until the stopping rule ends it, or more requests failed than the plan tolerates.
@@ -325,7 +294,8 @@ class ValidationRunner:
         key = (self._plan.steps[index - 1], turn.repeat)
         for measurement in self._measurements:
             if measurement.key == key:
-                return measured_step(self._plan, measurement, self._records[key]).part
+                rows = self._records[key]
+                return measure_step(self._plan, measurement, rows, Completions.of(rows)).part
         return None
 
     def _length_s(self, turn: Turn) -> float:
@@ -357,28 +327,6 @@ class ValidationRunner:
             and len(records) > self._plan.tolerate_failures
         )
 
-    def _drain(self, load: Load) -> None:
-        """Let requests in flight finish, so that each belongs to one step; the wait is limited."""
-        limit_s = self._plan.time_limit_s or 10.0 * self._plan.seconds
-        patience_s = max(30.0, 2.0 * limit_s)
-        if not load.wait_idle(patience_s):
-            self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
-
-
-def progress_line(
-    workers: int,
-    tally: StepTally,
-    passed_s: float,
-    longest_s: float,
-    rate: Throughput | None,
-) -> str:
-    """The state of a step. rate: throughput at its last evaluation, if there is one."""
-    seen = f", {significant(rate.per_s, 4)}/s ± {percent(rate.relative)}" if rate else ""
-    failed = f", {tally.failures} failed" if tally.failures else ""
-    time_used = f"{passed_s:.0f} s of {longest_s:.0f} s at most"
-    done = f"{tally.completions} done{seen}{failed}"
-    return f"{plural(workers, 'worker')}: measuring, {done}, {time_used}"
-
 
 def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
     """Measurements that need not be repeated: not interrupted, and with all of their records."""
@@ -388,12 +336,3 @@ def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measure
         if measurement.stop != Stop.ENDED
         and measurement.requests in (None, len(records.get(measurement.key, ())))
     ]
-
-
-def _line(step: Step, measurement: Measurement) -> str:
-    """One line about a measurement that has just ended, and the figures of its step."""
-    ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
-    failed = f", {step.failures} failed" if step.failures else ""
-    why = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
-    at = f"{plural(step.workers, 'worker')} on the {way(measurement.repeat)}"
-    return f"{at}: {step.throughput.per_s:.3f} requests/s{ratio}{failed}{why}"

@@ -1,32 +1,19 @@
-"""The charts of a validation, each with the sentence that stands under it.
-
-Throughput and efficiency against the number of workers answer the question of a run. Others show
-where the time of a request goes, and how throughput went on in each measurement.
-"""
+"""The chart that answers the question of a run: throughput against the number of workers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
 
-from scaletest.causes.causes import StepTime
-from scaletest.causes.interference import Interference
-from scaletest.causes.request_time import PLACE_TEXTS, PLACES
-from scaletest.causes.steps import Rows
-from scaletest.model import Record
-from scaletest.render.axis import Axis, ceiling
-from scaletest.render.blocks import Figure
-from scaletest.render.chart import Chart, Point
-from scaletest.render.numbers import measured, percent, plural, seconds, significant, unit_of
-from scaletest.stats.completions import ends_of, rates, span
+from scaletest.render import svg
+from scaletest.render.contents import Figure
+from scaletest.render.numbers import plural, significant
+from scaletest.render.svg import Axis, Chart
 from scaletest.stats.law import Law
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.steps import MeasuredStep, Step
-from scaletest.validation.judging.stopping import way
-from scaletest.validation.report import words
+from scaletest.validation.judging.steps import Step
+from scaletest.validation.report.rows import rate_text
+from scaletest.validation.report.words import interval_text, workers_label
 from scaletest.validation.run_type import ValidationRun
 
 # Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each
@@ -80,7 +67,7 @@ class Curve:
         drawn = max((per_s for _, per_s in fitted), default=0.0)
         return max(highest, min(max(drawn, self.ideal(self.last)), HEADROOM * highest))
 
-    def law_between(self, low: float, high: float) -> list[Point]:
+    def law_between(self, low: float, high: float) -> list[svg.Point]:
         """The law from one level to another, both included; nothing without one."""
         if self.law is None:
             return []
@@ -96,7 +83,7 @@ class Curve:
     def across(self) -> Axis:
         """The axis of workers, with marks at the steps that were measured."""
         levels = [float(step.level) for step in self.steps]
-        label = words.workers_label(self.steps[0].per_device)
+        label = workers_label(self.steps[0].per_device)
         names = [f"{level:g}" for level in levels]
         if self.log:
             return Axis(label, levels[0] * 0.9, self.end, "log2", levels, names)
@@ -137,9 +124,9 @@ def throughput(run: ValidationRun) -> Figure | None:
     many = len(data.steps) > 1
     sound = all(step.sound for step in data.steps)
     parts = {
-        f"{plural(last.workers, 'worker')} did {words.rate(last)} requests/s": True,
+        f"{plural(last.workers, 'worker')} did {rate_text(last)} requests/s": True,
         f", {times} times as much as {plural(first.workers, 'worker')}": many,
-        f". Bars are the {words.interval(data.steps)}; the dashed line is what N workers would do"
+        f". Bars are the {interval_text(data.steps)}; the dashed line is what N workers would do"
         " if nothing held them up": True,
         ", the solid line the fitted law, dotted where no step was"
         " measured: an extrapolation, not a result": data.law,
@@ -152,7 +139,7 @@ def throughput(run: ValidationRun) -> Figure | None:
 
 def _throughput(data: Curve) -> Chart:
     tips = [
-        f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s" for step in data.steps
+        f"{plural(step.workers, 'worker')}: {rate_text(step)} requests/s" for step in data.steps
     ]
     chart = Chart(
         "throughput",
@@ -178,182 +165,13 @@ def _throughput(data: Curve) -> Chart:
         chart.legend("peak", "c-wanted")
         chart.upright(data.peak, "c-wanted", f"throughput is highest with {data.peak:.0f} workers")
     for step, tip in zip(data.steps, tips, strict=True):
-        _point(chart, step, tip)
+        rate = step.throughput
+        if len(step.samples) > 1:
+            for sample in step.samples:
+                chart.dot(step.level, sample.throughput.per_s, "c-faint", radius=3.0)
+        if math.isfinite(rate.half_width):
+            low, high = rate.per_s - rate.half_width, rate.per_s + rate.half_width
+            chart.error(step.level, low, high, "c-error")
+        css = "c-dot" if step.sound else "c-dot c-hollow"
+        chart.dot(step.level, rate.per_s, css, tip)
     return chart
-
-
-def _point(chart: Chart, step: Step, tip: str) -> None:
-    rate = step.throughput
-    if len(step.samples) > 1:
-        for sample in step.samples:
-            chart.dot(step.level, sample.throughput.per_s, "c-faint", radius=3.0)
-    if math.isfinite(rate.half_width):
-        low, high = rate.per_s - rate.half_width, rate.per_s + rate.half_width
-        chart.error(step.level, low, high, "c-error")
-    css = "c-dot" if step.sound else "c-dot c-hollow"
-    chart.dot(step.level, rate.per_s, css, tip)
-
-
-# A place that holds less of every step is joined with others of that kind.
-LEAST_SHARE = 0.01
-OTHER = "other"
-# Half of a bar's width, where neighbouring steps are 1 apart.
-HALF = 0.36
-TIME_SIZE, NARROW_TIME = (760.0, 290.0), (360.0, 300.0)
-TIME_CAPTION = (
-    "Mean time from the end of a worker's request to the end of its next one. A part that grows"
-    " with the workers holds throughput back by its growth; one that stays does not, however large"
-    " it is."
-)
-
-
-def time_spent(result: Evaluation) -> Figure | None:
-    """Where the time of a request goes, by state, as stacked bars, one a step; None where no
-    request says it.
-    """
-    times = result.causes.times if result.causes else ()
-    known = [time for time in times if any(time.seconds.values())]
-    return Figure(_time_spent(known), TIME_CAPTION, NARROW_TIME) if known else None
-
-
-def _time_spent(times: Sequence[StepTime]) -> Chart:
-    highest_s = max(_whole(time) for time in times)
-    size, unit = unit_of(highest_s)
-    numbers = range(len(times))
-    chart = Chart(
-        "time-spent",
-        "Time of a request by state",
-        "; ".join(f"{plural(time.workers, 'worker')}: {_described(time)}" for time in times),
-        Axis(
-            words.workers_label(times[0].per_device),
-            -0.6,
-            len(times) - 0.4,
-            marks=numbers,
-            names=[str(time.level) for time in times],
-        ),
-        Axis(f"{unit} per request", 0.0, ceiling(highest_s / size * 1.02)),
-        *TIME_SIZE,
-    )
-    shown = _shown(times)
-    for place in shown:
-        chart.legend(_label(place), f"c-time-{place}", "area")
-    for index, time in enumerate(times):
-        _stack(chart, index, time, shown, size)
-    return chart
-
-
-def _stack(chart: Chart, index: int, time: StepTime, shown: Sequence[str], size: float) -> None:
-    bottom_s, parts = 0.0, {**time.seconds, OTHER: _rest(time, shown)}
-    for place in shown:
-        part_s = parts.get(place, 0.0)
-        if part_s <= 0:
-            continue
-        tip = (
-            f"{plural(time.workers, 'worker')}: {_label(place)} {seconds(part_s)},"
-            f" {percent(part_s / _whole(time), 0)}"
-        )
-        top_s = bottom_s + part_s
-        chart.bar(index - HALF, index + HALF, top_s / size, f"c-time-{place}", tip, bottom_s / size)
-        bottom_s = top_s
-
-
-def _shown(times: Sequence[StepTime]) -> list[str]:
-    """The places with a bar of their own, the most active at the bottom, and what is left."""
-    shown = [str(place) for place in PLACES if any(map(partial(_is_large, place), times))]
-    other = any(_rest(time, shown) >= LEAST_SHARE * _whole(time) for time in times)
-    return [*shown, OTHER] if other else shown
-
-
-def _is_large(place: str, time: StepTime) -> bool:
-    return time.seconds.get(place, 0.0) >= LEAST_SHARE * _whole(time)
-
-
-def _whole(time: StepTime) -> float:
-    return sum(time.seconds.values())
-
-
-def _rest(time: StepTime, shown: Sequence[str]) -> float:
-    return sum(part_s for place, part_s in time.seconds.items() if place not in shown)
-
-
-def _label(place: str) -> str:
-    return PLACE_TEXTS[place].label if place in PLACE_TEXTS else place
-
-
-def _described(time: StepTime) -> str:
-    return ", ".join(f"{_label(place)} {seconds(part_s)}" for place, part_s in time.seconds.items())
-
-
-PER_BIN = 5
-LEAST_BINS, MOST_BINS = 4, 80
-MOST_PANELS = 36
-PANEL_SIZE = (360.0, 210.0)
-PANEL_NOTE = (
-    "Each panel is one measuring of a step on a time axis of its own; the line is the throughput,"
-    " the band its mean with the 95 % interval, and the grey part is the warm-up, which does not"
-    " count. An upright line is a lasting change, a dot a short dip. A line that goes on rising or"
-    " falling means that the step had not settled."
-)
-
-
-def panels(result: Evaluation, records: Rows) -> list[Chart]:
-    """Throughput over time in every measurement with a course; in the first of each step if there
-    are many.
-    """
-    samples = list(chain.from_iterable(step.samples for step in result.steps))
-    if len(samples) > MOST_PANELS:
-        samples = [step.samples[0] for step in result.steps]
-    drawn = [_panel(result, sample, records.get(sample.measurement.key, ())) for sample in samples]
-    return [chart for chart in drawn if chart]
-
-
-def _panel(result: Evaluation, sample: MeasuredStep, rows: Sequence[Record]) -> Chart | None:
-    began = sample.began_s
-    ends = {worker: [began, *times] for worker, times in ends_of(rows).items()}
-    first, last = span(ends)
-    if last <= first or not began:
-        return None
-    done = sum(len(times) - 1 for times in ends.values())
-    course = rates(ends, first, last, max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
-    rate, at, long = sample.throughput, sample.measurement, last - first
-    name = f"{plural(at.workers, 'worker')}, {way(at.repeat)}"
-    chart = Chart(
-        f"course-{at.workers}-{at.repeat}",
-        name,
-        f"throughput over {seconds(long)}: {measured(rate.per_s, rate.half_width)} requests/s after"
-        f" {seconds(sample.warmup_s)} of warm-up",
-        Axis("time in s", 0.0, long, most=5),
-        Axis("requests/s", 0.0, ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
-        *PANEL_SIZE,
-    )
-    _shade(chart, sample, long, result.disturbed)
-    _draw_course(chart, sample, course, long)
-    return chart
-
-
-def _draw_course(chart: Chart, sample: MeasuredStep, course: Sequence[float], long: float) -> None:
-    rate, drift, warm = sample.throughput, sample.drift, min(sample.warmup_s, long)
-    chart.shade(0.0, warm, "c-shade")
-    if rate.enough:
-        half = min(rate.half_width, rate.per_s)
-        chart.band([(x, rate.per_s - half, rate.per_s + half) for x in (warm, long)], "c-band")
-        chart.stroke(warm, long, rate.per_s, "c-mean")
-    edges = [long * index / len(course) for index in range(len(course) + 1)]
-    chart.stairs(edges, course, "c-data")
-    if drift.shift:
-        chart.upright(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
-    for at_s, depth in drift.dips:
-        chart.dot(warm + at_s, rate.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
-
-
-def _shade(chart: Chart, sample: MeasuredStep, long: float, spells: Sequence[Interference]) -> None:
-    """Mark in a chart over the time of a measuring what disturbed it. long: its end in s."""
-    shown = False
-    for spell in spells:
-        low, high = spell.begin_s - sample.began_s, spell.end_s - sample.began_s
-        if low < long and high > 0.0:
-            low, high = max(0.0, low), min(long, high)
-            chart.bar(low, high, chart.y.high, "c-foreign", spell.sentence, chart.y.low)
-            shown = True
-    if shown:
-        chart.legend("disturbed", "c-foreign", "area")

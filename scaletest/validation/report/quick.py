@@ -6,12 +6,12 @@ import math
 import shlex
 from collections.abc import Iterator
 
-from scaletest.causes.resources import cores_text
+from scaletest.causes.resource_texts import cores_text
 from scaletest.render.numbers import plural, significant
 from scaletest.render.text import clean
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.quick import QuickAnswer, cores_needed, quick_answer
-from scaletest.validation.report import words
+from scaletest.validation.report.causes import limits_known
 from scaletest.validation.report.speedup import speedup_bars
 
 LONGEST_ERROR = 160
@@ -73,7 +73,7 @@ def _stopped_by(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
     if not answer.is_limited:
         return
     causes = result.causes
-    if causes is None or not words.grew(causes) or causes.headline:
+    if causes is None or not limits_known(causes) or causes.headline:
         yield from _by_cores(_beyond(answer, result), result)
         return
     first = causes.causes[0]

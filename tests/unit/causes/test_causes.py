@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes, attribute
+from scaletest.causes.attribution import attribute
+from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes
 from scaletest.causes.request_time import Cycle, RequestTime
 from scaletest.model import Activity, Measurement, Outcome, Record, Reply, State, VerdictKind, Wait
+from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
-from scaletest.validation.judging.judge import failed_doubling
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.plan import Background, Plan
-from scaletest.validation.report import words
-from scaletest.validation.report.figures import time_spent
+from scaletest.validation.report.causes import causes_note
+from scaletest.validation.report.time_chart import time_spent
 from tests.unit.activities import GAP, Injected, Phase, run, shares
 from tests.unit.made import Records
 from tests.unit.valid import checked
@@ -168,7 +169,7 @@ def test_growth_within_chance_is_not_reported_as_no_growth() -> None:
     """The chart beside the sentence shows bars that differ."""
     linear = Injected(lambda _, n: [Phase(State.SLEEP, 0.2)], noise=0.3)
     causes, _ = attributed(linear, of=plan(limit=2, scale=2.0), requests=30)
-    assert words.note(causes) == "From 1 to 2 workers nothing grew by more than chance explains."
+    assert causes_note(causes) == "From 1 to 2 workers nothing grew by more than chance explains."
 
 
 def test_threads_that_computed_side_by_side_are_no_growth_of_work() -> None:

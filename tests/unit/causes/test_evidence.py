@@ -17,15 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaletest.causes.busy_machine import busy
 from scaletest.causes.causes import Causes
-from scaletest.causes.interference import between, busy
-from scaletest.causes.resources import clock_text
+from scaletest.causes.interference import between
+from scaletest.causes.resource_texts import clock_text
 from scaletest.load.busy_check import BusyCheck
 from scaletest.model import Activity, Measurement, Record, State, VerdictKind
-from scaletest.model.node_sample import FIGURES, NodeSample
-from scaletest.observe.node.used_time import own_used_s, used_s
+from scaletest.model.measurement import FIGURES, NodeSample
+from scaletest.observe.node_resources import own_used_s, used_s
+from scaletest.validation.judging.disturbances import CHANGES
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
-from scaletest.validation.judging.judge import CHANGES
 from scaletest.validation.plan import Plan
 from tests.unit import made_runs as runs
 from tests.unit.activities import Injected, Phase, run

@@ -11,13 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.causes.resources import (
-    MeasuredWindow,
-    StepResources,
-    _inside_windows,
-    resources,
-    windows_of,
-)
+from scaletest.causes.node_use import resources, samples_inside
+from scaletest.causes.resources import StepResources
+from scaletest.causes.windows import MeasuredWindow, windows_of
 from scaletest.model import State
 from scaletest.model.node_sample import NodeSample
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
@@ -99,7 +95,7 @@ def test_a_sample_may_reach_over_the_moment_between_two_measurements_of_a_step()
 
     def inside(begin_s: float) -> int:
         sample = NodeSample("node-a", "worker-0", begin_s + 1.0, 1.0, cpu(1.0))
-        return len(_inside_windows([sample], [first, second]))
+        return len(samples_inside([sample], [first, second]))
 
     assert inside(14.5) == 1
     # what begins before both, or in the time of other steps

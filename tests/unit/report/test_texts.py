@@ -21,7 +21,8 @@ from scaletest.model.verdict import while_running
 from scaletest.render import numbers
 from scaletest.render.histogram import bins, ends
 from scaletest.report.formats import png
-from scaletest.validation.judging.drift import drift
+from scaletest.stats.completions import Completions
+from scaletest.validation.judging.drift import find_drift
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.plan import Plan
 from tests.conftest import missing
@@ -54,7 +55,7 @@ def test_a_negligible_shift_is_shown_as_zero() -> None:
     # given a change that is certain and a hundred-thousandth
     at = 0.0
     times = [at := at + (1.0 if number < 200 else 1.00001) for number in range(400)]
-    assert drift({"w": times}).shift == 0.0
+    assert find_drift(Completions({"w": times})).shift == 0.0
 
 
 @pytest.mark.parametrize(

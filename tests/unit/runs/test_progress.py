@@ -17,7 +17,8 @@ from scaletest.runs import progress_keeper
 from scaletest.runs.folder import FILES, PROGRESS, RESULT, RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import TYPES
-from scaletest.validation.judging.stopping import STEADY, Turn, forecast, left_s, planned_pairs
+from scaletest.validation.judging.forecast import STEADY, forecast, left_s
+from scaletest.validation.judging.schedule import Turn, planned_pairs
 from scaletest.validation.plan import Plan
 from tests.conftest import eventually
 from tests.unit import made_runs as runs

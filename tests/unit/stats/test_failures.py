@@ -22,7 +22,7 @@ from scaletest.stats.failures import (
     counted_alike,
     groups_of,
 )
-from scaletest.validation.judging.steps import fairness
+from scaletest.validation.judging.fairness import fairness
 
 VAAPI = "[AVHWDeviceContext @ {:#x}] Failed to initialise VAAPI connection: -1"
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from scaletest.model import Measurement, Outcome, Record, Reply, VerdictKind
-from scaletest.validation.judging.judge import judge, warnings
+from scaletest.validation.judging.judge import judge
 from scaletest.validation.judging.steps import Step, summarise
+from scaletest.validation.judging.warnings import warnings
 from scaletest.validation.measure.runner import complete
 from scaletest.validation.plan import Plan
 

@@ -15,12 +15,12 @@ from unittest.mock import Mock
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster import connection, discovery, rights
-from scaletest.cluster.answers import Refused
+from scaletest.cluster import connection, rights
+from scaletest.cluster.autoscalers import Autoscaler, Autoscalers
 from scaletest.cluster.changes import BEFORE, Patch
-from scaletest.cluster.hold_autoscalers import Autoscaler, Autoscalers
-from scaletest.cluster.pods import PodState
-from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
+from scaletest.cluster.connection import Refused
+from scaletest.cluster.deployment import PodState
+from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from scaletest.cluster.rights import Right
 from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import WaitTimeout
@@ -136,16 +136,20 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     fake = Played()
     cluster = SimpleNamespace(namespace="bench")
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Deployment", fake.deployment)
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Autoscalers", fake.autoscalers)
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Changes", fake.changes)
-    monkeypatch.setattr(discovery, "groups", lambda cluster: fake.served)
+    monkeypatch.setattr(
+        "scaletest.validation.measure.deployment_target.Deployment", fake.deployment
+    )
+    monkeypatch.setattr(
+        "scaletest.validation.measure.deployment_target.Autoscalers", fake.autoscalers
+    )
+    monkeypatch.setattr("scaletest.validation.measure.deployment_target.Changes", fake.changes)
+    monkeypatch.setattr(connection, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
         "missing",
         lambda cluster, wanted: [right for right in wanted if right in fake.lacking],
     )
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Direct", fake.direct)
+    monkeypatch.setattr("scaletest.validation.measure.deployment_target.Direct", fake.direct)
     monkeypatch.setenv("SCALETEST_CLIENT_TOKEN", "secret")
     return fake
 
@@ -272,7 +276,7 @@ def test_impossible_options_are_refused_before_anything_changes(
     code: int,
     problem: str,
 ) -> None:
-    played.served = {discovery.KEDA: "v1alpha1"}
+    played.served = {connection.KEDA: "v1alpha1"}
     change(played)
     assert validate(tmp_path / "run") == code
     assert problem in capsys.readouterr().err

@@ -15,7 +15,9 @@ from scaletest.render.chart import Chart
 from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.report import formats
 from scaletest.validation.plan import Plan
-from scaletest.validation.report import figures, times, words
+from scaletest.validation.report import figures, times
+from scaletest.validation.report.course_charts import panels
+from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import made_runs as runs
@@ -57,7 +59,7 @@ def test_a_step_that_the_law_misses_is_named_in_every_form(tmp_path: Path) -> No
     plan = replace(COMMAND, limit=64)
     slow = {8: 0.5}
     run = run_of(tmp_path, plan, {n: slow.get(n, 0.2) for n in plan.steps}, noise=0.02)
-    assert re.search(r"the law gives 1\d\d% more than 8 workers did", words.law(run.result))
+    assert re.search(r"the law gives 1\d\d% more than 8 workers did", law_sentence(run.result))
     for form in ("html", "md", "text"):
         assert "more than 8 workers did" in formats.render(validation_report(run), form)
 
@@ -105,7 +107,7 @@ def test_warning_and_chart_tell_the_same_second_of_a_change(tmp_path: Path) -> N
         runs.stored(tmp_path / "run", replace(COMMAND, limit=1, warmup_s=5.0), [rows])
     )
     warning, _ = [line for line in run.result.warnings if "throughput fell" in line]
-    chart, _ = figures.panels(run.result, run.records)
+    chart, _ = panels(run.result)
     (mark,) = [mark for mark in chart.marks if mark.css == "c-mark"]
     assert run.result.steps[0].samples[0].warmup_s == pytest.approx(5.0, abs=0.5)
     assert re.findall(r"after (\d+) s", warning) == [f"{mark.points[0][0]:.0f}"]

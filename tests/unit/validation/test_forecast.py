@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scaletest.cli.output import Output
 from scaletest.validation.commands.validate_run import show_plan
-from scaletest.validation.judging.stopping import at_most_s, forecast, longest_s
+from scaletest.validation.judging.forecast import at_most_s, forecast, longest_s
 from scaletest.validation.plan import Plan
 
 

@@ -11,22 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.model import VerdictKind
-from scaletest.stats.completions import Ends
-from scaletest.stats.student import chi_square_limit
-from scaletest.validation.judging.doubling import (
-    WAYS,
+from scaletest.stats.completions import Completions
+from scaletest.stats.estimate import chi_square_limit
+from scaletest.validation.judging.doubling import doubling
+from scaletest.validation.judging.machine_trend import (
     MachineTrend,
-    Ratio,
-    StepPart,
     UpAndDown,
-    doubling,
-    judged,
     machine_trend,
     run_course,
-    together,
 )
-from scaletest.validation.judging.slow_requests import Tail, tail, usual
-from scaletest.validation.judging.stopping import Turn, further_pair, planned_pairs
+from scaletest.validation.judging.ratio import WAYS, Ratio
+from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs
+from scaletest.validation.judging.slow_requests import Tail, tail
+from scaletest.validation.judging.step_parts import StepPart, parts_to_judge, together
 from scaletest.validation.judging.throughput import Throughput, throughput
 from scaletest.validation.plan import Plan
 
@@ -133,8 +130,8 @@ def test_a_part_that_was_unsteady_is_replaced_by_another_pair() -> None:
     turns = further_pair(PLAN, [unsteady, *steps[1:]])
     assert [turn.key for turn in turns] == [(1, 2), (2, 2), (2, 3), (1, 3)]
     again = [*unsteady, part(1, 2, 1.0, at_s=65.0), part(1, 3, 1.0, at_s=95.0)]
-    assert [pair.repeat for pair in judged(again)] == [2, 3]
-    assert together(judged(again)).per_s == pytest.approx(1.0)
+    assert [pair.repeat for pair in parts_to_judge(again)] == [2, 3]
+    assert together(parts_to_judge(again)).per_s == pytest.approx(1.0)
     # and then says nothing of the machine either, or every ratio of the run would stay open for its
     # sake
     second = [*steps[1], part(2, 2, 2.0, at_s=75.0), part(2, 3, 2.0, at_s=85.0)]
@@ -187,7 +184,7 @@ BEGIN_S = 1.7e9
 
 
 @st.composite
-def completions(draw: st.DrawFn) -> Ends:
+def completions(draw: st.DrawFn) -> Completions:
     """What up to three workers completed, none of them perhaps, on a clock that tells the time of
     day.
     """
@@ -198,14 +195,14 @@ def completions(draw: st.DrawFn) -> Ends:
         for cycle in draw(CYCLES):
             now += cycle
             times.append(now)
-    return ends
+    return Completions(ends)
 
 
 @st.composite
 def parts(draw: st.DrawFn, workers: int, repeat: int) -> StepPart:
     """Any part that a run may bring, of no length and without completions too."""
     ends = draw(completions())
-    rate = throughput(ends, min(workers, max(1, len(ends))))
+    rate = throughput(ends, min(workers, max(1, len(ends.by_worker))))
     seconds = draw(st.sampled_from([0.0, 1e-9, 0.5, 10.0, 60.0]))
     at_s = BEGIN_S + draw(st.floats(0.0, 1000.0))
     return StepPart(workers, repeat, seconds, at_s, rate, tail(ends), draw(st.booleans()))
@@ -220,15 +217,15 @@ def is_an_interval(ratio: Ratio) -> bool:
 
 @settings(max_examples=50, deadline=None)
 @given(ends=completions())
-def test_slow_requests_of_any_completions_are_counted(ends: Ends) -> None:
-    cycles = sum(max(0, len(times) - 1) for times in ends.values())
+def test_slow_requests_of_any_completions_are_counted(ends: Completions) -> None:
+    cycles = sum(max(0, len(times) - 1) for times in ends.by_worker.values())
     slow = tail(ends)
     assert slow.count in (0, cycles)
     assert slow.error >= 0.0
     assert all(math.isfinite(value) and value > -1.0 for value in slow.excess)
-    filled = usual(ends)
+    filled = ends.usual.by_worker
     assert {worker: times[:1] for worker, times in filled.items()} == {
-        key: times[:1] for key, times in ends.items()
+        key: times[:1] for key, times in ends.by_worker.items()
     }
     assert all(sorted(times) == list(times) for times in filled.values())
 

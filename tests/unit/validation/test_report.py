@@ -25,11 +25,11 @@ from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.judging.throughput import Throughput
-from scaletest.validation.measure.runner import StepTally, progress_line
+from scaletest.validation.measure.step_tally import StepTally, progress_line
 from scaletest.validation.plan import Plan
-from scaletest.validation.report import words
+from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
-from scaletest.validation.report.steps import COLUMNS
+from scaletest.validation.report.rows import COLUMNS
 from scaletest.validation.run_type import ValidationRun
 from tests.conftest import missing
 from tests.unit import made_runs as runs
@@ -45,7 +45,7 @@ def test_no_law_is_told_where_a_step_that_may_refute_it_has_no_throughput() -> N
     cycles, count = {1: 1.0, 2: 1.0, 4: 1.0, 8: 1.0}, {1: 60, 2: 60, 4: 60, 8: 1}
     measurements, records = measured(cycles, count=count)
     result = evaluate(Plan(limit=8, queue="q"), measurements, records, random.Random(1))
-    assert words.law(result) == "unknown, since the throughput is with 8 workers"
+    assert law_sentence(result) == "unknown, since the throughput is with 8 workers"
     assert result.growth.choice is None
 
 
@@ -70,7 +70,7 @@ def test_contention_is_never_shown_above_100_percent(
     )
     contention = replace(growth.interval.contention, low=ends[0], high=ends[1])
     growth = replace(growth, interval=replace(growth.interval, contention=contention))
-    assert text in words.law(replace(example_runs["peak"].result, growth=growth))
+    assert text in law_sentence(replace(example_runs["peak"].result, growth=growth))
 
 
 def on_terminal(run: ValidationRun, width: int) -> str:

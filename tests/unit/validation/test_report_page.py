@@ -11,7 +11,7 @@ import pytest
 
 from scaletest.model import Activity, State
 from scaletest.report import formats
-from scaletest.validation.judging.stopping import way
+from scaletest.validation.judging.schedule import way
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import ValidationRun

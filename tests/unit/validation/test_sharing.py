@@ -15,10 +15,10 @@ from scaletest.model import Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.validation.before_run import device_names
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
-from scaletest.validation.judging.growth import sharing
+from scaletest.validation.judging.sharing import sharing
 from scaletest.validation.judging.steps import summarise
 from scaletest.validation.judging.throughput import Throughput
-from scaletest.validation.judging.work import work
+from scaletest.validation.judging.work import work_rates
 from scaletest.validation.measure.launch import same_devices
 from scaletest.validation.measure.local import LocalBackend, WorkerOptions
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
@@ -156,7 +156,7 @@ def test_work_is_counted_where_requests_are() -> None:
 def test_invalid_amounts_of_work_are_ignored(value: Any) -> None:
     _, records = measured({1: 0.5}, count=10)
     rate = Throughput(2.0, 0.1, 10, 9, True)
-    assert work(rate, [frames(row, value) for row in records[1, 0]]) == {}
+    assert work_rates(rate, [frames(row, value) for row in records[1, 0]]) == {}
 
 
 def test_the_interval_of_uneven_work_holds_the_truth() -> None:

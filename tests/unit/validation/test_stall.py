@@ -11,9 +11,9 @@ from heapq import heappop, heappush, heapreplace
 import pytest
 
 from scaletest.model import Measurement, Outcome, Record, Reply, VerdictKind
-from scaletest.stats.completions import deal_in_turn, ends_of
+from scaletest.stats.completions import Completions
 from scaletest.validation.judging.evaluation import evaluate
-from scaletest.validation.judging.stall import find_starved, stall
+from scaletest.validation.judging.stall import find_stall, find_starved
 from scaletest.validation.judging.steps import summarise
 from scaletest.validation.plan import Plan
 from tests.unit.made import measured
@@ -33,17 +33,16 @@ def test_a_worker_that_stops_half_way_makes_the_run_invalid() -> None:
 
 
 def test_one_long_last_request_is_no_stall() -> None:
-    assert stall({"a": [1, 2, 5, 6], "b": [1, 2, 3, 10]}) is None
-    assert (
-        stall({"a": [1, 2, 3, 4], "b": [1, 2, 3, 10]}) is None
-    )  # within three of the longest, 7 s
+    assert find_stall(Completions({"a": [1, 2, 5, 6], "b": [1, 2, 3, 10]})) is None
+    # within three of the longest, 7 s
+    assert find_stall(Completions({"a": [1, 2, 3, 4], "b": [1, 2, 3, 10]})) is None
 
 
 @pytest.mark.parametrize(
     "ends", [{}, {"a": []}, {"a": [1.0, 2.0]}, {"a": [1.0], "b": [9.0]}, {"a": [], "b": [1, 2]}]
 )
 def test_too_few_requests_are_no_stall(ends: dict[str, list[float]]) -> None:
-    assert stall(ends) is None
+    assert find_stall(Completions(ends)) is None
 
 
 @pytest.mark.parametrize("workers", [2, 8, 64])
@@ -58,7 +57,7 @@ def test_chance_seldom_looks_like_a_stall(workers: int) -> None:
                 times.append(now)
                 now += chance.expovariate(1.0)
             ends[str(index)] = times
-        wrong += stall(ends) is not None
+        wrong += find_stall(Completions(ends)) is not None
     assert wrong <= 2
 
 
@@ -130,12 +129,12 @@ def test_a_long_first_request_is_no_starvation_where_throughput_grows() -> None:
         *(row for row in others if row.reply.ended_s > long.ended_s),
         *(row for row in records[2, 0] if row.reply.worker == "w1"),
     ]
-    assert find_starved(ends_of(records[2, 0])) is not None
+    assert find_starved(Completions.of(records[2, 0])) is not None
     steps = summarise(Plan(limit=2, queue="q"), measurements, records)
     assert [step.samples[0].starved for step in steps] == [None, None]
 
 
 def test_completions_dealt_in_turn_have_cycles_of_n_over_throughput() -> None:
-    hogged = {"a": [1.0, 2.0, 3.0, 4.0, 5.0, 7.0], "b": [6.0, 8.0]}
-    dealt = deal_in_turn(hogged)
-    assert dealt == {"a": [1.0, 3.0, 5.0, 7.0], "b": [2.0, 4.0, 6.0, 8.0]}
+    hogged = Completions({"a": [1.0, 2.0, 3.0, 4.0, 5.0, 7.0], "b": [6.0, 8.0]})
+    dealt = hogged.in_turn
+    assert dealt.by_worker == {"a": [1.0, 3.0, 5.0, 7.0], "b": [2.0, 4.0, 6.0, 8.0]}

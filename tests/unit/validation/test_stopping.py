@@ -9,25 +9,26 @@ from itertools import accumulate
 
 import pytest
 
-from scaletest.validation.judging.doubling import StepPart
+from scaletest.stats.completions import Completions
+from scaletest.validation.judging.drift import has_settled
 from scaletest.validation.judging.slow_requests import Tail
-from scaletest.validation.judging.stopping import Stop, Stopping, requirements_of, trimmed
+from scaletest.validation.judging.step_parts import StepPart
+from scaletest.validation.judging.stopping import Stop, Stopping, requirements_of
 from scaletest.validation.judging.throughput import Throughput, throughput
+from scaletest.validation.judging.warm_up import cut_warm_up
 from scaletest.validation.plan import Plan
 
-Ends = dict[str, list[float]]
 
-
-def course(workers: int, seconds: float, until: float, spread: float = 0.0) -> Ends:
+def course(workers: int, seconds: float, until: float, spread: float = 0.0) -> Completions:
     """Completions by a time."""
     chance = random.Random(workers)
-    ends: Ends = {}
+    ends: dict[str, list[float]] = {}
     for number in range(workers):
         at, times = 0.0, []
         while (at := at + seconds * max(0.05, chance.gauss(1, spread))) <= until:
             times.append(at)
         ends[f"w{number}"] = times
-    return {name: times for name, times in ends.items() if times}
+    return Completions({name: times for name, times in ends.items() if times})
 
 
 def stopped(
@@ -38,7 +39,7 @@ def stopped(
     for tenth in range(1, 100000):
         now = tenth / 10
         ends = course(workers, plan.seconds, now, spread)
-        stop = rule.look(sum(map(len, ends.values())), now, lambda ends=ends: (ends, 0.0))  # type: ignore[misc]
+        stop = rule.look(ends.total, now, lambda ends=ends: (ends, 0.0))  # type: ignore[misc]
         if stop:
             return stop, now
     raise AssertionError("it never stopped")
@@ -97,7 +98,7 @@ def test_few_alike_requests_do_not_end_a_part_of_scattering_ones() -> None:
     early = 0
     for seed in range(200):
         chance = random.Random(seed)
-        ends = {"w0": list(accumulate(chance.gauss(1, 0.1) for _ in range(3)))}
+        ends = Completions({"w0": list(accumulate(chance.gauss(1, 0.1) for _ in range(3)))})
         rule = Stopping(plan, 1, None, True)
         early += rule.look(3, 3.3, lambda ends=ends: (ends, 0.0)) is not None  # type: ignore[misc]
     assert early <= 4
@@ -129,27 +130,27 @@ def test_requests_that_end_after_the_last_look_leave_a_step_steady() -> None:
             [0.4 + chance.choice((0.01, chance.expovariate(20))) for _ in range(5)]
             for _ in range(8)
         ]
-        whole = {f"w{index}": list(accumulate(row)) for index, row in enumerate(noise)}
+        whole = Completions({f"w{n}": list(accumulate(row)) for n, row in enumerate(noise)})
         rule = Stopping(Plan(limit=8, seconds=0.4, precision=0.5), 8, None, True)
-        so_far = {name: [at for at in row if at < 2] for name, row in whole.items()}
-        count = sum(map(len, so_far.values()))
-        if rule.look(count, 2.0, lambda so_far=so_far: (so_far, 0.0)) is None:  # type: ignore[misc]
+        by_worker = whole.by_worker.items()
+        so_far = Completions({name: [at for at in row if at < 2] for name, row in by_worker})
+        if rule.look(so_far.total, 2.0, lambda so_far=so_far: (so_far, 0.0)) is None:  # type: ignore[misc]
             continue
         # when the requests in flight have ended, expect the cut of that look, and a rate
-        warm = trimmed(whole, None, 0.0, rule.warm_at_s)
-        assert warm.settled
-        assert throughput(warm.ends, 8).enough
-        assert [len(row) for row in warm.ends.values()] == [
-            sum(at >= (rule.warm_at_s or 0.0) for at in row) for row in whole.values()
+        warm = cut_warm_up(whole, None, 0.0, rule.warm_at_s)
+        assert has_settled(warm)
+        assert throughput(warm.rest, 8).enough
+        assert [len(row) for row in warm.rest.by_worker.values()] == [
+            sum(at >= (rule.warm_at_s or 0.0) for at in row) for row in whole.by_worker.values()
         ]
-        doubted += not trimmed(whole, None, 0.0).settled
+        doubted += not has_settled(cut_warm_up(whole, None, 0.0))
     # as there are steps that would be in doubt without it
     assert doubted > 2
 
 
 def test_a_look_that_ends_no_step_sets_no_warm_up() -> None:
     rule = Stopping(Plan(limit=1), 1, None, True)
-    assert rule.look(2, 2.0, lambda: ({"w0": [1.0, 2.0]}, 0.0)) is None
+    assert rule.look(2, 2.0, lambda: (Completions({"w0": [1.0, 2.0]}), 0.0)) is None
     assert rule.warm_at_s is None
 
 

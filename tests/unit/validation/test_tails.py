@@ -10,16 +10,18 @@ import pytest
 from scipy import stats
 
 from scaletest.model import VerdictKind
-from scaletest.validation.judging.doubling import SLOW_REQUESTS, MachineTrend, StepPart, doubling
+from scaletest.stats.completions import MOST_FILLED, Completions
+from scaletest.validation.judging.doubling import doubling
+from scaletest.validation.judging.machine_trend import MachineTrend
+from scaletest.validation.judging.ratio import SLOW_REQUESTS
 from scaletest.validation.judging.slow_requests import (
-    MOST_FILLED,
     Tail,
-    joined_tails,
+    join_tails,
     share_bounds,
     slowdowns,
     tail,
-    usual,
 )
+from scaletest.validation.judging.step_parts import StepPart
 from scaletest.validation.judging.throughput import throughput
 from scaletest.validation.plan import Plan
 
@@ -27,16 +29,18 @@ PLAN = Plan(limit=2)
 Z = 1.645
 
 
-def ends(*cycles: float) -> dict[str, list[float]]:
-    return {"w0": list(accumulate(cycles, initial=0.0))}
+def ends(*cycles: float) -> Completions:
+    return Completions({"w0": list(accumulate(cycles, initial=0.0))})
 
 
 def part(workers: int, repeat: int, cycles: list[float]) -> StepPart:
     """Workers that share these cycles, one after the other."""
-    rows = {
-        f"w{index}": list(accumulate(cycles[index::workers], initial=0.0))
-        for index in range(workers)
-    }
+    rows = Completions(
+        {
+            f"w{index}": list(accumulate(cycles[index::workers], initial=0.0))
+            for index in range(workers)
+        }
+    )
     return StepPart(
         workers, repeat, 100.0, 50.0 + 200.0 * repeat, throughput(rows, workers), tail(rows)
     )
@@ -53,14 +57,15 @@ def test_requests_of_more_than_three_times_the_usual_length_are_slow() -> None:
 
 def test_a_worker_on_a_slow_device_is_not_slow_beside_itself() -> None:
     rows = {"fast": list(accumulate([1.0] * 9)), "slow": list(accumulate([4.0] * 9))}
-    assert tail(rows).slow == 0
+    assert tail(Completions(rows)).slow == 0
 
 
 def test_without_slow_requests_the_course_stays_what_it_was() -> None:
     rows = ends(1.0, 1.1, 0.9)
-    assert usual(rows) is rows
+    assert rows.usual is rows
     # and in a slow one the worker goes on as usual, so that all other times stay as they are
-    assert usual(ends(1.0, 1.0, 4.0, 1.0, 1.0))["w0"] == pytest.approx([0, 1, 2, 3, 4, 5, 6, 7, 8])
+    filled = ends(1.0, 1.0, 4.0, 1.0, 1.0).usual.by_worker["w0"]
+    assert filled == pytest.approx([0, 1, 2, 3, 4, 5, 6, 7, 8])
 
 
 @pytest.mark.parametrize(
@@ -77,14 +82,14 @@ def test_bounds_of_a_share_are_close_to_the_exact_ones(count: int, total: int) -
 
 def test_no_requests_leave_every_share_open() -> None:
     assert share_bounds(0, 0, Z) == (0.0, 1.0)
-    assert tail({}).count == 0
-    assert joined_tails([tail({}), tail({"w": [1.0]})]).count == 0
-    assert tail({}).unseen_share() == 1.0
+    assert tail(Completions({})).count == 0
+    assert join_tails([tail(Completions({})), tail(Completions({"w": [1.0]}))]).count == 0
+    assert tail(Completions({})).unseen_share() == 1.0
 
 
 def test_parts_of_a_step_join_to_the_whole() -> None:
     first, second = [1.0, 1.2, 5.0, 0.8], [1.1, 0.9, 1.0, 1.0, 6.0]
-    both = joined_tails([tail(ends(*first)), tail(ends(*second))])
+    both = join_tails([tail(ends(*first)), tail(ends(*second))])
     assert (both.slow, both.count) == (2, 9)
     assert both.usual_s == pytest.approx(1.0)
 
@@ -141,6 +146,6 @@ def test_a_long_stop_among_short_requests_is_filled_with_a_bounded_number() -> N
     # given requests of a microsecond and one stop of a thousand seconds, which would be a thousand
     # million of them
     times = [index * 1e-6 for index in range(10)]
-    filled = usual({"w": [*times, 1000.0]})["w"]
+    filled = Completions({"w": [*times, 1000.0]}).usual.by_worker["w"]
     assert len(filled) == len(times) + MOST_FILLED
     assert (filled[0], filled[-1]) == (times[0], 1000.0)

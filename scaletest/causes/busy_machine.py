@@ -1,0 +1,54 @@
+"""Whether a machine is busy before a run: other programs, pressure, steal and heat distort it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scaletest.causes.resource_texts import cores_text
+from scaletest.model.measurement import CPU, DEVICE, PRESSURE
+
+# Parts of the cores that other programs may use, or a hypervisor take, without a warning.
+BUSY_PART, STOLEN_PART = 0.25, 0.05
+# Pressures that count, with their names in texts and limits. Workers that start read files and wait
+# for some of them.
+PRESSED = {"memory_some": ("memory", 0.25), "io_some": ("disks", 0.5)}
+REMEDY = "end the other programs there, or wait for them"
+Resources = Mapping[str, Mapping[str, float]]
+
+
+def busy(resources: Resources, own_cores: float) -> list[str]:
+    """A warning that names what kept a machine busy; none for an idle one.
+
+    Readers see it during the run and after it.
+
+    resources: as in a sample, of about a second before the load; own_cores: cores that the tester
+    itself used of them.
+    """
+    cpu, pressure = resources.get(CPU, {}), resources.get(PRESSURE, {})
+    signs = _cpu_signs(cpu, own_cores)
+    if cpu.get("heat_throttled"):
+        signs.append(f"heat lowered a CPU's clock {cpu['heat_throttled']:.1f} times a second")
+    signs += [
+        f"the pressure on {name} was {pressure[figure]:.0%}"
+        for figure, (name, most) in PRESSED.items()
+        if pressure.get(figure, 0.0) >= most
+    ]
+    for resource, figures in resources.items():
+        kind, _, name = resource.partition(":")
+        if kind == DEVICE and figures.get("throttled"):
+            signs.append(f"heat, power or another limit lowered the clock of {name}")
+    return [f"before the run, {', '.join(signs)}: {REMEDY}"] if signs else []
+
+
+def _cpu_signs(cpu: Mapping[str, float], own_cores: float) -> list[str]:
+    """Signs of other programs and of a hypervisor on the cores; none where cores are unknown."""
+    cores = cpu.get("cores", 0.0)
+    if cores <= 0:
+        return []
+    signs = []
+    foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
+    if foreign >= BUSY_PART * cores:
+        signs.append(f"other programs used {cores_text(foreign, cores)}")
+    if cpu.get("steal", 0.0) >= STOLEN_PART * cores:
+        signs.append(f"the hypervisor took {cores_text(cpu['steal'], cores)}")
+    return signs

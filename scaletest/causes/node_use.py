@@ -1,0 +1,181 @@
+"""The use of each node while a step was measured, from its samples and what its requests report."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from scaletest.causes.energy import ENERGY_J, energies
+from scaletest.causes.resources import NodeUse, StepResources
+from scaletest.causes.steps import MeasuredStep, Rows
+from scaletest.causes.windows import MeasuredWindow, windows_of
+from scaletest.model import Reply
+from scaletest.model.measurement import DEVICE, NodeSample
+from scaletest.render.numbers import plural
+
+# A sample lies in a step when more than this part of its interval lies there; less where the rest
+# is between two measurements of the step that follow each other.
+WHOLE, BETWEEN = 0.999, 0.9
+
+
+def resources(
+    steps: Sequence[MeasuredStep], records: Rows, samples: Sequence[NodeSample]
+) -> tuple[list[StepResources], list[str]]:
+    """Return the resources of every step that has samples, and warnings about unusable counters."""
+    by_node = samples_by_node(samples)
+    used: list[StepResources] = []
+    warnings: list[str] = []
+    for step in steps:
+        windows = windows_of(step, records)
+        rows = itertools.chain.from_iterable(window.rows for window in windows)
+        nodes = []
+        for name in sorted({record.reply.node for record in rows} & by_node.keys()):
+            node, lines = _node_use(name, by_node[name], windows)
+            if node.samples:
+                nodes.append(node)
+            warnings += [f"{plural(step.workers, 'worker')}: {line}" for line in lines]
+        if nodes:
+            used.append(StepResources(step.workers, step.per_device, tuple(nodes)))
+    return used, warnings
+
+
+def samples_by_node(samples: Iterable[NodeSample]) -> dict[str, list[NodeSample]]:
+    """Return the samples of each node in the order of time."""
+    by_node: dict[str, list[NodeSample]] = defaultdict(list)
+    for sample in sorted(samples, key=lambda sample: sample.at_s):
+        by_node[sample.node].append(sample)
+    return by_node
+
+
+def _node_use(
+    name: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
+) -> tuple[NodeUse, list[str]]:
+    """Return one node in a step, and warnings. samples: of that node, in the order of time."""
+    inside = samples_inside(samples, windows)
+    energy, warnings = energies(name, samples, windows)
+    figures = _means(inside)
+    # devices that no sample calls busy: the requests' own use of their engines counts
+    for device, parts in _engines(name, windows).items():
+        sampled = figures.get(f"{DEVICE}:{device}", {})
+        if "busy" not in sampled:
+            figures[f"{DEVICE}:{device}"] = {
+                **{f"busy.{engine}": part for engine, part in parts.items()},
+                **sampled,
+                "busy": max(parts.values()),
+            }
+    records = itertools.chain.from_iterable(window.rows for window in windows)
+    devices = {record.reply.device for record in records if record.reply.node == name}
+    use = NodeUse(
+        node=name,
+        samples=len(inside),
+        resources=figures,
+        energy=energy,
+        requests_cpu=_requests_cpu(name, windows),
+        devices=frozenset(filter(None, devices)),
+    )
+    return use, warnings
+
+
+def samples_inside(
+    samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
+) -> list[tuple[NodeSample, float]]:
+    """Return the samples that lie in the time of a step, each with its seconds there.
+
+    In a short step no sample may do so. Then those count that lie in the time in which all its
+    workers ran requests. Others also tell of the time between two steps, in which workers start,
+    so they say nothing of the step.
+    """
+    return _covered(samples, windows) or _covered(
+        samples, [replace(window, begin_s=window.at_work_s) for window in windows]
+    )
+
+
+def _covered(
+    samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
+) -> list[tuple[NodeSample, float]]:
+    """Return the samples whose interval lies in one window, or in two that follow each other."""
+    covered = []
+    for sample in samples:
+        seconds = sum(window.covers(sample) for window in windows)
+        least = WHOLE
+        ends_s = (sample.at_s - sample.interval_s, sample.at_s)
+        if all(any(window.includes(end_s) for window in windows) for end_s in ends_s):
+            least = BETWEEN
+        if seconds > least * sample.interval_s:
+            covered.append((sample, seconds))
+    return covered
+
+
+def _means(weighted: Sequence[tuple[NodeSample, float]]) -> dict[str, dict[str, float]]:
+    """Return the mean of each figure over the samples that have it, weighted with their seconds."""
+    sums: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for sample, weight in weighted:
+        for resource, figures in sample.resources.items():
+            for figure, value in figures.items():
+                total, whole = sums[resource, figure]
+                sums[resource, figure] = total + weight * value, whole + weight
+    means: dict[str, dict[str, float]] = defaultdict(dict)
+    for (resource, figure), (total, weight) in sums.items():
+        if figure != ENERGY_J:
+            means[resource][figure] = total / weight
+    return dict(means)
+
+
+def _engines(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str, float]]:
+    """Return the part of the time in which requests of a node kept each engine of a device busy.
+
+    A device has the name that replies carry where they report its PCI address, else that address.
+    """
+    whole_s = math.fsum(window.seconds for window in windows)
+    if whole_s <= 0:
+        return {}
+    busy: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for reply, seconds in _served(node, windows):
+        if reply.activity is None:
+            continue
+        part = seconds / (reply.ended_s - reply.started_s)
+        for name, busy_s in reply.activity.engines.items():
+            device, _, engine = name.partition(" ")
+            if reply.device_info.get("pci") == device:
+                device = reply.device
+            busy[device][engine] += busy_s * part
+    parts: dict[str, dict[str, float]] = {}
+    for device, engines in busy.items():
+        parts[device] = {name: min(1.0, busy_s / whole_s) for name, busy_s in engines.items()}
+    return parts
+
+
+def _served(node: str, windows: Sequence[MeasuredWindow]) -> Iterator[tuple[Reply, float]]:
+    """Yield requests that ran on a node in some windows, each with its seconds inside them."""
+    for window in windows:
+        for record in window.rows:
+            reply = record.reply
+            seconds = min(window.end_s, reply.ended_s) - max(window.begin_s, reply.started_s)
+            if reply.node == node and seconds > 0:
+                yield reply, seconds
+
+
+def _requests_cpu(node: str, windows: Sequence[MeasuredWindow]) -> float | None:
+    """Return the cores that the requests of a node used on average.
+
+    None where not all of its workers report it. Requests of a worker that do not carry their
+    activity count like its others, by their run time.
+    """
+    ran_s: dict[str, float] = defaultdict(float)
+    reported_s: dict[str, float] = defaultdict(float)
+    cpu_s: dict[str, float] = defaultdict(float)
+    for reply, seconds in _served(node, windows):
+        ran_s[reply.worker] += seconds
+        if reply.activity is not None:
+            reported_s[reply.worker] += seconds
+            cpu_s[reply.worker] += (
+                reply.activity.cpu_s * seconds / (reply.ended_s - reply.started_s)
+            )
+    whole_s = math.fsum(window.seconds for window in windows)
+    if whole_s <= 0 or ran_s.keys() - reported_s.keys():
+        return None
+    used_s = [cpu_s[worker] * ran_s[worker] / reported_s[worker] for worker in ran_s]
+    return math.fsum(used_s) / whole_s

@@ -1,0 +1,174 @@
+"""One measurement of a step, judged once from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from scaletest.causes.steps import Rows
+from scaletest.model import Measurement, Record
+from scaletest.model.declared import (
+    INNER,
+    Written,
+    flat,
+)
+from scaletest.stats.completions import Completions
+from scaletest.validation.judging.drift import Drift, drift_of, has_settled
+from scaletest.validation.judging.machine_trend import MachineTrend, run_course
+from scaletest.validation.judging.slow_requests import Tail, tail
+from scaletest.validation.judging.stall import Stall, StarvedWorker, find_stall
+from scaletest.validation.judging.step_parts import StepPart
+from scaletest.validation.judging.stopping import Stop
+from scaletest.validation.judging.throughput import Throughput, throughput
+from scaletest.validation.judging.warm_up import cut_warm_up
+from scaletest.validation.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredStep(Written):
+    """A step, measured once. Times in s; warmup_s counts from the first submission."""
+
+    measurement: Annotated[Measurement, flat("repeat", "scale_s", "measured_s", "stop")]
+    throughput: Annotated[Throughput, flat()]
+    warmup_s: Annotated[float, "beginning that does not count"]
+    settled: Annotated[bool, "whether the warm-up ended in time"]
+    drift: Drift
+    little: Annotated[
+        float | None, "throughput x time in the system / requests in flight; 1 by Little's law"
+    ]
+    began_s: Annotated[float, INNER]
+    completions: Annotated[Completions, INNER, "all of them, those of the warm-up too."]
+    counted: Annotated[Sequence[Record], INNER, "records behind the throughput."]
+    counted_completions: Annotated[Completions, INNER, "of these records."]
+    lost: Annotated[
+        int, INNER, "records that were written and are not there, below 0 when there are too many."
+    ] = 0
+    stall: Annotated[Stall | None, INNER, "the worker that stopped meanwhile."] = None
+    tail: Annotated[Tail, flat("slow"), "its slow requests."] = field(
+        default_factory=lambda: tail(Completions({}))
+    )
+    middle_s: Annotated[float, INNER, "the middle of the measurement on the clock of Redis."] = 0.0
+    starved: Annotated[StarvedWorker | None, INNER, "the worker that others kept waiting."] = None
+
+    @property
+    def sound(self) -> bool:
+        """Whether the throughput may be judged: it is whole and steady."""
+        return (
+            self.measurement.stop != Stop.ENDED
+            and not self.lost
+            and self.throughput.enough
+            and self.settled
+            and not self.drift.unsteady
+            and not self.stall
+        )
+
+    @property
+    def part(self) -> StepPart:
+        """The figures of it that ratios need."""
+        at = self.measurement
+        return StepPart(
+            at.workers,
+            at.repeat,
+            at.measured_s,
+            self.middle_s,
+            self.throughput,
+            self.tail,
+            self.sound,
+        )
+
+
+def measure_steps(
+    plan: Plan,
+    of_steps: Sequence[Sequence[Measurement]],
+    completions: Mapping[tuple[int, int], Completions],
+    starved: Mapping[int, StarvedWorker],
+    records: Rows,
+) -> tuple[list[tuple[MeasuredStep, ...]], MachineTrend]:
+    """Return the measurements of every step, and how the machine changed meanwhile.
+
+    starved: by number of workers, the worker that others kept waiting.
+    """
+
+    def measure_all(trend_per_s: float) -> list[tuple[MeasuredStep, ...]]:
+        return [
+            tuple(
+                measure_step(
+                    plan,
+                    each,
+                    records.get(each.key, ()),
+                    completions[each.key],
+                    starved=starved.get(each.workers),
+                    trend_per_s=trend_per_s,
+                )
+                for each in of_step
+            )
+            for of_step in of_steps
+        ]
+
+    steps = measure_all(0.0)
+    course = course_of(steps)
+    if course.per_s:  # a steady change along the whole run is no fault of a step
+        steps = measure_all(course.per_s)
+        # with the parts that may be judged once the change is taken out, as later callers get it
+        course = course_of(steps)
+    return steps, course
+
+
+def course_of(steps: Iterable[Sequence[MeasuredStep]]) -> MachineTrend:
+    """Return how the machine's speed changed along a run of these steps."""
+    return run_course([[measured.part for measured in step] for step in steps])
+
+
+def measure_step(
+    plan: Plan,
+    measurement: Measurement,
+    rows: Sequence[Record],
+    completions: Completions,
+    *,
+    starved: StarvedWorker | None = None,
+    trend_per_s: float = 0.0,
+) -> MeasuredStep:
+    """Return the figures of one measurement of a step from its records and their completions.
+
+    starved: the worker that others kept waiting here or in another measurement of the step.
+    trend_per_s: the trend of the run, no fault of it.
+    """
+    submitted = (
+        record.reply.started_s - record.reply.wait_s for record in rows if record.reply.started_s
+    )
+    began_s = min(submitted, default=0.0)
+
+    # what counts: the completions after the warm-up, and the records in the time of all workers
+    used = completions.in_turn if starved else completions
+    warm = cut_warm_up(used, plan.warmup_s, began_s, measurement.warm_at_s)
+    first, last = warm.rest.span
+    counted = [record for record in rows if record.ok and record.reply.ended_s >= first]
+    rate = throughput(warm.rest, measurement.workers)
+
+    # requests in flight by Little's law, those that failed included
+    little = None
+    if rate.enough and len(counted) >= 20:
+        spent_s = 0.0
+        for record in rows:
+            begun_s = record.reply.started_s - record.reply.wait_s
+            spent_s += max(0.0, min(last, begun_s + record.total_s) - max(first, begun_s))
+        little = spent_s / (last - first) / measurement.workers
+
+    return MeasuredStep(
+        measurement=measurement,
+        throughput=rate,
+        warmup_s=max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0,
+        settled=has_settled(warm, trend_per_s),
+        drift=drift_of(warm.rest, rate, trend_per_s),
+        little=little,
+        began_s=began_s,
+        completions=completions,
+        counted=counted,
+        counted_completions=Completions.of(counted),
+        lost=measurement.requests - len(rows) if measurement.requests is not None else 0,
+        stall=find_stall(warm.rest),
+        tail=tail(warm.rest),
+        middle_s=(first + last) / 2.0,
+        starved=starved,
+    )

@@ -1,0 +1,97 @@
+"""The order of the measurements: up and down, and again for undecided doublings.
+
+Every pair of ways is symmetric: the same steps, equally long, in the opposite order. A further pair
+is as long as all before it together, so that few are needed, and has only the steps of the
+doublings that are still open."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaletest.model import VerdictKind
+from scaletest.validation.judging.doubling import doubling
+from scaletest.validation.judging.machine_trend import MachineTrend, run_course
+from scaletest.validation.judging.step_parts import StepPart, together
+from scaletest.validation.judging.stopping import PARTS, WIDER
+from scaletest.validation.plan import Plan
+
+# A further pair is not begun when only this part of its time is left.
+LEAST_PART = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A measurement to come."""
+
+    workers: int
+    repeat: int
+    length_s: float = 0.0  # 0 on the first way up, which lasts as long as it takes
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Workers and repeat, the key of its records."""
+        return self.workers, self.repeat
+
+
+def way(repeat: int) -> str:
+    """Return the name of a measurement: "way up" or "way down", and its pair beyond the first."""
+    direction = "way down" if repeat % 2 else "way up"
+    return f"{direction}, pair {repeat // 2 + 1}" if repeat > 1 else direction
+
+
+def planned_pairs(plan: Plan) -> list[Turn]:
+    """Return every step up, then every step down, as long as on the way up; as often as planned."""
+    turns = []
+    for pair in range(plan.repeats):
+        turns += [Turn(workers, 2 * pair) for workers in plan.steps]
+        turns += [Turn(workers, 2 * pair + 1) for workers in reversed(plan.steps)]
+    return turns
+
+
+def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
+    """Return the next pair after these steps; empty when all is decided or time is up.
+
+    Other steps may use the time that a step has left, so that the run is never longer than all
+    steps may be.
+    """
+    if plan.step_s or plan.compares or plan.repeats > 1:
+        return []
+    course = run_course(steps)
+    spent = {parts[0].workers: sum(part.seconds for part in parts) for parts in steps}
+    # seconds of each way, for the steps of open doublings: as long as the shorter step of the
+    # doubling was measured so far
+    lengths: dict[int, float] = {}
+    for first, second in itertools.pairwise(steps):
+        ratio = doubling(first, second, plan, course=course)
+        if ratio and ratio.kind is VerdictKind.FAIL:
+            return []  # a doubling that fails decides the run
+        if _is_open(plan, first, second, course):
+            pair = (first[0].workers, second[0].workers)
+            length = min(spent[workers] for workers in pair)
+            for workers in pair:
+                lengths[workers] = max(length, lengths.get(workers, 0.0))
+    left = plan.longest_s * len(steps) - sum(spent.values())
+    wanted = PARTS * sum(lengths.values())
+    if wanted <= 0 or left < LEAST_PART * wanted:
+        return []
+    shorter = min(1.0, left / wanted)
+    repeat = 1 + max(part.repeat for part in itertools.chain.from_iterable(steps))
+    open_steps = [workers for workers in plan.steps if workers in lengths]
+    up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in open_steps]
+    return up + [Turn(turn.workers, repeat + 1, turn.length_s) for turn in reversed(up)]
+
+
+def _is_open(
+    plan: Plan, first: Sequence[StepPart], second: Sequence[StepPart], course: MachineTrend
+) -> bool:
+    """Return whether measuring again may decide this doubling: undecided and still imprecise."""
+    ratio = doubling(first, second, plan, wider=WIDER, course=course)
+    if ratio is None:
+        return True
+    if ratio.kind is not VerdictKind.INVALID:
+        return False
+    if ratio.widened_by:
+        return True
+    return max(together(first).relative, together(second).relative) > plan.precision

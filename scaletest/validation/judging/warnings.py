@@ -1,0 +1,136 @@
+"""Warnings about a validation: one line each, with what to do. They decide nothing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from scaletest.causes.interference import Interference
+from scaletest.render.numbers import plural
+from scaletest.validation.judging.disturbances import POSSIBLE_CAUSES
+from scaletest.validation.judging.measured_step import MeasuredStep
+from scaletest.validation.judging.measurement_grounds import MOST_OVERHEAD
+from scaletest.validation.judging.steps import Step
+
+# A part of a request's time that the tester may cost without a warning.
+WARN_OVERHEAD = 0.02
+# Above this multiple of the ideal ratio it may be a cache or an error of measurement.
+WARN_TOO_GOOD = 1.02
+# A group that did this many times as much as another is worth a warning, if the difference exceeds
+# chance (three standard deviations of a count).
+WARN_UNFAIR = 1.25
+# A machine whose speed changes by less than this part a second changes no visible result.
+LEAST_TREND_PER_S = 0.0001
+
+
+def warnings(
+    steps: Sequence[Step],
+    disturbed: Sequence[Interference] = (),
+    worst: Mapping[tuple[int, int], Interference] = MappingProxyType({}),
+) -> list[str]:
+    """Return warnings that decide nothing, one line each, with what to do.
+
+    disturbed: what disturbed the run, in the order of time. worst: by measurement.
+    """
+    lines = [
+        f"{line}; compare run times by worker and device"
+        for line in too_good_lines(steps, WARN_TOO_GOOD)
+    ]
+    for step in steps:
+        at = plural(step.workers, "worker")
+        if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
+            lines.append(
+                f"{at}: the tester costs {step.overhead_share:.0%} of a request's time; use longer"
+                " requests"
+            )
+        for measured in step.samples:
+            lines += _unsteady(at, measured, worst)
+        starved = step.samples[0].starved
+        if starved is not None:
+            lines.append(
+                f"{at}: {starved.worker} finished its first request {starved.waited_s:.1f} s after"
+                " the others had begun to finish theirs: what the workers share lets few of them in"
+                " at a time, so their completions are counted together"
+            )
+        # workers, pods, nodes or devices that did very unequal shares
+        for group, fairness in step.fairness.items():
+            most, least = fairness.shares[0], fairness.shares[-1]
+            beyond_chance = most.amount - least.amount > 3.0 * math.sqrt(most.amount)
+            if fairness.ratio > WARN_UNFAIR and beyond_chance:
+                lines.append(
+                    f"{at}: {group} {most.name} did {fairness.ratio:.1f} times as much as"
+                    f" {least.name}; compare their run times"
+                )
+    return lines + _disturbances(disturbed, "; ".join(lines))
+
+
+def _disturbances(disturbed: Sequence[Interference], warned: str) -> list[str]:
+    """Return a line for each kind of disturbance on a node: the costliest, and how many more.
+
+    warned: the warnings so far, which name some of them already.
+    """
+    by_kind: dict[tuple[str, str], list[Interference]] = defaultdict(list)
+    for spell in disturbed:
+        by_kind[spell.kind, spell.node].append(spell)
+    lines = []
+    for spells in by_kind.values():
+        worst = max(spells, key=lambda spell: spell.weight)
+        if worst.sentence in warned:
+            continue
+        more = {1: "", 2: ", and once more"}.get(len(spells), f", and {len(spells) - 1} more times")
+        lines.append(worst.sentence + more)
+    return lines
+
+
+def changed_evenly(trend_per_s: float) -> list[str]:
+    """Return a warning about a machine whose speed changed steadily, which distorts no ratio.
+
+    trend_per_s: the logarithm of the relative change in one second.
+    """
+    if abs(trend_per_s) < LEAST_TREND_PER_S:
+        return []
+    way = "slowed down" if trend_per_s < 0 else "sped up"
+    return [
+        f"the machine {way} steadily by {abs(math.expm1(trend_per_s)):.2%} a second; the ratios are"
+        " not affected, since steps were measured on the way up and on the way down"
+    ]
+
+
+def _unsteady(
+    at: str, sample: MeasuredStep, worst: Mapping[tuple[int, int], Interference]
+) -> list[str]:
+    """Return warnings about a lasting change or short dips within one measured step."""
+    drift, warm_s = sample.drift, sample.warmup_s
+    spell = worst.get(sample.measurement.key)
+    disturbance = spell.sentence if spell else ""
+    lines = []
+    if drift.shift:
+        way = "fell" if drift.shift < 0 else "rose"
+        lines.append(
+            f"{at}: throughput {way} by {abs(drift.shift):.1%} after "
+            f"{warm_s + drift.shift_at_s:.0f} s; {disturbance or POSSIBLE_CAUSES}"
+        )
+    if drift.dips:
+        at_s, depth = min(drift.dips, key=lambda dip: dip[1])
+        lines.append(
+            f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; "
+            f"{disturbance or 'check what else ran at that time'}"
+        )
+    return lines
+
+
+def too_good_lines(steps: Sequence[Step], limit: float) -> list[str]:
+    """Return lines about ratios of more than `limit` times the ideal.
+
+    Then something slowed the step before down, which hides what the workers share.
+    """
+    return [
+        f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than the"
+        " added workers can explain, so something slowed down the step with"
+        f" {plural(before.workers, 'worker')}"
+        for before, step in itertools.pairwise(steps)
+        if step.ratio and step.ratio.low > limit * step.workers / before.workers
+    ]

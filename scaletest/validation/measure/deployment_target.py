@@ -1,0 +1,184 @@
+"""A Deployment that may be validated: what is checked before, and who loads its queue."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+
+from scaletest.broker import Client, connect
+from scaletest.broker.samples import SampleReader
+from scaletest.cluster import connection, rights
+from scaletest.cluster.autoscalers import Autoscalers
+from scaletest.cluster.capacity import Supply, removed
+from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.objects import DEPLOYMENTS
+from scaletest.cluster.service import Direct, ServiceProxy
+from scaletest.load import ClosedLoop
+from scaletest.model import checks
+from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.validation.measure.deployment import PATIENCE_S, KubernetesBackend
+from scaletest.validation.measure.interfaces import Backend, Load
+from scaletest.validation.measure.local_site import REDIS_PATIENCE_S
+from scaletest.validation.measure.remote import RemoteLoad, RemoteSamples
+from scaletest.validation.measure.runner import ValidationRunner
+from scaletest.validation.measure.samples import ReadSamples
+from scaletest.validation.options import DeploymentOptions
+from scaletest.validation.plan import Plan
+
+QUEUE_ANNOTATION = "scaletest/queue"
+CLIENT_PORT = "9996"
+URLS = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentTarget:
+    """A Deployment that may be validated, and who loads its queue.
+
+    scalers: who else scales it. redis_url: where requests are submitted from here.
+    """
+
+    cluster: Cluster
+    deployment: Deployment
+    options: DeploymentOptions
+    scalers: Autoscalers
+    redis_url: str
+    queue: str
+    warnings: tuple[str, ...]
+
+    @property
+    def patience_s(self) -> float:
+        """When pods are not ready after so long, not even the backend knows why."""
+        return self.options.ready_timeout + 2 * PATIENCE_S
+
+    def set_up(
+        self, plan: Plan, runner: ValidationRunner, stack: ExitStack
+    ) -> tuple[Backend, Load, ReadSamples]:
+        """Backend, load, and what reads samples of the nodes; nothing has changed yet.
+
+        Taken down with the stack: first the load, then the pods.
+        """
+        changes = Changes(self.cluster, self.deployment)
+        changes.take_over(
+            DEPLOYMENTS, self.deployment.name, self.deployment.annotations.get(BEFORE)
+        )
+        backend = KubernetesBackend(
+            self.deployment, self.scalers, changes, ready_s=self.options.ready_timeout
+        )
+        stack.callback(backend.close)
+        if not self.options.client:
+            return backend, *self._own_load(plan, runner, stack)
+        load = RemoteLoad(_http(self.cluster, self.options.client), runner.record)
+        load.check_limit(plan.limit)
+        stack.callback(load.close)
+        if not load.wait_idle(1.0):
+            load.set_parallel(0)
+            if not load.wait_idle(60.0):
+                raise WaitTimeout(
+                    "the client's requests did not end within 60 s",
+                    hint="look whether there are workers",
+                )
+        return backend, load, RemoteSamples(_http(self.cluster, self.options.client)).read
+
+    def _own_load(
+        self, plan: Plan, runner: ValidationRunner, stack: ExitStack
+    ) -> tuple[Load, ReadSamples]:
+        redis = stack.enter_context(closing(connect(self.redis_url)))
+        client = stack.enter_context(Client(connect(self.redis_url), patience_s=REDIS_PATIENCE_S))
+        load = ClosedLoop(
+            client,
+            self.queue,
+            runner.record,
+            arguments=(repr(plan.seconds),),
+            time_limit_s=plan.time_limit_s,
+        )
+        stack.enter_context(closing(load))
+        return load, SampleReader(redis, self.queue).read
+
+
+def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> DeploymentTarget:
+    """Check rights, autoscalers and room without changes. UsageError, Unreachable if not met."""
+    checks.seconds(options.ready_timeout, "ready timeout", maximum=86400.0, zero=False)
+    client, may_hold = options.client, options.pause_autoscalers
+    if not client and not redis_url:
+        raise UsageError(
+            "nobody would load the queue",
+            hint="give <client> svc/NAME, or <redis_url> URL to submit from here",
+        )
+    cluster = connection.connect(options.namespace, options.context)
+    _check_rights(cluster, client, may_hold)
+    deployment = Deployment(cluster, options.deployment)
+    # a number of pods that a killed run left is put back by this one, which changes nothing else
+    refuse_changed(deployment, own={"replicas"})
+    scalers = Autoscalers(cluster, deployment.name)
+    scalers.active(may_hold=may_hold)
+    queue = _queue(cluster, deployment, client)
+    doubts = _room(cluster, deployment, limit)
+    return DeploymentTarget(cluster, deployment, options, scalers, redis_url, queue, doubts)
+
+
+def _check_rights(cluster: Cluster, client: str, may_hold: bool) -> None:
+    wanted = rights.NEEDED
+    if client and not client.startswith(URLS):
+        wanted += (rights.PROXY,)
+    if may_hold:
+        wanted += rights.HOLD
+    if connection.KEDA in connection.groups(cluster):
+        wanted += (rights.KEDA,)
+        if may_hold:
+            wanted += rights.PAUSE
+    lacking = rights.missing(cluster, wanted)
+    if lacking:
+        raise rights.refusal(lacking, cluster.namespace)
+
+
+def _queue(cluster: Cluster, deployment: Deployment, client: str) -> str:
+    annotated = deployment.annotations.get(QUEUE_ANNOTATION, "")
+    if not client:
+        if not annotated:
+            raise UsageError(
+                f"which queue {deployment.name} serves is unknown",
+                hint=(
+                    f"annotate it: kubectl annotate deployment {deployment.name}"
+                    f" {QUEUE_ANNOTATION}=NAME"
+                ),
+            )
+        return annotated
+    queue = RemoteLoad(_http(cluster, client), lambda record: None).queue
+    if annotated and annotated != queue:
+        raise UsageError(
+            f"{client} loads queue {queue}, and {deployment.name} serves {annotated}",
+            hint="name the queue's client",
+        )
+    return queue
+
+
+def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ...]:
+    """Warnings about unknown capacity. UsageError when nodes or quotas cannot take the pods."""
+    spec = deployment.template["spec"]
+    supply = Supply.read(cluster)
+    room = supply.headroom(spec, deployment.placed())
+    if room.room is None or room.room >= limit:
+        warnings = [*removed(f"deployment {deployment.name}", spec), *supply.unknown, room.doubt]
+        return tuple(filter(None, warnings))
+    hint = "look at requests, device resources, node selector and taints: scaletest cluster check"
+    if room.room:
+        hint = f"give <limit> {room.room}, or add nodes or devices"
+    raise UsageError(
+        f"{room.by} can take {room.room} pods of {deployment.name}, fewer than <limit> {limit}",
+        hint=hint,
+    )
+
+
+def _http(cluster: Cluster, client: str) -> Direct | ServiceProxy:
+    """The way to a client's HTTP. UsageError for what names none."""
+    token = os.environ.get("SCALETEST_CLIENT_TOKEN", "")
+    if client.startswith(URLS):
+        return Direct(client, token)
+    kind, slash, name = client.partition("/")
+    if not slash or kind not in ("svc", "service", "services") or not name:
+        raise UsageError(f"<client> is {client!r}", hint="give svc/NAME, svc/NAME:PORT, or a URL")
+    name, _, port = name.partition(":")
+    return ServiceProxy(cluster, name, port or CLIENT_PORT, token)

@@ -1,0 +1,73 @@
+"""What a report says of the causes that keep throughput from growing."""
+
+from __future__ import annotations
+
+from scaletest.causes.causes import ALONE, NO_CAUSE, Cause, Causes
+from scaletest.render.contents import Cell, Share, Table
+from scaletest.render.numbers import seconds
+from scaletest.validation.report.words import share_text
+
+# A page and a comment show so many.
+MOST_CAUSES_SHOWN = 6
+CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
+
+
+def doubling_text(causes: Causes) -> str:
+    """Return between which steps it is that something grew."""
+    return f"{causes.before} to {causes.after} workers"
+
+
+def limits_known(causes: Causes | None) -> bool:
+    """Return whether there is anything to say of what limits the run."""
+    return causes is not None and causes.headline not in NO_CAUSE
+
+
+def causes_note(causes: Causes) -> str:
+    """Return what a reader must know of the causes: why there are none, and what they lack."""
+    lines = []
+    if causes.headline == ALONE:
+        lines.append("One step does not tell what grows with the workers.")
+    elif not limits_known(causes):
+        lines.append(f"From {doubling_text(causes)} {causes.headline}.")
+    elif causes.headline:
+        lines.append(f"The cause is {causes.headline}.")
+    if causes.slow:
+        slow = causes.slow.sentence
+        lines.append(f"{slow[0].upper()}{slow[1:]}; {causes.slow.remedy}.")
+    if causes.covered < 1.0:
+        lines.append(
+            f"{causes.covered:.0%} of the requests say where their time went; the others are left"
+            " out."
+        )
+    return " ".join(lines)
+
+
+def evidence_text(cause: Cause, most: int | None = None) -> str:
+    """Return what the nodes' resources did, and whether that confirms the cause.
+
+    As in "confirmed: 2.0 of 2 cores are busy"; "" without any.
+    """
+    measured_parts = "; ".join(cause.evidence[:most])
+    confirmed = CONFIRMED[cause.confirmed]
+    return f"{confirmed}: {measured_parts}" if confirmed and measured_parts else measured_parts
+
+
+def causes_table(causes: Causes, *, on_page: bool, title: str = "", note: str = "") -> Table:
+    """Return a row for each cause, the largest first. A page has room for what was before."""
+    rows: list[dict[str, Cell]] = []
+    for cause in causes.causes[:MOST_CAUSES_SHOWN]:
+        course = {"per request": f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}"}
+        part, text = cause.share, share_text(cause.share, 0)
+        rows.append(
+            {
+                "cause": cause.label,
+                "share of the added time": Share(part.value, text, (part.low, part.high)),
+                "added": seconds(cause.grown_s.value),
+                **(course if on_page else {}),
+                "object": cause.object,
+                "measured": evidence_text(cause),
+                "what to try": cause.remedy,
+            }
+        )
+    texts = {"cause", "object", "measured", "what to try"}
+    return Table.of_rows(rows, texts, {"object"}, layout="causes", title=title, note=note)

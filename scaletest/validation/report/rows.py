@@ -1,0 +1,150 @@
+"""The steps of a validation as rows, made once: for every form of its report, and for programs.
+
+The columns of the sheet are part of the interface: docs/reference/reports.md describes them; new
+ones come at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from scaletest.causes.resources import StepResources
+from scaletest.model.measurement import DEVICE, DISK, PRESSURE
+from scaletest.render.contents import CLOCK_DIGITS, Sheet, Value, at
+from scaletest.render.numbers import NOTHING, measured, percent, significant
+from scaletest.report.words import percentile
+from scaletest.stats.scaling import Scaled
+from scaletest.validation.judging.evaluation import Evaluation
+from scaletest.validation.judging.steps import Step
+from scaletest.validation.judging.work import FIGURES
+
+COLUMNS: dict[str, Callable[[Row], Value]] = {
+    "workers": at("step.workers"),
+    "throughput_per_s": at("step.throughput.per_s"),
+    "half_width_per_s": at("step.throughput.half_width"),
+    "interval": lambda row: "between" if row.step.between else "within",
+    "repeats": lambda row: len(row.step.samples),
+    "completions": at("step.throughput.completions"),
+    "failures": at("step.failures"),
+    "ratio": at("step.ratio.value"),
+    "ratio_low": at("step.ratio.low"),
+    "ratio_high": at("step.ratio.high"),
+    "ratio_wanted": at("step.ratio.wanted"),
+    "ratio_verdict": at("step.ratio.kind"),
+    "speedup": at("scaled.speedup.value"),
+    "efficiency": at("scaled.efficiency.value"),
+    "efficiency_low": at("scaled.efficiency.low"),
+    "efficiency_high": at("scaled.efficiency.high"),
+    "wait_mean_s": at("step.wait.mean"),
+    "wait_p50_s": at("step.wait.p50.value"),
+    "wait_p95_s": at("step.wait.p95.value"),
+    "wait_p99_s": at("step.wait.p99.value"),
+    "run_mean_s": at("step.run.mean"),
+    "run_p50_s": at("step.run.p50.value"),
+    "run_p95_s": at("step.run.p95.value"),
+    "run_p99_s": at("step.run.p99.value"),
+    "overhead_s": at("step.overhead_s"),
+    "measured_s": lambda row: row.step.measured_s,
+    "warmup_s": lambda row: max((sample.warmup_s for sample in row.step.samples), default=0.0),
+    "stop": lambda row: row.step.stops,
+    "per_device": lambda row: row.step.per_device or None,
+    **{f"{name}_per_s": at(f"step.work.{name}.per_s") for name in FIGURES},
+    **{f"{name}_half_width_per_s": at(f"step.work.{name}.half_width") for name in FIGURES},
+    "fairness_workers": at("step.fairness.worker.ratio"),
+    "fairness_devices": at("step.fairness.device.ratio"),
+    "memory_limit_hits": at("step.memory_hits"),
+    "cores": at("resources.cores"),
+    "cores_busy": at("resources.cores_busy"),
+    "cpu_pressure": lambda row: row.highest("cpu_some"),
+    "memory_pressure": lambda row: row.highest("memory_some"),
+    "io_pressure": lambda row: row.highest("io_some"),
+    "disk_busy": lambda row: row.busiest(DISK),
+    "device_busy": lambda row: row.busiest(DEVICE),
+    "joules_per_request": at("resources.joules_per_request"),
+    "nodes": lambda row: _counted(row.step.nodes),
+    "devices": lambda row: _counted(row.step.devices),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A step, its state, and its nodes' work; None without enough throughput or samples."""
+
+    step: Step
+    scaled: Scaled | None
+    resources: StepResources | None
+    rates: Mapping[str, str]  # requests a second, and the work that any step reports, by title
+    cells: Mapping[str, str]  # of short tables, by title
+
+    def highest(self, figure: str) -> float | None:
+        """Return a figure of pressure, of the node that has most of it."""
+        return self.resources.highest(PRESSURE, figure) if self.resources else None
+
+    def busiest(self, kind: str) -> float | None:
+        """Return the part of the time in which the busiest disk or device was busy."""
+        place = self.resources.busiest(kind) if self.resources else None
+        return place.figures["busy"] if place else None
+
+
+def rows_of(result: Evaluation, quantile: str) -> list[Row]:
+    """Return one row for every step, in order. quantile: of wait and run times."""
+    scaled_by_level = {state.workers: state for state in result.growth.scaling}
+    resources = {state.workers: state for state in result.resources}
+    figures = dict.fromkeys(chain.from_iterable(step.work for step in result.steps))
+    rows = []
+    for step in result.steps:
+        scaled = scaled_by_level.get(step.level)
+        # how much more the busiest of a group did than the idlest; "" where there is only one
+        groups = [step.fairness.get(group) for group in ("worker", "device")]
+        workers, devices = (significant(group.ratio) if group else "" for group in groups)
+        # a ratio with its 90 % interval as ±: the wider side of it
+        ratio_text = ""
+        if step.ratio:
+            ratio = step.ratio
+            wider = max(ratio.high - ratio.value, ratio.value - ratio.low)
+            ratio_text = measured(ratio.value, wider)
+        work = {f"{figure}/s": rate_text(step, figure) for figure in figures}
+        rates = {"requests/s": rate_text(step), **work}
+        cells = {
+            "per device": str(step.per_device),
+            "workers": str(step.workers),
+            **rates,
+            "ratio": ratio_text,
+            "speed-up": significant(scaled.speedup.value) if scaled else NOTHING,
+            "efficiency": percent(scaled.efficiency.value if scaled else None, 0),
+            f"wait {quantile}": percentile(step.wait, quantile),
+            f"run {quantile}": percentile(step.run, quantile),
+            "fair": "/".join(filter(None, (workers, devices))) or NOTHING,
+            "fair workers": workers or NOTHING,
+            "fair devices": devices or NOTHING,
+            "memory limit": str(step.memory_hits),
+            "failed": str(step.failures),
+        }
+        rows.append(Row(step, scaled, resources.get(step.workers), rates, cells))
+    return rows
+
+
+def common_quantile(steps: Sequence[Step]) -> str:
+    """Return the highest percentile up to p95 that every step can report, so that rows compare."""
+    distributions = [step.run for step in steps if step.run.count]
+    for name in ("p95", "p90"):
+        if all(getattr(times, name) for times in distributions):
+            return name
+    return "p50"
+
+
+def rate_text(step: Step, figure: str = "") -> str:
+    """Return throughput with its interval; of a figure of work, as frames/s, where one is named."""
+    per_s = step.work.get(figure) if figure else step.throughput
+    return measured(per_s.per_s, per_s.half_width) if per_s and per_s.per_s > 0 else NOTHING
+
+
+def _counted(counts: Mapping[str, int]) -> str | None:
+    return "; ".join(f"{name}={count}" for name, count in counts.items()) or None
+
+
+def sheet(rows: Sequence[Row]) -> Sheet:
+    """Return one row a step."""
+    return Sheet.of_columns(COLUMNS, rows, digits=CLOCK_DIGITS)
