@@ -41,7 +41,8 @@ from scaletest.causes.request_time import CPU_S, THROTTLED_S, RequestTime, reque
 from scaletest.causes.slow_member import slow_member
 from scaletest.causes.steps import UNSEEN, MeasuredStep, Rows
 from scaletest.model import State
-from scaletest.stats.estimate import Chance, Estimate
+from scaletest.stats.chance import Chance
+from scaletest.stats.estimate import Estimate
 
 DRAWS = 300
 # Standard errors by which a cycle grows at least before a cause is looked for: one linear run in

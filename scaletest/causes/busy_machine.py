@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scaletest.causes.resource_texts import cores_text
-from scaletest.model.measurement import CPU, DEVICE, PRESSURE
+from scaletest.model.node_sample import CPU, DEVICE, PRESSURE
 
 # Parts of the cores that other programs may use, or a hypervisor take, without a warning.
 BUSY_PART, STOLEN_PART = 0.25, 0.05

@@ -11,7 +11,8 @@ from typing import Annotated
 
 from scaletest.causes.places import PLACE_TEXTS
 from scaletest.causes.slow_member import SlowMember
-from scaletest.model.declared import Count, Positive, Written, choice
+from scaletest.model.declared import Count, Positive, choice
+from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate
 
 # A state with a smaller share does not explain the growth alone.

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.causes.windows import MeasuredWindow
-from scaletest.model.declared import Written, called
-from scaletest.model.measurement import DEVICE, NodeSample
+from scaletest.model.declared import called
+from scaletest.model.node_sample import DEVICE, NodeSample
+from scaletest.model.writing import Written
 
 ENERGY_J = "energy_j"
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scaletest.model import Record
-from scaletest.model.measurement import CPU, NodeSample
+from scaletest.model.node_sample import CPU, NodeSample
 
 # Cores that other programs use: part of all cores, and number of cores, from which they disturb.
 FOREIGN_PART, FOREIGN_CORES = 0.15, 0.25

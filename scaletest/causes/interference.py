@@ -15,8 +15,9 @@ from scaletest.causes.node_use import samples_by_node
 from scaletest.causes.resource_texts import clock_text, cores_text
 from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.model import Record
-from scaletest.model.declared import Written, choice
-from scaletest.model.measurement import CPU, DEVICE, PRESSURE, NodeSample
+from scaletest.model.declared import choice
+from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
+from scaletest.model.writing import Written
 
 STOLEN = 0.05
 # Relative fall of clocks, and rise of pressure, that disturb.

@@ -13,7 +13,7 @@ from scaletest.causes.resources import NodeUse, StepResources
 from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.causes.windows import MeasuredWindow, windows_of
 from scaletest.model import Reply
-from scaletest.model.measurement import DEVICE, NodeSample
+from scaletest.model.node_sample import DEVICE, NodeSample
 from scaletest.render.numbers import plural
 
 # A sample lies in a step when more than this part of its interval lies there; less where the rest

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from scaletest.causes.places import PLACES
 from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
 from scaletest.model import Activity, Record, Reply, State
-from scaletest.stats.estimate import Chance
+from scaletest.stats.chance import Chance
 
 # Times of a request beside those of the places where it is spent.
 CPU_S, THROTTLED_S = "cpu_s", "throttled_s"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from scaletest.causes.resources import NodeUse, StepResources
-from scaletest.model.measurement import CPU
+from scaletest.model.node_sample import CPU
 
 # A node differs where this part more, or less, of its cores is busy than on the others.
 DIFFERS = 0.25

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from scaletest.causes.energy import Energy
-from scaletest.model.declared import INNER, Count, Positive, Written
-from scaletest.model.measurement import CONTAINER, CPU, DEVICE, NodeFigures
+from scaletest.model.declared import INNER, Count, Positive
+from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, NodeFigures
+from scaletest.model.writing import Written
 
 Figures = Mapping[str, float]
 

@@ -17,7 +17,8 @@ from typing import Annotated
 
 from scaletest.causes.places import seconds_text
 from scaletest.causes.request_time import Cycle, RequestTime
-from scaletest.model.declared import Written, choice
+from scaletest.model.declared import choice
+from scaletest.model.writing import Written
 
 # At least this part of the run time that all requests added is its own, and the run time of the
 # others grew by at most that part of what its own grew by.

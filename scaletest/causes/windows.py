@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.model import Record
-from scaletest.model.measurement import NodeSample
+from scaletest.model.node_sample import NodeSample
 from scaletest.stats.completions import Completions
 
 

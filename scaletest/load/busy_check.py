@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from scaletest.causes.interference import Resources, busy
+from scaletest.causes.busy_machine import Resources, busy
 from scaletest.observe.node.reader import NodeReader
 from scaletest.observe.node.used_time import own_used_s
 

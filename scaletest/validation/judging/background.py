@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model import Measurement, Record
-from scaletest.model.declared import Count, Positive, Written, called, flat
+from scaletest.model.declared import Count, Positive, called, flat
+from scaletest.model.writing import Written
 from scaletest.stats.completions import Completions
-from scaletest.stats.estimate import Distribution, summary
+from scaletest.stats.percentiles import Distribution, summary
 from scaletest.validation.judging.steps import failed
 from scaletest.validation.judging.throughput import Throughput, throughput
 from scaletest.validation.plan import Background, Plan

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from scaletest.model import VerdictKind
-from scaletest.stats.estimate import t95
+from scaletest.stats.student import t95
 from scaletest.validation.judging.machine_trend import STEADY, MachineTrend
 from scaletest.validation.judging.ratio import (
     ONE_SIDED,

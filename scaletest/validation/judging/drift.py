@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from scaletest.model.declared import Written
+from scaletest.model.writing import Written
 from scaletest.stats.completions import Completions
-from scaletest.stats.estimate import t_quantile
+from scaletest.stats.student import t_quantile
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.judging.warm_up import Warmup
 

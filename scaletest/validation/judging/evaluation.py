@@ -15,8 +15,9 @@ from scaletest.causes.node_use import resources
 from scaletest.causes.resources import StepResources
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, NodeSample, Record, Verdict, VerdictKind
-from scaletest.model.declared import VERSIONED, Written, called, flat
-from scaletest.stats.estimate import Chance
+from scaletest.model.declared import VERSIONED, called, flat
+from scaletest.model.writing import Written
+from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.judging.background import BackgroundStep, summarise_background

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model import Record
-from scaletest.model.declared import (
-    Unbounded,
-    Written,
-    called,
-)
+from scaletest.model.declared import Unbounded, called
+from scaletest.model.writing import Written
 
 GROUPS = ("worker", "pod", "node", "device")
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model import Measurement
-from scaletest.model.declared import Written
+from scaletest.model.writing import Written
 from scaletest.validation.judging.schedule import Turn
 from scaletest.validation.judging.stopping import PARTS, SHORTEST_STEP_S
 from scaletest.validation.judging.throughput import (

@@ -8,25 +8,17 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.causes.steps import UNSEEN
-from scaletest.model.declared import INNER, Positive, Written, called, flat
+from scaletest.model.declared import INNER, Positive, called, flat
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import Chance, Estimate, t95
-from scaletest.stats.law import (
-    Choice,
-    LawInterval,
-    choose,
-    coefficients,
-    law_interval,
-    missing_steps,
-)
-from scaletest.stats.scaling import (
-    Peak,
-    Scaled,
-    find_peak,
-    kneedle,
-    scaling,
-    usable,
-)
+from scaletest.stats.chance import Chance
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.knee import kneedle
+from scaletest.stats.law_choice import Choice, choose, missing_steps
+from scaletest.stats.law_interval import LawInterval, coefficients, law_interval
+from scaletest.stats.peak import Peak, find_peak
+from scaletest.stats.scaling import Scaled, scaling, usable
+from scaletest.stats.student import t95
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.throughput import Throughput
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.stats.estimate import chi_square_limit
+from scaletest.stats.student import chi_square_limit
 from scaletest.validation.judging.step_parts import (
     StepPart,
     middle_of,

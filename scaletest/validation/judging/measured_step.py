@@ -8,11 +8,8 @@ from typing import Annotated
 
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, Record
-from scaletest.model.declared import (
-    INNER,
-    Written,
-    flat,
-)
+from scaletest.model.declared import INNER, flat
+from scaletest.model.writing import Written
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.drift import Drift, drift_of, has_settled
 from scaletest.validation.judging.machine_trend import MachineTrend, run_course

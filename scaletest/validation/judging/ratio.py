@@ -14,8 +14,9 @@ from statistics import NormalDist
 from typing import Annotated
 
 from scaletest.model import VerdictKind
-from scaletest.model.declared import Unbounded, Written, called, choice
+from scaletest.model.declared import Unbounded, called, choice
 from scaletest.model.verdict import JUDGEMENTS
+from scaletest.model.writing import Written
 from scaletest.validation.judging.throughput import Throughput
 
 # 1.645 / 1.960: from the half-width of a two-sided 95 % interval to that of a 90 % one.

@@ -22,9 +22,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.causes.steps import UNSEEN
-from scaletest.model.declared import Positive, Written
+from scaletest.model.declared import Positive
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import Estimate, t_quantile, welch, within
+from scaletest.stats.estimate import Estimate, within
+from scaletest.stats.student import t_quantile, welch
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.plan import Plan
 

@@ -29,7 +29,9 @@ from typing import Annotated
 
 from scaletest.model.declared import Count
 from scaletest.stats.completions import Completions
-from scaletest.stats.estimate import Estimate, mann_whitney, t95
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.rank_test import mann_whitney
+from scaletest.stats.student import t95
 from scaletest.validation.judging.throughput import error_of_mean
 
 # Slow requests of two steps differ when chance makes such a difference in one of a hundred cases.

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from scaletest.stats.estimate import t95
+from scaletest.stats.student import t95
 from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.plan import Plan

@@ -10,20 +10,12 @@ from typing import Annotated
 
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, Record
-from scaletest.model.declared import (
-    INNER,
-    Count,
-    Positive,
-    Unbounded,
-    Written,
-    called,
-    choice,
-    flat,
-)
+from scaletest.model.declared import INNER, Count, Positive, Unbounded, called, choice, flat
 from scaletest.model.record import Outcome
+from scaletest.model.writing import Written
 from scaletest.render.text import device_name
 from scaletest.stats.completions import Completions
-from scaletest.stats.estimate import Distribution, summary
+from scaletest.stats.percentiles import Distribution, summary
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.validation.judging.doubling import doubling
 from scaletest.validation.judging.fairness import Fairness, fairness_by_group

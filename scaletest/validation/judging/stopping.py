@@ -27,9 +27,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scaletest.model import VerdictKind
-from scaletest.model.verdict import PERCENTILES, parse_of_steps
+from scaletest.model.threshold import PERCENTILES, parse_of_steps
 from scaletest.stats.completions import Completions
-from scaletest.stats.estimate import samples_needed, spread_bound, t95
+from scaletest.stats.percentiles import samples_needed
+from scaletest.stats.student import spread_bound, t95
 from scaletest.validation.judging.doubling import doubling
 from scaletest.validation.judging.drift import BATCHES, TREND_EFFECT, has_settled, may_rise
 from scaletest.validation.judging.slow_requests import Tail, tail

@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
+from scaletest.model.threshold import PERCENTILES, Threshold, parse_of_steps
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import Distribution, Estimate, Percentile, exactly, samples_needed
+from scaletest.stats.estimate import Estimate, exactly
+from scaletest.stats.percentiles import Distribution, Percentile, samples_needed
 from scaletest.stats.scaling import scaled
 from scaletest.stats.thresholds import Measured, ThresholdResult, judge
 from scaletest.validation.judging.drift import BATCHES

@@ -24,9 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import INNER, Count, Unbounded, Written, called
+from scaletest.model.declared import INNER, Count, Unbounded, called
+from scaletest.model.writing import Written
 from scaletest.stats.completions import Completions
-from scaletest.stats.estimate import Estimate, t95
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.student import t95
 
 # Of one way through a step; of every worker two, since the first starts a cycle.
 MIN_COMPLETIONS = 4

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
-from scaletest.cluster import connection, rights
-from scaletest.cluster.autoscalers import Autoscalers
-from scaletest.cluster.capacity import Supply, removed
+from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster.capacity import Supply
 from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
+from scaletest.cluster.client_access import Direct, ServiceProxy
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import DEPLOYMENTS
-from scaletest.cluster.service import Direct, ServiceProxy
+from scaletest.cluster.hold_autoscalers import Autoscalers
+from scaletest.cluster.pod_requests import removed
+from scaletest.cluster.resources import DEPLOYMENTS
 from scaletest.load import ClosedLoop
 from scaletest.model import checks
 from scaletest.model.errors import UsageError, WaitTimeout
@@ -125,7 +126,7 @@ def _check_rights(cluster: Cluster, client: str, may_hold: bool) -> None:
         wanted += (rights.PROXY,)
     if may_hold:
         wanted += rights.HOLD
-    if connection.KEDA in connection.groups(cluster):
+    if discovery.KEDA in discovery.groups(cluster):
         wanted += (rights.KEDA,)
         if may_hold:
             wanted += rights.PAUSE

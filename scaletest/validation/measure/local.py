@@ -14,8 +14,10 @@ from pathlib import Path
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.processes.children import Guard, end_all, python_module
-from scaletest.runs.environment import WITHOUT_SETTINGS, open_private
+from scaletest.processes.children import end_all, python_module
+from scaletest.processes.guard import Guard
+from scaletest.runs.environment import WITHOUT_SETTINGS
+from scaletest.runs.private_files import open_private
 from scaletest.validation.options import ValidationPlace
 from scaletest.validation.plan import Background, Plan
 

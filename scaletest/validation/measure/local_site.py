@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.broker.connection import Retrying
+from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import SampleReader
 from scaletest.load import ClosedLoop
 from scaletest.validation.measure.local import LocalBackend, WorkerOptions

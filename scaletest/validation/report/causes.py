@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scaletest.causes.causes import ALONE, NO_CAUSE, Cause, Causes
-from scaletest.render.contents import Cell, Share, Table
+from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import seconds
 from scaletest.validation.report.words import share_text
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from scaletest.causes.causes import Causes
-from scaletest.render.contents import (
-    Block,
-    Text,
-)
+from scaletest.render.blocks import Block, Text
 from scaletest.render.numbers import (
     NOTHING,
     plural,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import chain
 
 from scaletest.causes.interference import Interference
-from scaletest.render import svg
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.chart import Chart
 from scaletest.render.numbers import measured, plural, seconds
-from scaletest.render.svg import Axis, Chart
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.measured_step import MeasuredStep
@@ -54,7 +54,7 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
         f"throughput over {seconds(long)}: {measured(rate.per_s, rate.half_width)} requests/s after"
         f" {seconds(sample.warmup_s)} of warm-up",
         Axis("time in s", 0.0, long, most=5),
-        Axis("requests/s", 0.0, svg.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
+        Axis("requests/s", 0.0, ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
         *PANEL_SIZE,
     )
     _shade(chart, sample, long, result.disturbed)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scaletest.render import svg
-from scaletest.render.contents import Figure
+from scaletest.render.axis import Axis
+from scaletest.render.blocks import Figure
+from scaletest.render.chart import Chart, Point
 from scaletest.render.numbers import plural, significant
-from scaletest.render.svg import Axis, Chart
 from scaletest.stats.law import Law
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import Step
@@ -67,7 +67,7 @@ class Curve:
         drawn = max((per_s for _, per_s in fitted), default=0.0)
         return max(highest, min(max(drawn, self.ideal(self.last)), HEADROOM * highest))
 
-    def law_between(self, low: float, high: float) -> list[svg.Point]:
+    def law_between(self, low: float, high: float) -> list[Point]:
         """The law from one level to another, both included; nothing without one."""
         if self.law is None:
             return []

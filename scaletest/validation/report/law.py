@@ -12,7 +12,7 @@ from scaletest.render.numbers import (
     significant,
 )
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.scaling import Peak
+from scaletest.stats.peak import Peak
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.growth import Growth
 from scaletest.validation.judging.steps import Step

@@ -9,7 +9,7 @@ from itertools import chain
 
 from scaletest.causes.steps import Rows
 from scaletest.model import Record
-from scaletest.render.contents import Cell, Share, Table
+from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import percent, seconds
 from scaletest.validation.judging.steps import Step, failed
 

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from scaletest.causes.resource_texts import clock_text
 from scaletest.render import contents
-from scaletest.render.contents import (
-    Block,
-    Charts,
-    Section,
-    Table,
-    Text,
-)
+from scaletest.render.blocks import Block, Charts, Table, Text
+from scaletest.render.contents import Section
 from scaletest.render.numbers import (
     NOTHING,
     between,
@@ -20,7 +15,7 @@ from scaletest.render.numbers import (
     seconds_between,
 )
 from scaletest.report import failures
-from scaletest.stats.estimate import samples_needed
+from scaletest.stats.percentiles import samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.schedule import way
 from scaletest.validation.judging.steps import Step

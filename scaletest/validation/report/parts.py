@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from scaletest.render.contents import Figure, Table, Text
+from scaletest.render.blocks import Figure, Table, Text
 from scaletest.render.numbers import leading, plural
 from scaletest.report import words as common_words
 from scaletest.validation.judging.evaluation import Evaluation

@@ -6,6 +6,7 @@ import shlex
 
 from scaletest.model import VerdictKind
 from scaletest.render import contents
+from scaletest.render.chart import Chart
 from scaletest.render.contents import (
     Head,
     Report,
@@ -16,7 +17,6 @@ from scaletest.render.numbers import (
     plural,
     significant,
 )
-from scaletest.render.svg import Chart
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.cases import cases
 from scaletest.validation.report.comment import comment

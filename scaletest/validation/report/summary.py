@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from scaletest.causes.causes import Cause
-from scaletest.render.contents import (
-    Block,
-    Text,
-)
+from scaletest.render.blocks import Block, Text
 from scaletest.render.numbers import (
     seconds,
 )
 from scaletest.render.text import clean, one_line
 from scaletest.report import failures
-from scaletest.stats.estimate import samples_needed
+from scaletest.stats.percentiles import samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.report import resources
 from scaletest.validation.report.causes import (

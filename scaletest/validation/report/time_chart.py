@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from scaletest.causes.places import PLACE_TEXTS, PLACES
-from scaletest.render import svg
-from scaletest.render.contents import Figure
+from scaletest.render.axis import Axis, ceiling
+from scaletest.render.blocks import Figure
+from scaletest.render.chart import Chart
 from scaletest.render.numbers import percent, plural, seconds, unit_of
-from scaletest.render.svg import Axis, Chart
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.report.words import workers_label
 
@@ -49,7 +49,7 @@ def time_spent(result: Evaluation) -> Figure | None:
             marks=range(len(times)),
             names=[str(time.level) for time in times],
         ),
-        Axis(f"{unit} per request", 0.0, svg.ceiling(max(wholes_s) / size * 1.02)),
+        Axis(f"{unit} per request", 0.0, ceiling(max(wholes_s) / size * 1.02)),
         *TIME_SIZE,
     )
     # the places with a bar of their own, the most active at the bottom, and what is left

@@ -23,8 +23,8 @@ from scaletest.causes.interference import between
 from scaletest.causes.resource_texts import clock_text
 from scaletest.load.busy_check import BusyCheck
 from scaletest.model import Activity, Measurement, Record, State, VerdictKind
-from scaletest.model.measurement import FIGURES, NodeSample
-from scaletest.observe.node_resources import own_used_s, used_s
+from scaletest.model.node_sample import FIGURES, NodeSample
+from scaletest.observe.node.used_time import own_used_s, used_s
 from scaletest.validation.judging.disturbances import CHANGES
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.plan import Plan

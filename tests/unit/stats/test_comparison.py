@@ -24,7 +24,7 @@ from scaletest.stats.comparison import TOLERANCE, Comparison, Contrast, Differen
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.measure import NOWHERE, Measure
 from scaletest.stats.rank_test import mann_whitney
-from scaletest.validation.judging.doubling import pairs_of, together
+from scaletest.validation.judging.step_parts import pairs_of, together
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.plan import Background, Plan
 from scaletest.validation.run_type import RUN_TYPE, of_step

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scaletest.model import VerdictKind
 from scaletest.stats.completions import Completions
-from scaletest.stats.estimate import chi_square_limit
+from scaletest.stats.student import chi_square_limit
 from scaletest.validation.judging.doubling import doubling
 from scaletest.validation.judging.machine_trend import (
     MachineTrend,
