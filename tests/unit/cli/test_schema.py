@@ -20,7 +20,7 @@ from scaletest.lifecycle.stamps import Stamp
 from scaletest.model import Measurement, NodeSample, Record
 from scaletest.model.json_schema import DRAFT
 from scaletest.runs.environment import environment
-from scaletest.saturation.commands import saturate, saturate_options
+from scaletest.saturation.commands import plan_file, saturate
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.judging.thresholds import evaluate_thresholds
 from scaletest.validation.plan import Background, Plan
@@ -32,7 +32,7 @@ from tests.unit.valid import checked, validator
 DOCUMENTS = {
     name: schema
     for name, schema in documents().items()
-    if name not in ("benchmark", saturate_options.NAME)
+    if name not in ("benchmark", plan_file.NAME)
 }
 SCHEMAS = Path(__file__).parents[2] / "data" / "schemas"
 
@@ -165,11 +165,11 @@ def test_an_empty_result_fits_its_schema() -> None:
     checked(evaluate(Plan(), [], {}, random.Random(1)).to_dict())
 
 
-SETTINGS = saturate_options.settings(saturate.command)
+SETTINGS = plan_file.settings(saturate.command)
 
 
 def test_a_plan_file_of_saturate_has_its_schema() -> None:
-    schema = saturate_options.schema(saturate.command)
+    schema = plan_file.schema(saturate.command)
     jsonschema.Draft202012Validator.check_schema(schema)
     fits = jsonschema.Draft202012Validator(schema)
     assert fits.is_valid(

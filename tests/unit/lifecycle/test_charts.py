@@ -32,6 +32,7 @@ from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.lifecycle.stamps import Stamp, Stamps
 from scaletest.render.blocks import Charts, Figure
 from scaletest.render.chart import Chart
+from scaletest.render.svg import draw_chart
 from scaletest.report import formats
 from tests.unit.golden_files import golden
 from tests.unit.lifecycles import BEGAN, of, workload
@@ -91,13 +92,13 @@ def test_rows_are_phases_with_averages_and_percentiles() -> None:
     assert "p95 1.28" in right_of_many.title and "p99 1.3" in right_of_many.title
     counts = [mark.points[1][1] for mark in right.marks]
     assert sum(counts) == 30
-    assert "<path" in str(left.svg()) and str(right.svg()).count("<rect") > 20
+    assert "<path" in str(draw_chart(left)) and str(draw_chart(right)).count("<rect") > 20
 
 
 def test_workloads_are_dots_that_no_line_joins() -> None:
     for chart in phase_charts(of(*made(40)), DETAILED)[::2]:
         assert [mark.shape for mark in chart.marks] == ["dots"]
-        path = re.search(r'd="([^"]+)" class="c-dots"', str(chart.svg()))
+        path = re.search(r'd="([^"]+)" class="c-dots"', str(draw_chart(chart)))
         assert path and path[1].count("M") == path[1].count("h0") == 40
         assert not set("LHV") & set(path[1])
 
@@ -204,7 +205,7 @@ def test_charts_of_ten_thousand_pods_on_a_thousand_nodes_stay_small() -> None:
     lifecycle = of(*made(10_000, nodes=1000))
     drawn = list(everything_drawn(lifecycle))
     assert len(drawn) >= 20
-    sizes = {chart.id: len(str(chart.svg())) for chart in drawn}
+    sizes = {chart.id: len(str(draw_chart(chart))) for chart in drawn}
     assert max(sizes.values()) < 300_000, sizes
     assert sum(sizes.values()) < 1_500_000
     # expect identifiers that are unique on the page

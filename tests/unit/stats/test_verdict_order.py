@@ -14,7 +14,7 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResul
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.judging.evaluation import evaluate_benchmarks
 from scaletest.benchmarks.kinds.failure import Failure
-from scaletest.lifecycle.judging import result as lifecycle
+from scaletest.lifecycle.judging import verdict as lifecycle
 from scaletest.lifecycle.judging.books import Books
 from scaletest.model import Measurement, Outcome, Record, Verdict, VerdictKind
 from scaletest.model.attempt import Attempt
@@ -94,7 +94,7 @@ def lifecycle_run(defects: set[str]) -> Verdict:
     ]
     thresholds = lifecycle.judge_thresholds([*texts, "failed<=0"], (), books, 1.0)
     interrupted = "Ctrl-C" if "interrupted" in defects else ""
-    return lifecycle.judged(books, thresholds, 0, "finished", interrupted)
+    return lifecycle.decide_verdict(books, thresholds, 0, "finished", interrupted)
 
 
 def benchmark(defects: set[str]) -> Verdict:

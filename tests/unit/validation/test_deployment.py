@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster import connection, rights
+from scaletest.cluster import connection, discovery, rights
 from scaletest.cluster.answers import Refused
 from scaletest.cluster.changes import BEFORE, Patch
 from scaletest.cluster.hold_autoscalers import Autoscaler, Autoscalers
@@ -136,14 +136,10 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     fake = Played()
     cluster = SimpleNamespace(namespace="bench")
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
-    monkeypatch.setattr(
-        "scaletest.validation.measure.deployment_target.Deployment", fake.deployment
-    )
-    monkeypatch.setattr(
-        "scaletest.validation.measure.deployment_target.Autoscalers", fake.autoscalers
-    )
-    monkeypatch.setattr("scaletest.validation.measure.deployment_target.Changes", fake.changes)
-    monkeypatch.setattr(connection, "groups", lambda cluster: fake.served)
+    monkeypatch.setattr("scaletest.validation.measure.deployment.Deployment", fake.deployment)
+    monkeypatch.setattr("scaletest.validation.measure.deployment.Autoscalers", fake.autoscalers)
+    monkeypatch.setattr("scaletest.validation.measure.deployment.Changes", fake.changes)
+    monkeypatch.setattr(discovery, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
         "missing",
@@ -276,7 +272,7 @@ def test_impossible_options_are_refused_before_anything_changes(
     code: int,
     problem: str,
 ) -> None:
-    played.served = {connection.KEDA: "v1alpha1"}
+    played.served = {discovery.KEDA: "v1alpha1"}
     change(played)
     assert validate(tmp_path / "run") == code
     assert problem in capsys.readouterr().err
