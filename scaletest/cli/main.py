@@ -259,7 +259,7 @@ def _explain_unexpected(error: Exception) -> int:
                 hint="look at the path and at the rights of its folders",
             )
         )
-    broker = sys.modules.get("scaletest.broker.connection")
+    broker = sys.modules.get("scaletest.broker.redis_errors")
     if broker is not None and isinstance(error, broker.REDIS_ERRORS):
         # after we had connected
         hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"

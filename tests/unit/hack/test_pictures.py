@@ -23,4 +23,4 @@ def test_every_picture_is_made_by_the_script_small_and_shown_somewhere() -> None
         for page in pages
         for name in re.findall(r"pictures/(\w+)\.(?:svg|webp)", page.read_text("utf-8"))
     }
-    assert shown == drawn
+    assert shown == stored

@@ -136,9 +136,13 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     fake = Played()
     cluster = SimpleNamespace(namespace="bench")
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Deployment", fake.deployment)
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Autoscalers", fake.autoscalers)
-    monkeypatch.setattr("scaletest.validation.measure.deployment.Changes", fake.changes)
+    monkeypatch.setattr(
+        "scaletest.validation.measure.deployment_target.Deployment", fake.deployment
+    )
+    monkeypatch.setattr(
+        "scaletest.validation.measure.deployment_target.Autoscalers", fake.autoscalers
+    )
+    monkeypatch.setattr("scaletest.validation.measure.deployment_target.Changes", fake.changes)
     monkeypatch.setattr(discovery, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
