@@ -3,8 +3,6 @@
 The random seed is fixed, so the charts are always the same.
 """
 
-from __future__ import annotations
-
 import random
 
 from scaletest.capacity.autoscale.arrivals import draw_arrivals, draw_run_times

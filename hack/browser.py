@@ -1,7 +1,5 @@
 """A headless Chromium of the system, driven through its own driver; nothing is downloaded."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -5,8 +5,6 @@ or through other modules. The nearest come first, and it stops where their tests
 than a minute or so: what everything imports is what ./hack/test is for.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

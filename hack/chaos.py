@@ -11,8 +11,6 @@ request must have exactly one reply, the counters must balance, and no process o
 be left.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

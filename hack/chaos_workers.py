@@ -1,7 +1,5 @@
 """The worker processes of a soak test: started, killed, frozen and stopped."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

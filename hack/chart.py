@@ -4,8 +4,6 @@ Types come from the values, texts from the comments. RULES has what the type of 
 tell: alternatives, values that may be null, maps with free keys.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compiles shared libraries from the project's C files, with this machine's compiler."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Grafana dashboard, charts/scaletest/dashboards/scaletest.json."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

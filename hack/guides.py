@@ -12,8 +12,6 @@ Every shell block has the language sh and is run as it stands, unless a comment 
 A block of another language whose first line is a comment with a file's name is that file.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

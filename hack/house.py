@@ -4,8 +4,6 @@ A package stands on the highest floor that it imports from, so an arrow could on
 are beside each other above the core, which they share.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from html import escape
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The manual page scaletest(1), made from the commands as their help is, in ASCII roff."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Cloning and reading the README are what everybody does with a project. One comma
 and the next one is what the program answers to it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

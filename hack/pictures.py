@@ -4,8 +4,6 @@ Everything is waited for by what a page shows. A picture that does not come is a
 what was waited for.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import json

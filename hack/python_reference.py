@@ -3,8 +3,6 @@
 A docstring has paragraphs, lines `parameter: meaning`, and the sections `Example:` and `Raises:`.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import enum

@@ -1,7 +1,5 @@
 """Writes the generated part of the documentation; --check checks that it is up to date."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

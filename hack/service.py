@@ -10,8 +10,6 @@ Server-Time of the answer has the seconds that the request waited and was served
 them. The service prints its port.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import heapq

@@ -1,7 +1,5 @@
 """Pictures of a terminal, as SVG without external fonts."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from html import escape

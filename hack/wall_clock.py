@@ -1,7 +1,5 @@
 """A Redis whose wall clock can be set while it runs, by a small preloaded library."""
 
-from __future__ import annotations
-
 import shlex
 import struct
 from pathlib import Path

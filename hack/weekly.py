@@ -5,8 +5,6 @@ RESULTS, with a hash of the files that the part guards: unlike the id of a commi
 when history is rewritten. CI compares the hashes, and names the parts that should be run again.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import hashlib

@@ -4,8 +4,6 @@ None is imported before it is used. One that cannot be used is a sentence of `pr
 error for who names it; all others stay usable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Fixtures of all tiers. A missing service skips with a reason on a laptop and fails in CI."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import io

@@ -2,8 +2,6 @@
 metrics.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import subprocess

@@ -11,8 +11,6 @@ hack/bars causes --cost [sleep|empty|ffmpeg ...] [--pairs 20] [--seconds 10]
 measures what sampling costs, with and without it in alternation; wants a quiet machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

@@ -6,8 +6,6 @@ sampler sees. ffmpeg: as many workers as cores, each a short transcode of a made
 threads.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import statistics

@@ -5,8 +5,6 @@ disk, quota, memory, network and device need root: control groups (version 1), n
 mount.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

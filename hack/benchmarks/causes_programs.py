@@ -5,8 +5,6 @@ Where the environment names a file, a line there tells of every run: the process
 when it ended on the clock of the day, and the seconds that it was kept.
 """
 
-from __future__ import annotations
-
 import sys
 
 TRUTH = "SCALETEST_TRUTH"

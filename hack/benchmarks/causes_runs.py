@@ -2,8 +2,6 @@
 measured itself.
 """
 
-from __future__ import annotations
-
 import bisect
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Bar: a shell completes commands, options and runs in 300 ms, by the median of ten calls."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ The drain is timed from Redis: from the first to the last percent of the queue, 
 start-up nor shut-down counts.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -1,7 +1,5 @@
 """Rows of what ended in a queue, and rings of its slots, as the scripts leave them."""
 
-from __future__ import annotations
-
 import struct
 import time
 from collections.abc import Iterable, Mapping

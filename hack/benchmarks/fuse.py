@@ -7,8 +7,6 @@ mounts it on the folder and prints a line when it is there; it ends, and is unmo
 standard input. It speaks the kernel's protocol itself and needs no library, but the right to mount.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import stat

@@ -1,7 +1,5 @@
 """What a bar prints: one line of JSON."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A simulated machine whose speed changes, and the workloads of the studies of verdicts."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ Servers come from wheels of the package index; the one of this machine is Debian
 first on the PATH, where the tests look for a server.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -10,8 +10,6 @@ figure processor_s is what a page costs, which does not depend on what else the 
 together: eight browsers that ask at the same time, each of its pages counted.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import socket

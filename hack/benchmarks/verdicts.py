@@ -13,8 +13,6 @@ hack/bars verdicts --workloads [--max-step 100000]
 wrong verdicts by workload and disturbance, with default options or as much time as it takes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

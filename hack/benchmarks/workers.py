@@ -10,8 +10,6 @@ first line says with how many of both the bars were tried. Beside them eight rea
 queue of their own. Prints one line of JSON for each bar.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """The command hack/cluster."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Kubeconfigs of service accounts: they grant the rights of the account and no others."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

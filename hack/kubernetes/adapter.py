@@ -4,8 +4,6 @@ HPAs read the exporter's metrics from them, by the rules of
 charts/scaletest/prometheus-adapter.yaml.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

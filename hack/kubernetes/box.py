@@ -4,8 +4,6 @@ Nothing here knows Kubernetes. The state is in files of the folder, so `down` wo
 process was killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -5,8 +5,6 @@ ExternalName, trusts it by its own certificate authority, and passes on the user
 aggregator's certificate.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

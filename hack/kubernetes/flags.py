@@ -1,7 +1,5 @@
 """Command-line flags of the control plane's programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -6,8 +6,6 @@ A socket belongs to the network namespace in which it was created, so the proces
 then moves inside.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ctypes

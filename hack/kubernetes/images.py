@@ -1,7 +1,5 @@
 """The images for a real node, as archives."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import subprocess

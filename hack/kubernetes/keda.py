@@ -1,7 +1,5 @@
 """KEDA as processes beside the control plane: its operator and its metrics API server."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """Keys and certificates, created with openssl."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

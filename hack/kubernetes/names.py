@@ -5,8 +5,6 @@ cluster's DNS. A process sees such a file in a mount namespace of its own. With 
 answers instead.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import threading

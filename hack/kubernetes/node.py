@@ -8,8 +8,6 @@ for one claim each, with the default storage class `local`. The node has no acce
 networks: names outside the cluster are unknown, and images must be imported.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -8,8 +8,6 @@ are in the network of that node's box, and pods that do not tolerate fake nodes 
 process ends with `down`, or with the guard of the process that started it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

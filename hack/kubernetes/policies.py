@@ -7,8 +7,6 @@ ICMP message, so that a client can distinguish it from a port without a listener
 stay.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import signal

@@ -1,7 +1,5 @@
 """Paths of built programs, free ports, and the end of processes."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

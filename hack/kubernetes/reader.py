@@ -4,8 +4,6 @@ Only simple calls that the API server answers with success are supported. For al
 is None, and the caller runs kubectl.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import ssl

@@ -1,7 +1,5 @@
 """Configuration files of the programs of a real node."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 It has its kinds of objects and the rights of its own manifests, on a service account of its own.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.request

@@ -1,7 +1,5 @@
 """Watches objects of the API server."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import threading

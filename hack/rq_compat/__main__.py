@@ -5,8 +5,6 @@ still fail. Only tests of features that scaletest's worker supports are run. Som
 psutil, which the extra `dev` installs for them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

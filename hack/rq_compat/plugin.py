@@ -4,8 +4,6 @@ It changes what the tests import, never the worker. The functions of the tests a
 operator would admit them, by prefix.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

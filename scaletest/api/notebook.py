@@ -1,7 +1,5 @@
 """Progress below the cell of a notebook: one line, which the next state replaces."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from contextlib import suppress

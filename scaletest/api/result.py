@@ -1,7 +1,5 @@
 """A run as Python code sees it: verdict, numbers, records and report."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

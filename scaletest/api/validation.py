@@ -1,7 +1,5 @@
 """Validations that Python code begins: the plan, and the run."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Words of Python in place of those of the command line: names in errors, and arguments as text."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The folder of a run of benchmarks, with their results as its records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar

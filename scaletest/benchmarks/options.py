@@ -1,7 +1,5 @@
 """What a run of benchmarks is told beside its document; light, so that help is quick."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Report a run of benchmarks: to a terminal, a comment in CI, a page, programs and test suites."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from itertools import chain

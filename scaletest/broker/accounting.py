@@ -1,7 +1,5 @@
 """Account for requests outside the fast lane: settle, put back, or keep them as poison."""
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Callable, Sequence

@@ -7,8 +7,6 @@ every moment. A request that a worker takes before the sweep reaches it is finis
 run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from scaletest.broker import keys

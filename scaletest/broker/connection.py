@@ -5,8 +5,6 @@
 (retrying.py), so redis-py's own retries are turned off.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import socket

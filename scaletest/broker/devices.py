@@ -6,8 +6,6 @@ before the call was sent, so that the lease always ends there first: a worker th
 off knows without a round trip that it must claim again before it uses the device.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

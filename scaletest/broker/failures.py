@@ -5,8 +5,6 @@ The scripts write them when something failed, and never otherwise (lua/failure.l
 write to Redis, so whatever is no failure is left out, and long texts are cut.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -9,8 +9,6 @@ before.
 Nothing is run here, and nothing is known of workloads.
 """
 
-from __future__ import annotations
-
 import socket
 import time
 import uuid

@@ -18,8 +18,6 @@ keeps trying. Deadlines are on a clock that stands still then (lua/pulse.lua), s
 costs nobody a lease.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import threading

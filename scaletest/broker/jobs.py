@@ -6,8 +6,6 @@ and its arguments are the workload arguments and the time limit; everything else
 in fields of the job hash that stock RQ ignores. Results are read with RQ's own classes, as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import time

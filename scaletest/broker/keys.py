@@ -46,8 +46,6 @@ All keys begin with RQ's prefix: under `RQ_KEY_PREFIX=lab` RQ's keys are `lab:*`
 slot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from rq.defaults import RQ_KEY_PREFIX

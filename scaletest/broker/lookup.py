@@ -3,8 +3,6 @@
 Every call is a read whose cost is bounded, whatever the queues hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ the main thread sends its call again. That is safe: the call gets the same answe
 worker still holds its request.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

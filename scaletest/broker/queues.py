@@ -3,8 +3,6 @@
 Entries of scaletest:queues may be anybody's: a foreign one must not raise.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import shlex

@@ -7,8 +7,6 @@ clients: workers drop those that they take, but where no worker runs an autoscal
 for nobody.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import NamedTuple
 

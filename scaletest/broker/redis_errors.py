@@ -4,8 +4,6 @@ Error codes stand in the middle of a text when a pipeline or a script passes the
 are searched as well as types.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ sentinel_username and sentinel_password in the query. With ssl=true both are spo
 with the ssl_... options that a rediss URL takes.
 """
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import unquote, urlsplit
 

@@ -7,8 +7,6 @@ the rendezvous. If it was killed, the keys expire, and its agents end. Headers w
 part of the plan: whoever may read this Redis may read them.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import zlib

@@ -6,8 +6,6 @@ time-outs are too coarse: an idle server ends a blocked call up to 100 ms late, 
 for a load that follows a schedule.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import re

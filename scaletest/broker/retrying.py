@@ -4,8 +4,6 @@ Nothing in this package retries by itself: the caller decides (a command line gi
 worker never does). Pauses grow exponentially, and the begin and the end of an outage are logged.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import threading

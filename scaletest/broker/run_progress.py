@@ -3,8 +3,6 @@
 Whatever is told expires by itself.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -5,8 +5,6 @@ back whether the queue has work; so workers that do not sample make no call for 
 heartbeat's connection, too.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """The Lua scripts, loaded from lua/*.lua; the head comment of each lists KEYS and ARGV."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Warn of a server that will run out of memory or of connections."""
 
-from __future__ import annotations
-
 import ipaddress
 import logging
 from contextlib import suppress

@@ -5,8 +5,6 @@ milliseconds. With few queues one call reads all of them. With very many a snaps
 pages, a moment apart, and says so.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Submitting is one call for many requests, and safe to repeat: the call carries a
 keeps the last number with its answer.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import time

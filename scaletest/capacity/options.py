@@ -1,7 +1,5 @@
 """Options of the command autoscale, as one value."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ side by side, why some of them do worse, and each rule's course over time.
 The charts are on one scale, so that rules can be compared.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ ML's formula adds a target utilisation, here `headroom`: replicas = rate x laten
 0.7).
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence

@@ -26,8 +26,6 @@ before, as in longer requests, a state may have grown only because it was observ
 its share allows for that.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Whether a machine is busy before a run: other programs, pressure, steal and heat distort it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from scaletest.causes.resource_texts import cores_text

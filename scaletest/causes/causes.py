@@ -3,8 +3,6 @@
 See `attribution` for how they are found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated

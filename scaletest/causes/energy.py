@@ -1,7 +1,5 @@
 """Energy that devices used in a step, from their counters."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict

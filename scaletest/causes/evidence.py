@@ -5,8 +5,6 @@ resource is. Each place has its own questions. A resource that was not sampled g
 cause without a line for or against it stays open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain

@@ -7,8 +7,6 @@ Where the tester itself costs a notable part of a request, it is one of the othe
 only cores beyond the usual number of the same measurement count.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Disturbances of a run from outside, by the samples of its nodes."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The use of each node while a step was measured, from its samples and what its requests report."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Every place where a worker's time can be spent, and how texts name it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from scaletest.model import State

@@ -1,7 +1,5 @@
 """Texts about the use of resources."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ Use is means of the samples. Nodes are those that served the step. A figure that
 missing, never 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

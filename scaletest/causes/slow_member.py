@@ -5,8 +5,6 @@ resource slows all of them down, though, so a member is slow by itself when it b
 added run time and the others hardly any.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -1,7 +1,5 @@
 """What attribution needs to know of a step, whatever run measured it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 

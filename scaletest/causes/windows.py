@@ -3,8 +3,6 @@
 Of every measurement that counts, from the first completion of all workers to the last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """scaletest client: load that can be steered, and statistics that can be watched."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack

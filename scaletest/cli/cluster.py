@@ -1,7 +1,5 @@
 """scaletest cluster: what a cluster allows, and putting back what a run changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import click

@@ -1,7 +1,5 @@
 """scaletest compare: which measures of runs changed, and whether any is worse."""
 
-from __future__ import annotations
-
 import click
 import cloup
 

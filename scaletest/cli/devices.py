@@ -1,7 +1,5 @@
 """scaletest devices: the devices that workers would find on this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """scaletest exporter: queue state as metrics and JSON for dashboards, HPA and KEDA."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Options that stand together: below a heading of the help, or as one decorator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 

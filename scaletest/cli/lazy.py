@@ -1,7 +1,5 @@
 """Groups that import a command when it is called, so that their help and completion are quick."""
 
-from __future__ import annotations
-
 import importlib
 
 import click

@@ -1,7 +1,5 @@
 """The `scaletest` program: finds the command; errors become one line and an exit code."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Options that several commands share, with one meaning and one environment variable each."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Texts of commands go to standard output or standard error in this one way. Logs 
 error, one line an event.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re

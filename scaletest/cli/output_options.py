@@ -1,7 +1,5 @@
 """The options that say where a command writes its result, and in which form."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Groups of parameters that several commands take, each as one object."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import wraps

@@ -2,8 +2,6 @@
 step elsewhere, or events for programs.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Options that take a number with a unit: a duration as in 3m, or a rate as in 20/s."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """scaletest queue: declare, look at, fill and empty queues."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

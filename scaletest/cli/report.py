@@ -1,7 +1,5 @@
 """scaletest report: a stored run, judged anew, in the form that its reader wants."""
 
-from __future__ import annotations
-
 import cloup
 
 from scaletest.cli import stored

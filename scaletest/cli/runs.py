@@ -1,7 +1,5 @@
 """scaletest runs: the archive of runs on this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace

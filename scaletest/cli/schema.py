@@ -1,7 +1,5 @@
 """scaletest schema: the schemas of documents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 

@@ -2,8 +2,6 @@
 row on a terminal, and a summary at its end.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shlex

@@ -9,8 +9,6 @@
 What stands on the command line or in the environment counts more.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

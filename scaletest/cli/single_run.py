@@ -1,7 +1,5 @@
 """What scaletest worker --once prints: the result of one request, and where its time went."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from scaletest.cli.output import Output

@@ -1,7 +1,5 @@
 """scaletest ui: pages of queues, workers and runs."""
 
-from __future__ import annotations
-
 import gc
 import os
 import socket

@@ -4,8 +4,6 @@ A child process serves it, with a low priority as soon as it has started, so tha
 any time from what is measured. It does not outlive its parent, however that ends.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import urllib.request

@@ -3,8 +3,6 @@
 With --once it runs one request without Redis, and shows its result and where its time went.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import suppress

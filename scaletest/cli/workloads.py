@@ -1,7 +1,5 @@
 """--workload, which names what workers run: one built in, of an installed package, or of Python."""
 
-from __future__ import annotations
-
 import click
 from click.core import ParameterSource
 

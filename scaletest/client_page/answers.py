@@ -1,7 +1,5 @@
 """What views answer with, and from: the load, its counts, and JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

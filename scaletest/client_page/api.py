@@ -3,8 +3,6 @@
 Counters among the metrics are never reset; their units are base units.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The web application: its paths and the functions that answer them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from itertools import chain
 from threading import BoundedSemaphore

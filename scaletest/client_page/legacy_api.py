@@ -4,8 +4,6 @@
 scripts rely; /rate is like /parallel, for open load. See docs/reference/http.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from flask import Response, g, make_response, redirect, render_template, request

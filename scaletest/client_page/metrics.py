@@ -1,7 +1,5 @@
 """The metrics of a load for Prometheus. Counters are never reset; units are base units."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The page for people: rendered on the server, useful without script; a script updates it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Statistics as plain text, for terminals and scripts. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """What the answers of the API server mean: its messages, and its refusals as errors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ The client library would turn answers into its own generated classes; other API 
 thousands of objects and bodies that the proxy of a Service brings are needed as they are.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ all threads that share an `Objects` wait so long. Applying is idempotent: a call
 is repeated.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import threading

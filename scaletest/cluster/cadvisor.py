@@ -5,8 +5,6 @@ only. kubelets renew their metrics every ten seconds or so and write when: that 
 ours.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections import defaultdict

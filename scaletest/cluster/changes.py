@@ -7,8 +7,6 @@ that a killed run left changed always says what it was: a later run goes on from
 out meanwhile stays.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping, Set

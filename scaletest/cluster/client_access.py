@@ -1,7 +1,5 @@
 """The HTTP API of a client, by its URL or by the API server's proxy of its Service."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from scaletest.cluster.api_calls import TIMEOUT_S, Raw, service_path

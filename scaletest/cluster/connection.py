@@ -1,7 +1,5 @@
 """Find a cluster by the service account of a pod, or by the kubeconfig."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One Deployment: its number of pods, their states, and why it is not ready. Reads only."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scaletest.cluster.api_calls import Raw

@@ -3,8 +3,6 @@
 Every authenticated user may ask; no Role is needed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from scaletest.cluster.api_calls import Raw

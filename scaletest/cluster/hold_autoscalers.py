@@ -4,8 +4,6 @@ An HPA cannot be paused, but it can be held: while its minimum and maximum are t
 replicas, it changes nothing. KEDA's own HPA is held by the pause annotation of its ScaledObject.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator

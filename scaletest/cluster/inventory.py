@@ -2,8 +2,6 @@
 and what workers can observe on nodes. Reads only.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Load agents as the pods of one Job. The Redis URL may hold a password, so it is in a Secret."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

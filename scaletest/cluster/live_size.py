@@ -1,7 +1,5 @@
 """The size of a pod, and the nodes for it, as a cluster has them now."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import NamedTuple
 

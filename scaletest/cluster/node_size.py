@@ -1,7 +1,5 @@
 """What one node offers to pods."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated

@@ -4,8 +4,6 @@ Nothing is tried again, since the callers repeat their pass every second. It nee
 list, create, patch and delete on the resources in question, and get pods/log for logs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from scaletest.cluster.answers import Conflict, Missing, refusal

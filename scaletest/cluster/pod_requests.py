@@ -1,7 +1,5 @@
 """What pods request, and their limits, as numbers. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation

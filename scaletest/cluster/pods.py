@@ -1,7 +1,5 @@
 """States of pods, and warnings about them, as objects of the API server say them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

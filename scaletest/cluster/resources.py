@@ -1,7 +1,5 @@
 """The kinds of objects that are used here, and where the API server has them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from urllib.parse import quote
 

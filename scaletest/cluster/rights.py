@@ -1,7 +1,5 @@
 """Rights, checked before a run begins, so that it does not fail half-way without one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A Service: its address, ready endpoints, HTTP API, and Deployment."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

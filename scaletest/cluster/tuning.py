@@ -4,8 +4,6 @@ CPU and memory are set as both requests and limits, so a pod gets exactly what i
 settings, such as the concurrency, are set where the program reads them: in variables or arguments.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

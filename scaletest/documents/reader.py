@@ -1,7 +1,5 @@
 """The one reader of YAML and JSON that people write: strict, and bounded in size and depth."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -5,8 +5,6 @@ BenchmarkSet, so nothing here may take long or grow: what is not listed is refus
 is rendered, numbers stay small, and texts are put together piece by piece up to a bound.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import re

@@ -4,8 +4,6 @@
 several counts. Other words fill the parameters that none names, in their order; behind -- all do.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ It answers only under host names that no stranger can register; see `scaletest.p
 Whatever is refused is refused in JSON, for programs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """All metrics of a view, as the families that Prometheus' client writes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily

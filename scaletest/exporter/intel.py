@@ -4,8 +4,6 @@ The values have the same meaning, except that maxima cover a window, not the tim
 scrape. With a log interval the maxima cover that interval, in the ten-second slots of Redis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ Redis keeps them. scaletest's fine buckets become a few Prometheus buckets, whic
 for years.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 For people without Prometheus it logs one line a queue and period (--log-interval).
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import math

@@ -8,8 +8,6 @@ without it nothing can be submitted that makes an autoscaler start a worker. Exi
 changed.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -13,8 +13,6 @@ Submitting and sampling may be different processes that work at the same time: e
 writer, under a lock of its own.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator, Mapping

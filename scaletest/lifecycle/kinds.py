@@ -2,8 +2,6 @@
 names and pure rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain

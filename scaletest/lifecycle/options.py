@@ -1,7 +1,5 @@
 """Options of the commands of lifecycle, as one value for each group."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

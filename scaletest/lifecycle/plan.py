@@ -1,7 +1,5 @@
 """What is asked of a lifecycle run: which objects to submit, and how fast."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

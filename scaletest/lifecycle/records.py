@@ -1,7 +1,5 @@
 """What is on record of a run: its submissions, and its objects with their pods and milestones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated

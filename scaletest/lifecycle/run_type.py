@@ -1,7 +1,5 @@
 """Lifecycles as a run type: a stored run, judged anew, and its measures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

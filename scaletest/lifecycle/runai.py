@@ -6,8 +6,6 @@ backend), we copy it as well, since its plotter reads every field; our own files
 missing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """JSON Schemas of a lifecycle run's documents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 

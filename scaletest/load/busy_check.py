@@ -1,7 +1,5 @@
 """Check of this machine before a load begins: other programs would change the measurement."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

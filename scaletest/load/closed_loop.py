@@ -1,7 +1,5 @@
 """Closed load: a new request for every reply keeps a number in flight, which may change."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ latency would include this error of the tester. An epoll descriptor can itself b
 select counts in microseconds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import select
 import selectors

@@ -4,8 +4,6 @@ Open load starts a request when it is due. While the maximum is in flight, due r
 and their latency includes that wait. Nothing here judges a step.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

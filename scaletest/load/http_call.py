@@ -4,8 +4,6 @@ aiohttp sends it over HTTP/1.1 with reused connections, and is imported only the
 constants of model.attempt, so that no other module knows the library.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import socket

@@ -1,7 +1,5 @@
 """A load at one level: the order for one step, its result, and the interface of generators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol

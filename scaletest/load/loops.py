@@ -5,8 +5,6 @@ again, with the same id. Subclasses decide only when requests are due, and nothi
 run.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """The load of a client, as options say it."""
 
-from __future__ import annotations
-
 import math
 import random
 import time

@@ -5,8 +5,6 @@ every request that should have started meanwhile, and not only for those in flig
 omission).
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence

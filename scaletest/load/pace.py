@@ -4,8 +4,6 @@ A pace is an iterator of times that never decrease. When it ends, the load ends.
 generator is a parameter.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -3,8 +3,6 @@
 All are read before the load begins, so that reading them takes no time while it runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A new row replaces the one that changed longest ago, whose count is added to "ot
 in groups (analysis/failures.py), which are bounded in the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Control of a load and its statistics, for pages, signals and the command line."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

@@ -7,8 +7,6 @@ Names are imported from their modules when they are asked for: errors and checks
 needs, do not pay for the documents.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

@@ -4,8 +4,6 @@ Seconds by state, the longest waits with their objects, and sums. At every insta
 one state: the state of its most active thread, in the order of `State`.
 """
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -5,8 +5,6 @@ Their times are seconds since the step began, on the tester's monotonic clock; a
 step together, so their times are comparable.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Rules of all fields that come from outside. A check returns the value or raises InvalidValue."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys

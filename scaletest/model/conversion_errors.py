@@ -1,7 +1,5 @@
 """Errors of msgspec in words of ours, and the rules that msgspec does not know."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints

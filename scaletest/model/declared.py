@@ -8,8 +8,6 @@ msgspec reads and checks by these types; values that are made in code pass the s
 scaletest wrote may have members that only newer versions know; what people write may not.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence

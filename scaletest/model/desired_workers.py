@@ -15,8 +15,6 @@ The wanted number falls only when all numbers of a whole window were lower, so t
 stops no worker.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Documents that are read and checked as their class declares."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar

@@ -1,7 +1,5 @@
 """What a reader needs to know of where a run was made, to repeat it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -9,8 +9,6 @@ no faster. Possessive quantifiers would say the same, but Python 3.11.2, that of
 them wrongly.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -19,8 +19,6 @@ that no caller has to map errors to codes. Programming mistakes are ordinary Pyt
 not belong here.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Documents in files that people write: keys, units of time, aliases, and hints what is wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args

@@ -6,8 +6,6 @@ sqrt(1.02) - 1 = 0.995 %. Broker, exporter and reports all use these buckets, so
 histograms add up.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """JSON Schemas (draft 2020-12), made from the classes of documents, without references."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

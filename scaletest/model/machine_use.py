@@ -1,7 +1,5 @@
 """What a step used of the tester's machine."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

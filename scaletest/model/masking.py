@@ -1,7 +1,5 @@
 """Passwords in addresses and variables, which no text may show."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -7,8 +7,6 @@ levels at its end, so that a lost sample changes nothing. Only energy is a count
 energy of a step is the difference of two readings.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Samples of nodes: the use of their resources and devices in one interval."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self

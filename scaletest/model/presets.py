@@ -4,8 +4,6 @@ Resource names are those of the vendors' Kubernetes device plugins. Groups own t
 common distributions; group numbers differ between hosts, so presets have only names.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from scaletest.model import checks

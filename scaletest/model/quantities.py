@@ -1,7 +1,5 @@
 """Numbers with units, as people and tools write them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

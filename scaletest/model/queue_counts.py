@@ -11,8 +11,6 @@ of a time slot in its ring, 00 to 63, and b a bucket of model/histogram.py:
     1001 + 2 b      requests with this run time
 """
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A queue's figures over the last seconds, made of its time slots."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

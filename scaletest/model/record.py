@@ -1,7 +1,5 @@
 """A request, its reply, and the record of both with the client's clock. All are immutable."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How far a run is that is being measured, as its command tells it to whoever looks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar

@@ -1,7 +1,5 @@
 """Numbers and values as they stand in text."""
 
-from __future__ import annotations
-
 import json
 
 # A smaller number is floating-point noise.

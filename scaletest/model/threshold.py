@@ -1,7 +1,5 @@
 """Thresholds: further conditions of a PASS, and how they are written."""
 
-from __future__ import annotations
-
 import math
 import operator
 import re

@@ -5,8 +5,6 @@ slot that was not written again for a turn of the ring stays: it has the last ru
 queue.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Times as texts."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 

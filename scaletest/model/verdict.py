@@ -1,7 +1,5 @@
 """Verdicts with reason and remedy, and thresholds, the further conditions of a PASS."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated

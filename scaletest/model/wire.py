@@ -1,7 +1,5 @@
 """JSON and packed data at the border: strict and within bounds when read, compact when written."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Mapping

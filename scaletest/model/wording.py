@@ -2,8 +2,6 @@
 as an argument.
 """
 
-from __future__ import annotations
-
 import re
 
 _NAMES = """

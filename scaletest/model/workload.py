@@ -1,7 +1,5 @@
 """Workloads in Python: what they are made of, and how one is named."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 They are the fields that are not INNER, and the properties whose return type is `Annotated`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import types

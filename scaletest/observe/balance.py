@@ -6,8 +6,6 @@ to those that none met: the sums of a worker's requests are right, those of a sh
 are not.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 

@@ -6,8 +6,6 @@ or its security modules hide it (Yama, hidepid), the kernel function in which th
 gives the state, and objects may be missing.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Both versions of control groups are understood; parsers are pure. Groups that th
 see are left out.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """What a thread waits for that is blocked on descriptors of its process."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """What a thread does: it can run, or is blocked, in a state and on an object."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """When to look at a program, and how often looks may come."""
 
-from __future__ import annotations
-
 import random
 
 # Part of a core that looks may take: where they cost more, as with many threads or cold caches,

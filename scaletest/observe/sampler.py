@@ -5,8 +5,6 @@ while no program does. Looks are rarer where they cost more, and a look that fai
 of that request and nothing else.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

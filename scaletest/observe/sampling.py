@@ -1,7 +1,5 @@
 """What the looks at all programs of a thread share: when to look, and what to warn of."""
 
-from __future__ import annotations
-
 import logging
 import os
 import random

@@ -1,7 +1,5 @@
 """Which processes of this machine serve a port."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import socket

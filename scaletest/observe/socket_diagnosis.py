@@ -4,8 +4,6 @@ It names the peer of a unix socket, and lists connections at a tenth of what rea
 costs.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Iterator

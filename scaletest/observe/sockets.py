@@ -6,8 +6,6 @@ millisecond, the tables of /proc/PID/net milliseconds, however few sockets there
 no more often than a thousandth of a core allows.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

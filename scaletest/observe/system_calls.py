@@ -1,7 +1,5 @@
 """System calls that block, by their numbers, and what their arguments tell."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Mapping
 from enum import Enum, auto

@@ -9,8 +9,6 @@ say, since these are a sample of the blocked time. A process that did not live t
 gets no more of it than it lived. Nothing else is guessed: the rest was not observed.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """The processes of one request: what each did since the last look at them, and what it does now."""
 
-from __future__ import annotations
-
 import os
 import resource
 import time

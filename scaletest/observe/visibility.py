@@ -1,7 +1,5 @@
 """Find out what this process can read of its children and of its node, with a sleeping child."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from importlib.util import find_spec

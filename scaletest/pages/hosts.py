@@ -5,8 +5,6 @@ the stranger's page read the server's pages. So a server answers only under a na
 stranger can register nor a neighbour can announce, or that its user has allowed.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import socket

@@ -10,8 +10,6 @@
 * a change needs the token where one is set
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import logging

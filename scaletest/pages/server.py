@@ -4,8 +4,6 @@ It accepts no large bodies, and closes connections of peers that say nothing or 
 hundred slow peers take the place of nobody else.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import socket

@@ -3,8 +3,6 @@
 When Redis hangs each read takes seconds, and others need threads too.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Addresses of sockets, as the kernel and processes write them."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Child processes: ending them with their groups, and waiting for them without polling."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

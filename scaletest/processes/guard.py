@@ -9,8 +9,6 @@ megabyte and no Python start-up, and nothing that the parent does (a long C call
 interpreter) can hold it up.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import uuid

@@ -1,7 +1,5 @@
 """What a workload leaves behind: this process adopts it, and ends it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """A thread that does the same thing again and again."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What the files of /proc say of processes and their threads. Parsers are pure."""
 
-from __future__ import annotations
-
 import os
 import re
 import struct

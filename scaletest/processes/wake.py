@@ -4,8 +4,6 @@ threading.Event holds a lock for a moment when it is waited for. A handler that 
 thread just then waits for that lock for ever. A pipe has no such lock.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import time

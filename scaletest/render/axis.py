@@ -2,8 +2,6 @@
 
 Marks are at 1, 2 and 5 times powers of ten, or at powers of two."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

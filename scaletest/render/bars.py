@@ -1,7 +1,5 @@
 """Bar charts of text, for terminals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ own way.
 Texts and cells may hold foreign text: formats escape it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self

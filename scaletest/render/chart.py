@@ -1,7 +1,5 @@
 """A chart as data: two axes, marks in the order in which they are drawn, and a legend."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A report as plain data: its head, and the parts that formats show, each in its own way."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields

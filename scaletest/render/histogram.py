@@ -1,7 +1,5 @@
 """Histograms: how values spread, as bars of one width."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from scaletest.render.axis import Axis, ceiling

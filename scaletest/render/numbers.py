@@ -3,8 +3,6 @@
 Quantities have a prefix: 37.6 Gbit/s, 1.25 GB/s, 812 k/s. Prefixes are powers of 1000.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A table for programs: base units, and None where nothing is known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

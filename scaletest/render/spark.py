@@ -1,7 +1,5 @@
 """Spark lines: the course of one number, as small as a word, without axes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import groupby

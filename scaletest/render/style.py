@@ -4,8 +4,6 @@ People who cannot distinguish red and green can distinguish these colours (Okabe
 nothing is expressed by colour alone.
 """
 
-from __future__ import annotations
-
 import re
 
 _LIGHT = """

@@ -5,8 +5,6 @@ it is. Colours and fonts come from the classes in `style`, so that dark pages an
 Every chart has a title and a description for people who cannot see it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

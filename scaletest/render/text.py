@@ -4,8 +4,6 @@ Worker names, errors and commands are foreign text. Markup is markupsafe's: text
 HTML. All other text is escaped when it is joined with markup.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """A table as lines of text, in columns that fit the width of a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from scaletest.render.blocks import Table

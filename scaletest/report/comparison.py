@@ -1,7 +1,5 @@
 """A comparison of runs as a report: what changed, and the curves of all runs over each other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """The curves of compared runs over each other, a chart for every number that has several places."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

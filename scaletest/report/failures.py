@@ -1,7 +1,5 @@
 """Groups of failures as reports show them: a table on pages, a line each in short forms."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from scaletest.render.blocks import Table

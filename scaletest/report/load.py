@@ -3,8 +3,6 @@
 A load has no verdict: it is whatever somebody asked for, and may still go on.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """The charts of a client's load, second by second over its last minutes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import chain

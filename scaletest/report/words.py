@@ -3,8 +3,6 @@
 Where one program's time went is told here too: its states as rows, longest first.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

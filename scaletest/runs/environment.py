@@ -1,7 +1,5 @@
 """Where and with what a run was made: what a reader needs to make it again, without secrets."""
 
-from __future__ import annotations
-
 import glob
 import os
 import platform

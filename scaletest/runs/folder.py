@@ -4,8 +4,6 @@ Small files are replaced whole or not at all, lines are appended and on disk bef
 written, and whoever writes holds a lock. All of it is for its owner's eyes.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -2,8 +2,6 @@
 path, or as LAST.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

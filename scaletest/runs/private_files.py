@@ -1,7 +1,5 @@
 """Folders and files that only their owner may read: command lines and outputs may hold secrets."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -4,8 +4,6 @@ A thread writes once a second, so that whoever measures never waits. What cannot
 out: progress is no part of a run, and nothing of a run rests on it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from contextlib import suppress

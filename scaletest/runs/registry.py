@@ -4,8 +4,6 @@ Reports are built by a layer above, which the line names: who shows a run needs 
 does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module

@@ -1,7 +1,5 @@
 """An index of the runs of a folder that reads only what has changed."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

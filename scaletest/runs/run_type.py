@@ -1,7 +1,5 @@
 """What a run type tells the rest of the product about itself."""
 
-from __future__ import annotations
-
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

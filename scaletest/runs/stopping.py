@@ -1,7 +1,5 @@
 """Signals of a run that takes long: the first one ends it in order, the second at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

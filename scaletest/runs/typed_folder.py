@@ -1,7 +1,5 @@
 """The folder of a run of one type, whose plan and lines are read as what they mean."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """The folder of a saturation run, with samples as its records."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress

@@ -5,8 +5,6 @@ report is derived from these. Their times are seconds since the step began, on t
 monotonic clock; all agents begin a step together, so their times are comparable.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """What a saturation run is asked for: the target, the agents, what is kept, and so its plan."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 
 from scaletest.model.errors import UsageError

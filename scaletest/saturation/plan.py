@@ -1,7 +1,5 @@
 """The plan of a search for saturation."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum

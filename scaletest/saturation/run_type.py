@@ -1,7 +1,5 @@
 """The search for saturation as a run type: a stored run, judged anew, and its measures."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """JSON Schemas of a saturation run's documents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from scaletest.model.json_schema import Schema

@@ -1,7 +1,5 @@
 """The random numbers that resampling and simulations draw."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 

@@ -19,8 +19,6 @@ the many others, which are another one and decide nothing. Equivalence needs no 
 since every measure must show it.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

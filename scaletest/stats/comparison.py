@@ -1,7 +1,5 @@
 """A base run beside other runs of its type: what changed, and whether any is worse."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

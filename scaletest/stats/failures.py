@@ -5,8 +5,6 @@ Failures of a group have outcome, reason, exit code and the pattern of their err
 group has one error as its example, counts where they occurred, and the first and the last time.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping

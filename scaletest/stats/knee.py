@@ -5,8 +5,6 @@ al. 2011). It depends on the numbers tested, and a straight line has none. The c
 fitted straight lines is not offered: it finds a knee in every third straight line.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

@@ -15,8 +15,6 @@ use at a time, such as a lock. Coherency is the time that each pair of workers c
 data in agreement; with it, throughput falls beyond a peak.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ points at several numbers of workers: repeats at the same ones show the noise, a
 between and beyond.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -15,8 +15,6 @@ true: where too few points made AICc choose Amdahl for a truth with coherency, i
 a part of the coherency and its interval misses a.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Measures: the named numbers of a run, with their intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated

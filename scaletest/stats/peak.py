@@ -6,8 +6,6 @@ extrapolated when it lies beyond the largest number of workers tested, and refus
 that: a curve says little about numbers so far beyond its points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -11,8 +11,6 @@ queue) carry less than n independent ones would, so their intervals are too narr
 groups must never be averaged: join the values.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from bisect import bisect_right

@@ -5,8 +5,6 @@ about eight values each. It supposes independent values; requests that follow ea
 quite, so small p-values are too small.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The repetitions are the units: the variation from one to the next is in the inte
 the variation within one is not used.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

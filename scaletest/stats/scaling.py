@@ -7,8 +7,6 @@ come from the log delta method: the relative errors of the two throughputs add i
 compared with itself is exactly 1.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ the closed forms of 1 and 2 degrees serve, and between them bisection of the tai
 1e-9.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

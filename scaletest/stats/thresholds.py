@@ -4,8 +4,6 @@ Each is PASS when the whole interval of its measure meets it, FAIL when none of 
 INVALID. Of several places that it is about, the worst counts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ and within a rank the first ground. So no judge can put an interruption before a
 a refuted bound before a tester that was the limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum

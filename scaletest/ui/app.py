@@ -1,7 +1,5 @@
 """The application of `scaletest ui`: pages, each in a module with its routes, and probes."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from flask import Flask, Response

@@ -4,8 +4,6 @@ A run of the archive is judged anew when its files have changed, and less often 
 long. Of a run that is measured elsewhere its progress is shown, as its command tells it to Redis.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from typing import cast

@@ -1,7 +1,5 @@
 """The page Overview: what all queues, workers and devices of a Redis do at this moment."""
 
-from __future__ import annotations
-
 import shlex
 from itertools import chain
 from typing import Any

@@ -1,7 +1,5 @@
 """Pages that take long to make, kept for everybody who asks for them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import OrderedDict

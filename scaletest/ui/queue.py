@@ -1,7 +1,5 @@
 """The page of a queue. It only reads: commands are shown for who wants more."""
 
-from __future__ import annotations
-
 from flask import render_template
 from flask.typing import ResponseReturnValue
 

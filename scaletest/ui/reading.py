@@ -4,8 +4,6 @@ Redis may be away at first and at any time: a page then says so, and reads again
 again. While Redis hangs few requests wait for it, so that other pages and probes are answered.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

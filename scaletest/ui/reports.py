@@ -3,8 +3,6 @@
 A report is judged anew from the run's records, and kept as long as its files stay the same.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 from urllib.parse import quote
 

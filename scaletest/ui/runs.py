@@ -1,7 +1,5 @@
 """The page Runs: the stored runs, chosen and sorted by the query, a hundred at a time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from urllib.parse import urlencode
 

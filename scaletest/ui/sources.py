@@ -1,7 +1,5 @@
 """Where the pages read from."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 nobody may open, would otherwise cost a run of requests that fail.
 """
 
-from __future__ import annotations
-
 from scaletest.validation.plan import Plan
 from scaletest_workers.before_run import check_here
 from scaletest_workers.devices import DeviceChooser, DeviceOptions

@@ -4,8 +4,6 @@ Records are on disk before the line in steps.jsonl that says their step is compl
 a run that goes on after it was killed, knows which records belong to a whole step.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The plan of a validation, checked as a whole before it starts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any

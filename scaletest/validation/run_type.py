@@ -1,7 +1,5 @@
 """Validations as a run type: a stored run, judged anew, and its measures."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

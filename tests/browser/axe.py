@@ -1,7 +1,5 @@
 """axe-core in the browser: what a page withholds from people who see little or use a keyboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

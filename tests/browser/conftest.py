@@ -1,7 +1,5 @@
 """The browser of these tests: one for all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every page that this project serves or writes, over made-up queues, runs and loads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The client's page in a real browser, over a load that the test makes up."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Every page: on desktop and phone, light and dark, by keyboard alone, and without a script."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

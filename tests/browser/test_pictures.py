@@ -1,7 +1,5 @@
 """Pictures of a terminal in a real browser: columns stand under their headings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The report in a real browser: nothing is blocked or asked for, and it can be read on a phone."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -2,8 +2,6 @@
 phone, light and dark, by keyboard alone, without a script, and renewed in place.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What tests of the rendered chart share: Helm without a cluster."""
 
-from __future__ import annotations
-
 import functools
 import subprocess
 from pathlib import Path

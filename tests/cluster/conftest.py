@@ -6,8 +6,6 @@ and starts and stops `scaletest worker` and `scaletest client` for them, with th
 arguments.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -7,8 +7,6 @@ the epoch. Not before: a pipe that nobody reads meanwhile is full after some 900
 writes to it sees nothing any more.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """What the tests of lifecycles share: the program in a namespace of the plane, and its results."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -6,8 +6,6 @@ Every pod whose log is read is written into the journal, so that a test sees wha
 often. GROUP: kube-perftest's API group, to be served too.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 original's examples.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

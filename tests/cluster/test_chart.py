@@ -2,8 +2,6 @@
 that name a key.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

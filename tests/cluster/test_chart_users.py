@@ -2,8 +2,6 @@
 more.
 """
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 from pathlib import Path

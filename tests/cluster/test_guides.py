@@ -1,7 +1,5 @@
 """What the guides say to install is what the chart takes."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from itertools import pairwise

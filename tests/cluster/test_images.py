@@ -5,8 +5,6 @@ Redis is the stand-in for the chart's image. It has only a loopback, which worke
 reach it by a socket.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

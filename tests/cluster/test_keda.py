@@ -2,8 +2,6 @@
 when it must, and reads a Redis of the user's own over TLS and by way of a sentinel.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The original tester's media deployment against the example that takes its place."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from typing import Any

@@ -2,8 +2,6 @@
 that hack/cluster runs for pods on fake nodes end with it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -4,8 +4,6 @@ Everything is asked with the token of the chart's own service account. Which rul
 change.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

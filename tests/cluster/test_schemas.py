@@ -6,8 +6,6 @@ schemas are those of the package kubernetes-validate; the others are in the defi
 hack/tool takes out of the Go modules.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Workers that share a real GPU."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

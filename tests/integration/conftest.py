@@ -1,7 +1,5 @@
 """Fixtures of tests with real processes."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Functions that jobs in the tests name. Nothing here is part of the project."""
 
-from __future__ import annotations
-
 import fcntl
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Programs that are sampled for tests, and what their activities say."""
 
-from __future__ import annotations
-
 import fcntl
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Services to load, and what a run on a busy machine may say."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

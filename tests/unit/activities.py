@@ -5,8 +5,6 @@ What a request truly did is kept beside what a sampler that looks ten times a se
 of it.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 import random

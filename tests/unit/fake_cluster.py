@@ -2,8 +2,6 @@
 of the operator on it.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The objects of one namespace behind an API server that merges patches as Kubernetes does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

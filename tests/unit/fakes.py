@@ -2,8 +2,6 @@
 test, or by itself.
 """
 
-from __future__ import annotations
-
 import itertools
 import queue
 from collections.abc import Callable, Mapping, Sequence

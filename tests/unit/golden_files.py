@@ -1,7 +1,5 @@
 """Files that hold what people see, so that a change of it shows."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs of every type that were measured once, and are kept as archives in tests/data/runs."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Made lifecycles: objects as the API server has them, and workloads with stamps."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs made up for tests: records of workers that finish one request after the other."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Stored runs with known content, for everything that shows one."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Libraries that only tests use, to check our own arithmetic against."""
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

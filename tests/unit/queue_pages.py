@@ -1,7 +1,5 @@
 """The pages of queues over a reading that a test makes up."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -2,8 +2,6 @@
 be limited.
 """
 
-from __future__ import annotations
-
 import bisect
 import heapq
 import random

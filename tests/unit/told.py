@@ -1,7 +1,5 @@
 """A progress whose lines a test reads, as a log would have them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scaletest.cli.progress_views import plain_line

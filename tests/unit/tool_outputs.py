@@ -1,7 +1,5 @@
 """Outputs of benchmark tools, real and altered, and what their parsers make of them."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run type that is made for tests: one folder with its plan, judge, measures and report."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Documents checked against the schemas that `scaletest schema` publishes."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from pathlib import Path

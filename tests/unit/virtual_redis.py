@@ -7,8 +7,6 @@ blocking moves, broken connections, DUMP and restarts, and lists, hashes or text
 only matters there.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import time

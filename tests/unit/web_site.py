@@ -1,7 +1,5 @@
 """The client's pages without a network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask.testing import FlaskClient

@@ -2,8 +2,6 @@
 may open, would otherwise cost a run of requests that fail.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from contextlib import closing

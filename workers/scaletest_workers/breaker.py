@@ -5,8 +5,6 @@ waits before it takes the next request, twice as long each time, and is suspect 
 Pure: no clock, no Redis; the worker acts on what it reads here.
 """
 
-from __future__ import annotations
-
 from scaletest.model import Outcome, Reason
 from scaletest_workers.workloads.base import Result
 

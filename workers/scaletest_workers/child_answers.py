@@ -6,8 +6,6 @@ shares these descriptors with us: what it writes to one of them has no number, a
 closed may be a file of its own by now.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Say why this process may not use a device, and what to do about it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

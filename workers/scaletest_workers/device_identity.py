@@ -4,8 +4,6 @@ The kernel tells them in sysfs; for NVIDIA's driver, which shows nothing there, 
 of both are parameters. No device is opened for it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -3,8 +3,6 @@
 The slot is leased before the worker is registered, and claimed again when it was lost.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import uuid

@@ -6,8 +6,6 @@ variables, else it is sleep. It never raises for a failed workload: the reply sa
 the reply as the job's result.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any

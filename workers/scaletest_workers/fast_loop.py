@@ -4,8 +4,6 @@ An outcome is delivered with the next call. The loop ends for a job that RQ's ow
 is entered again after it.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

@@ -6,8 +6,6 @@ between two readings; it takes samples while the queue has work, a little before
 afterwards. Its errors never reach the worker.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import threading

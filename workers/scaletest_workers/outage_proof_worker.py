@@ -5,8 +5,6 @@ only for what RQ repeats anyway. What a job itself tells Redis is never put off:
 the runner of RQ's jobs retry it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@
 A request is [ARGUMENTS, DEVICE]; with null for the arguments it only makes the workload.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect

@@ -11,8 +11,6 @@ that RQ would import and call for a job is checked, callbacks and methods includ
 RQ's tools show of a worker the fields that its heartbeat writes into RQ's hash of the worker.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Sequence

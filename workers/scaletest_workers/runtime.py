@@ -1,7 +1,5 @@
 """A worker's workload, and how a request becomes a reply, without Redis."""
 
-from __future__ import annotations
-
 import math
 import os
 import socket

@@ -1,7 +1,5 @@
 """Run a workload once, without Redis."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys

@@ -5,8 +5,6 @@ the grace period. The second signal, or the end of that period, forces it: the w
 its request goes back. RQ's stop command ends one workload without stopping the worker.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

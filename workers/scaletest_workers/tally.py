@@ -1,7 +1,5 @@
 """What one worker did since it began, for who looks at it: outcomes and run times."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 

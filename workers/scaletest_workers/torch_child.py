@@ -5,8 +5,6 @@ It stays alive between requests, since starting torch and CUDA takes longer than
 parent ends it when a request must end.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 import time

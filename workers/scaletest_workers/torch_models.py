@@ -6,8 +6,6 @@ convolution, as everybody runs it), and a Llama of 8 layers (Touvron et al. 2023
 positions, gated feed-forward).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

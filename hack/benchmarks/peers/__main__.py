@@ -6,8 +6,6 @@ documented setting (its adapter says which). The order is shuffled anew in every
 seed. A table, then one line of JSON.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

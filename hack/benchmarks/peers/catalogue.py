@@ -5,8 +5,6 @@ An adapter is a script for another environment, so it is read here and never imp
 it is.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ INFO is read at both ends only. Every process is started here in a group of its 
 groups are ended.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -4,8 +4,6 @@ Libraries pin redis-py against each other, so they cannot share one. Two adapter
 requirements do.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

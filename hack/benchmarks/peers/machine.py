@@ -4,8 +4,6 @@ Cores that were busy, less what the processes of our own sessions used. Linux co
 of a hundredth of a second, so it means something for drains of a second and more.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ Rows that were measured beside busy neighbours are left out where a quiet one ex
 how many were quiet.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """scaletest bench: run benchmarks and sweeps, and explain their kinds."""
 
-from __future__ import annotations
-
 import click
 import cloup
 from click.shell_completion import CompletionItem

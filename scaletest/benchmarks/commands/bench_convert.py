@@ -1,7 +1,5 @@
 """scaletest bench convert: write documents of kube-perftest as ours."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

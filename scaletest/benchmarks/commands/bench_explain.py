@@ -1,7 +1,5 @@
 """scaletest bench explain: the kinds of benchmarks, their fields and their numbers."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import click

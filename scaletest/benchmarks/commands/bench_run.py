@@ -1,7 +1,5 @@
 """scaletest bench run, and what workers and the operator's pods call."""
 
-from __future__ import annotations
-
 from dataclasses import fields as fields_of
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """scaletest operator: run benchmarks that are Kubernetes objects."""
 
-from __future__ import annotations
-
 import logging
 
 import click

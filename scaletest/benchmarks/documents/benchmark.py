@@ -1,7 +1,5 @@
 """A benchmark as a document, in our YAML or that of kube-perftest."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

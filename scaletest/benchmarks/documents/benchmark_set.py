@@ -1,7 +1,5 @@
 """Fields of a BenchmarkSet, which sweeps one benchmark over many values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any

@@ -3,8 +3,6 @@
 The status of a definition is bounded: it has headlines, counts and network, not the parsed result.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

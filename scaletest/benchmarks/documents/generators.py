@@ -4,8 +4,6 @@ Values are a list, or come from a generator: values, nodes, combinations, permut
 Generators nest: the source of one may be another. Nodes and the random generator are parameters.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence

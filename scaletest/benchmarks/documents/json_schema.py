@@ -4,8 +4,6 @@ The reader checks more, as fields that exclude each other. All documents that it
 schema, except null in place of a default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from scaletest.benchmarks.documents import kube_perftest

@@ -4,8 +4,6 @@ Their kinds and fields are those of `scaletest.benchmarks.kinds`. Their API grou
 appends the lists of its permutations to those of its template, where ours replaces them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 That line begins with a mark, to find it among other lines.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

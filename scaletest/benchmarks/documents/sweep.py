@@ -4,8 +4,6 @@ Maps merge; lists and other values replace; null unsets. kube-perftest appends l
 its documents are joined before.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import math

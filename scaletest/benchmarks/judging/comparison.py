@@ -1,7 +1,5 @@
 """Compare two runs of benchmarks by permutation and headline."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace

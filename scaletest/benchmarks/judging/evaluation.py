@@ -1,7 +1,5 @@
 """Judge a run of benchmarks: summaries by permutation, thresholds, verdict."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ else undecided. A single repetition has no interval: its value decides, and the 
 several permutations the worst counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any

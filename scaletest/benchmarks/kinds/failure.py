@@ -1,7 +1,5 @@
 """Why a benchmark failed, and what to do about it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 

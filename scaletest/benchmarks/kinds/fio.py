@@ -4,8 +4,6 @@ Results have percentiles, but not fio's histogram bins, which would make them gr
 fio reports bandwidth in KiB/s and in bytes per second; the latter is used everywhere.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ The received rate counts, not the sent one, since data in buffers at the end nev
 reports only the sent one, and the result notes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Parse the output of iperf 2: CSV, or the text format that it uses on slow links too."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -6,8 +6,6 @@ Kinds and executors meet only here. An executor takes the layout, gives each par
 an executor nothing of any tool.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

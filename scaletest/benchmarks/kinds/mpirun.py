@@ -5,8 +5,6 @@ by the executor's agent, or by ssh with the executor's configuration, which has 
 file.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from scaletest.benchmarks.kinds.kind import (

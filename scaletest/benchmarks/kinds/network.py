@@ -1,7 +1,5 @@
 """The network that a benchmark used, and the check that it is the one of the spec."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 It is not the OpenFOAM HPC collection's case, so its times can only be compared with each other.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

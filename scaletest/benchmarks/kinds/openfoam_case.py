@@ -5,8 +5,6 @@ edge; the time step gives a Courant number of 0.5, and all sizes have the same n
 so they differ only in the work of each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50

@@ -3,8 +3,6 @@
 All functions accept any text, and raise only BenchmarkFailed, with the relevant lines.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 IMB-MPI1 measures where it is installed, else our small program with the same output.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

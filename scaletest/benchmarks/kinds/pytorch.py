@@ -3,8 +3,6 @@
 Models, batches and timing are ours, so a note says that results are not TorchBench's.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The connection manager (-R) makes the connection, which needs no device name. Th
 it is ready, so the client never starts too early.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

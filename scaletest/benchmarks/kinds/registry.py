@@ -2,8 +2,6 @@
 `scaletest.kinds`, each an object of class Kind under its own name.
 """
 
-from __future__ import annotations
-
 from scaletest.benchmarks.kinds import fio, iperf, openfoam, pingpong, pytorch, rdma
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.model.errors import InvalidValue

@@ -4,8 +4,6 @@ Names, defaults and choices of hostNetwork, networkName, resources, mtu, image a
 are those of kube-perftest's CRDs, so that its documents can be read; the others are ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Read the document to run: of a file or a kind, with what the command line changes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

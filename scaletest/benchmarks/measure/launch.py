@@ -1,7 +1,5 @@
 """Start a run of benchmarks, or go on with one: plan, folder, executor, and the end of the run."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import sys

@@ -4,8 +4,6 @@ Both ends share the machine's cores and memory. So the results describe its soft
 network.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -3,8 +3,6 @@
 Without this description results of two machines cannot be compared.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

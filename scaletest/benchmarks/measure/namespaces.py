@@ -9,8 +9,6 @@ rights, where the kernel allows that.
 The addresses are reserved for benchmarks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ The operator decides when to measure, so that no two benchmarks of a namespace d
 run that was interrupted and is resumed finds its object again.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ when it is ready, which the pod's readiness probe checks, and runs until it is e
 part prints one framed result and then waits, so that its log can be read before its Job is over.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -4,8 +4,6 @@ A guard process ends them when this process dies. Their output goes into files, 
 fill up and the logs can be kept.
 """
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import time

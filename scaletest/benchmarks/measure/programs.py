@@ -1,7 +1,5 @@
 """Find the programs that a benchmark needs; scaletest's MPI ping-pong is compiled once."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -5,8 +5,6 @@ the same time, and a queue does not promise that. So benchmarks that need two re
 refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

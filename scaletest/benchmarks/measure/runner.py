@@ -5,8 +5,6 @@ executor always returns a result: a failure of any sort is one like any other, a
 whether the other benchmarks still run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

@@ -3,8 +3,6 @@
 Others may write ConfigMaps too, so what cannot be read is an error of this benchmark alone.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import math

@@ -5,8 +5,6 @@ waits in an init container until the servers are ready, and its hosts file is co
 starts. Documents are pure; only `admission` calls the API server.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

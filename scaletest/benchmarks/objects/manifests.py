@@ -5,8 +5,6 @@ addresses, from which parts find each other without DNS, and a claim for fio. A 
 twice: a second measurement would be a different one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

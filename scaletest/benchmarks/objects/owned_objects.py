@@ -5,8 +5,6 @@ makes the next reconcile pass finds what an earlier one has done. The result is 
 the benchmark's object owns, so it is deleted together with that.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the status of a benchmark's pods and Jobs says: addresses, places, reasons to wait."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

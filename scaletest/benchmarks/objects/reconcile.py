@@ -5,8 +5,6 @@ fixed names, an object that exists is not created again, and the result is store
 deleted. So nothing is measured twice.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

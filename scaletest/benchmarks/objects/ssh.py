@@ -7,8 +7,6 @@ commands for this key; nothing else is allowed. The operator may create and dele
 read them, so it cannot check whose a Secret is: the Secret's name holds the benchmark's uid.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import pwd

@@ -1,7 +1,5 @@
 """One reconcile pass over one benchmark: take the lock, act once, give the status."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """HTTP endpoints of the operator, for both address families: a cluster may have IPv6 only."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator

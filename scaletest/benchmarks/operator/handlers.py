@@ -4,8 +4,6 @@ A timer on each object that has not ended fires every second, so a failed pass i
 next one.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -3,8 +3,6 @@
 A holder that has ended or was deleted holds nothing, so no lock is left behind.
 """
 
-from __future__ import annotations
-
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.operator.reporting import has_ended

@@ -4,8 +4,6 @@ Ours has the same name, belongs to theirs, and is measured like any other; its s
 back. So theirs has the fields of our status, and whoever deletes it deletes ours.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from scaletest.benchmarks.documents import benchmark

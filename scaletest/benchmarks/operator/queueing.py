@@ -6,8 +6,6 @@ else it is the oldest. Benchmarks in a queue of Volcano ask by themselves, and l
 of them there are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

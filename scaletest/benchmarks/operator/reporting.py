@@ -3,8 +3,6 @@
 A phase is written only after what it reports has been done, so a killed operator loses nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Benchmarks have the names of the plan, so none is created twice; the plan holds 
 selectors chose.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

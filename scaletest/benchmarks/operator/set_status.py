@@ -3,8 +3,6 @@
 Results are computed from the statuses of the benchmarks, so that no stored result is read again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

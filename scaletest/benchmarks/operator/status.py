@@ -1,7 +1,5 @@
 """The status of a benchmark object: phase, headlines and reason, bounded in size. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 They are drawn once, so that all rules get the same.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ a reader can follow the choice. A wait counts as equally short up to a tenth of 
 time: nobody notices less, and a rule that never shrinks would win otherwise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

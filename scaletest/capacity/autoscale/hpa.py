@@ -5,8 +5,6 @@ proposals, tolerance, stabilisation, policies. Values are whole thousandths ("mi
 Metrics of pods and resources are left out: they do not include a queue.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

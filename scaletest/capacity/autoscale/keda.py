@@ -3,8 +3,6 @@
 ScaledObject drives an HPA, and the step between none and one; ScaledJob has all its strategies.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

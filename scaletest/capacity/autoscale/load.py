@@ -1,7 +1,5 @@
 """The load that is played, and how pods come and go."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The simulated result of a rule, and its figures."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Autoscaling rules: each is a metric, its target, and how fast it may act."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The autoscaler of a simulation: what it knows of the queue, and what its controllers decide."""
 
-from __future__ import annotations
-
 from collections import deque
 
 from scaletest.capacity.autoscale.hpa import Hpa

@@ -1,7 +1,5 @@
 """The search for the cheapest rule that keeps a wait target and kills nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace

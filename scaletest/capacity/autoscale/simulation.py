@@ -10,8 +10,6 @@ killed when the grace period ends first, and then the request goes back to the f
 and starts again.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import deque

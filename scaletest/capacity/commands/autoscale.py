@@ -1,7 +1,5 @@
 """scaletest autoscale: play a workload against autoscaling rules, and find a good rule."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Play a load against autoscaling rules, with progress, and print what comes of it."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import sys

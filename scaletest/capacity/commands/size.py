@@ -3,8 +3,6 @@
 With --deployment, pod and nodes are those of the cluster.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

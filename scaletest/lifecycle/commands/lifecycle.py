@@ -1,7 +1,5 @@
 """scaletest lifecycle: how fast a cluster brings workloads up; the names of its commands."""
 
-from __future__ import annotations
-
 import cloup
 
 from scaletest.cli.lazy import LazyCommand, LazyGroup

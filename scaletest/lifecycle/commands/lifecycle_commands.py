@@ -1,7 +1,5 @@
 """scaletest lifecycle submit, sample, run, delete and plot: their options, and one call."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """The files that a lifecycle run leaves beside its data: a table, pictures and a page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from scaletest.cli import stored

@@ -1,7 +1,5 @@
 """Options that commands of lifecycle share."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the commands of lifecycle do that speak to a cluster."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The books balance: submitted = measured + pending + failed + lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -4,8 +4,6 @@ single workloads, and nodes.
 Pure. Times are seconds since the first submission, or durations in seconds.
 """
 
-from __future__ import annotations
-
 import statistics
 from bisect import bisect_right
 from collections import defaultdict

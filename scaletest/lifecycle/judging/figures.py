@@ -1,7 +1,5 @@
 """The figures of a run: the durations of each phase, and pods scheduled over time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

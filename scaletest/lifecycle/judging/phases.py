@@ -1,7 +1,5 @@
 """The phases of a workload from its submission to its end, and their names for people."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The result of a lifecycle run, and all that goes into it; a stored run always gives the same."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ may too. So a negative duration above -1 s counts as 0 and is counted as clipped
 is an error of the workload.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import chain

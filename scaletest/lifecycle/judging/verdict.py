@@ -10,8 +10,6 @@ INVALID. Means, counts and the throughput are as they were counted. Failed, reje
 lost in % are parts of what was submitted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product

@@ -4,8 +4,6 @@ They come from a file that a query there made; no database is spoken to. The ori
 PostgreSQL itself (table jobs, column time_created in ms), which works inside Run:ai alone.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """Measure a lifecycle: submit, sample, do both at once, and delete what was submitted."""
 
-from __future__ import annotations
-
 import math
 import sys
 import threading

@@ -8,8 +8,6 @@ controller has made of the workload's. Only known names count; what belongs to n
 foreign, counted and left alone.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The plan of a new run by its options, and that of a run that goes on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from scaletest.cluster.answers import Busy

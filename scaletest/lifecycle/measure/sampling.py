@@ -5,8 +5,6 @@ does not vanish from the result. Submissions are read from the file in which the
 them, so it may be another process.
 """
 
-from __future__ import annotations
-
 import resource
 import threading
 import time

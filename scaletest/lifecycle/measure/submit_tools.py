@@ -4,8 +4,6 @@ The last two start a process for each workload. Programs get their arguments as 
 through a shell, and 60 s.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -6,8 +6,6 @@ sent. What an earlier process sent without noting the answer is there already, a
 submission: nobody knows it.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -8,8 +8,6 @@ a user's YAML works as well: it gets its name, and our labels, and what options 
 of the Run:ai scale test tool keep its placeholders, as in JOB_NAME_PLACEHOLDER.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal

@@ -6,8 +6,6 @@ may have been so for long. What is gone without having ended is kept, marked as 
 dropped.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import astuple

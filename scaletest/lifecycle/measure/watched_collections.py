@@ -1,7 +1,5 @@
 """Which collections of a cluster belong to a run, and are listed and watched for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 

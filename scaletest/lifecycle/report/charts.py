@@ -2,8 +2,6 @@
 run, with its histogram.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import chain

@@ -5,8 +5,6 @@ order; ours follow. Times are ISO 8601 in UTC, durations seconds. What is missin
 column has one function, so that a heading cannot stand over another's values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 

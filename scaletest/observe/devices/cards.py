@@ -4,8 +4,6 @@ A card that sleeps is not woken; then its figures say only that. Files that are 
 be read, are left out.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

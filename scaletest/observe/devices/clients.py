@@ -6,8 +6,6 @@ the last look and its end is not seen. Each client counts once, whatever its des
 processes.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import defaultdict

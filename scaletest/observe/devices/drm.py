@@ -4,8 +4,6 @@ The form is that of the kernel's page "DRM client usage stats": i915, amdgpu and
 nanoseconds of each kind of engine, xe counts cycles beside a clock of the device.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import NamedTuple

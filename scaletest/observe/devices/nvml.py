@@ -5,8 +5,6 @@ What a device does not support, as utilisation while it is partitioned (MIG), is
 figures.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The devices of this node: figures from all sources, under the names that replies use."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path

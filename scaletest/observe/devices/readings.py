@@ -1,7 +1,5 @@
 """What the sources of device figures have in common: figures, and the names of devices."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """The container that this process runs in: its use of CPU and memory, and their limits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """CPUs of the node: their work, their clocks, and how often heat lowered these."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Disks of the node: whole ones, without partitions, RAM disks, files and combined disks."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

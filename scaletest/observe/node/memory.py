@@ -1,7 +1,5 @@
 """Memory of the node, and how long threads waited for CPU, memory and storage."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

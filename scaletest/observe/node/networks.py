@@ -1,7 +1,5 @@
 """Networks of the node, or of the pod whose network this process sees."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from scaletest.observe.node.reading import ResourceReading

@@ -4,8 +4,6 @@ No privilege is needed. Files that are absent or may not be read leave their fig
 in their place.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path

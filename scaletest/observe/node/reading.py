@@ -1,7 +1,5 @@
 """A reading of a resource of the node, and the figures of two readings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

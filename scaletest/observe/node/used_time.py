@@ -1,7 +1,5 @@
 """CPU time of the machine and of processes on it."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable

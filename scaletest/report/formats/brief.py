@@ -1,7 +1,5 @@
 """A run in one line: verdict, what was run, and why the verdict is as it is."""
 
-from __future__ import annotations
-
 from scaletest.render.contents import Report
 from scaletest.render.text import one_line
 

@@ -4,8 +4,6 @@ The columns are part of the interface: docs/reference/reports.md describes them,
 at the end.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

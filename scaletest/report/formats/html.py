@@ -4,8 +4,6 @@ and on paper.
 Whatever is no markup is escaped on its way in.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

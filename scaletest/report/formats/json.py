@@ -1,7 +1,5 @@
 """A run as JSON: everything that other formats show, in base units."""
 
-from __future__ import annotations
-
 import json
 
 from scaletest.render.contents import Report

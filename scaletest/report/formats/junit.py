@@ -4,8 +4,6 @@ The case of the run carries the verdict, so a run that failed for another reason
 steps is red too.
 """
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 from scaletest.model import VerdictKind

@@ -2,8 +2,6 @@
 code spans or is escaped.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

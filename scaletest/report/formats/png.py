@@ -1,7 +1,5 @@
 """The main charts as a picture. matplotlib, of the extra `plot`, is imported only here."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from operator import attrgetter

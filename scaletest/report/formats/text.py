@@ -5,8 +5,6 @@ its spare columns, and else is broken into several below each other. Texts that 
 cut, and charts left out, where the whole would be longer than a screen.
 """
 
-from __future__ import annotations
-
 import io
 
 from rich.console import Console

@@ -5,8 +5,6 @@ underscores, and its schema and its reader are made from the options, so that a 
 once. Every error names the file, the key, what is wrong and what to do.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any

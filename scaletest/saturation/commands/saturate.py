@@ -1,7 +1,5 @@
 """scaletest saturate: what load a service or a queue can take."""
 
-from __future__ import annotations
-
 import cloup
 
 from scaletest.cli import options as shared

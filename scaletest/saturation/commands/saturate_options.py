@@ -1,7 +1,5 @@
 """Options of scaletest saturate."""
 
-from __future__ import annotations
-
 import click
 
 from scaletest.cli.headings import group, heading

@@ -1,7 +1,5 @@
 """What scaletest saturate prints: a plan, a run, and settings that were tuned."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from scaletest.cli import stored

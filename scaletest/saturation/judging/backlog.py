@@ -12,8 +12,6 @@ error. Below it, completions follow arrivals and the true error is smaller: the 
 and contains 0, as it should. An ordinary regression on the backlog has neither property.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from bisect import bisect_left

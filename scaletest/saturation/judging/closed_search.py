@@ -3,8 +3,6 @@
 It goes up a geometric ramp until throughput is flat, bisects, and confirms.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Iterable
 from statistics import fmean

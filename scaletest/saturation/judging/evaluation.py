@@ -3,8 +3,6 @@
 The operating point is measured after that and decides nothing: its disturbances are warnings.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ A level whose latency limit stayed undecided is no end of the bracket. It lies i
 sides are searched.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Sequence
 

@@ -1,7 +1,5 @@
 """Times that pods report, beside those of the client: the difference is queues and networks."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

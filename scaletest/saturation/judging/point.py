@@ -1,7 +1,5 @@
 """The saturation point in requests a second, and the rates that the steps around it prove."""
 
-from __future__ import annotations
-
 import math
 import statistics
 

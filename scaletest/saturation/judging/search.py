@@ -3,8 +3,6 @@
 It is a generator: it yields the level to measure next, receives the outcome, and returns a bracket.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass
 from enum import StrEnum

@@ -4,8 +4,6 @@ A stored run goes through the same sequence again, so that its report never diff
 decided.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -11,8 +11,6 @@ All requests of one level decide about its latency limit together: the sequence 
 (`exceeded`).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

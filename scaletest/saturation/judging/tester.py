@@ -1,7 +1,5 @@
 """How late the tester was in a step, and why: a late step shows nothing about the service."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from scaletest.model.attempt import Attempt

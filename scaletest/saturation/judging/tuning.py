@@ -2,8 +2,6 @@
 
 A setting is worth its throughput for its resources, and their use."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping, Sequence

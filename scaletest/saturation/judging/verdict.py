@@ -6,8 +6,6 @@ INVALID   it was not found: not reached, not the same when repeated, an undecide
           or the tester was late
 """
 
-from __future__ import annotations
-
 from scaletest.model import Verdict
 from scaletest.saturation.judging.search import Bracket
 from scaletest.saturation.judging.sequence import OUTSIDE, SaturationSequence, at_level, same

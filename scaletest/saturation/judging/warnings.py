@@ -1,7 +1,5 @@
 """Warnings of a saturation run, which decide nothing."""
 
-from __future__ import annotations
-
 from scaletest.render.numbers import plural
 from scaletest.saturation.judging.point import proven_rate
 from scaletest.saturation.judging.sequence import SaturationSequence, search_steps

@@ -1,7 +1,5 @@
 """A load agent: it follows the orders of its coordinator."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The start of a load: of this process, or of agents here or in the pods of a Job."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import uuid

@@ -4,8 +4,6 @@ Percentiles come from all samples. Intended starts are dealt in turn, so all age
 exactly the pace of a single one.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import time

@@ -1,7 +1,5 @@
 """A service over HTTP as a target: the request that options describe, and its load."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ whoever listens on the port, with what it started. A thread looks; it may take a
 as a worker's looks.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

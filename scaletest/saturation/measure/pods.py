@@ -4,8 +4,6 @@ They are looked at before and after each step, so that no clock is compared: a p
 and is not, or has been so only since another time, was not ready meanwhile.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter

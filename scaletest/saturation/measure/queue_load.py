@@ -1,7 +1,5 @@
 """The load on a queue of scaletest's workers: records of its requests become samples."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

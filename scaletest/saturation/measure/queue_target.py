@@ -1,7 +1,5 @@
 """A queue of scaletest's workers as a target."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import dataclass
 

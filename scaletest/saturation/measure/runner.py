@@ -1,7 +1,5 @@
 """A saturation run from its options to the result on disk: its target, its folder, its steps."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A Service of a cluster as a target: how it is reached, and its autoscalers, which are held."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every step that the search asks for, measured with a load."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A target that was found: how it is loaded, and what is held meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What this process, or each agent, does to a service or a queue."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from scaletest.broker import Client, connect

@@ -4,8 +4,6 @@ Latency bends upwards where the service saturates, as a hockey stick, so saturat
 the chart. Its axis is logarithmic: both arms can be read. Measurings of one level are one point.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict

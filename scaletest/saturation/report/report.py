@@ -3,8 +3,6 @@
 The sheet has one row a step for programs. Test cases are its steps.
 """
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a service can take and what limits it, in sentences."""
 
-from __future__ import annotations
-
 import math
 
 from scaletest.model.machine_use import MachineUse

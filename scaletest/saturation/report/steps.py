@@ -1,7 +1,5 @@
 """The steps of a saturation run as rows: in short, in full and for programs; and their errors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

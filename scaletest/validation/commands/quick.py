@@ -1,7 +1,5 @@
 """scaletest quick: a first answer in half a minute."""
 
-from __future__ import annotations
-
 import click
 import cloup
 

@@ -1,7 +1,5 @@
 """scaletest validate: the main job. Its options, and what they exclude."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace

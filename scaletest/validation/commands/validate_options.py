@@ -6,8 +6,6 @@ this order. A plan file is YAML; its keys are the names of the options with unde
 plan.json of a run is a plan file too.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

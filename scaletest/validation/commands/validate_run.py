@@ -1,7 +1,5 @@
 """What scaletest validate prints: a plan, and a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 

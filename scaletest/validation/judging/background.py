@@ -3,8 +3,6 @@
 No verdict depends on these figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

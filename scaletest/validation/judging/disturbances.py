@@ -1,7 +1,5 @@
 """What disturbed the measurements of a step."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

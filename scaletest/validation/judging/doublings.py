@@ -1,7 +1,5 @@
 """Which doublings pass, fail or are undecided, and what would decide them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

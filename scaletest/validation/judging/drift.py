@@ -7,8 +7,6 @@ dips: batches far from the median in units of the median absolute deviation, for
 CUSUM misses.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The whole evaluation of a run's records as one value; pure, so stored runs are judged alike."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Amounts are completions or rates of groups that had the same chance: count in on
 group that did nothing as 0, since one that is absent would not count.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ shortest nor more than the longest step. This is an upper bound: a step also end
 is decided. Every step has two parts, each with half of that; where these decide nothing further
 parts follow, up to the longest time of the run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

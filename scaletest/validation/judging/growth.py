@@ -1,7 +1,5 @@
 """How throughput grows with the workers: the law, its peak, and what each worker brings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The verdict of a validation. Pure: the same steps give the same verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 

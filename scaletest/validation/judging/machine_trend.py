@@ -8,8 +8,6 @@ jump does not: chi square of the line within chance (1 %), and that of the jump 
 likelihood ratio of 20 (Burnham and Anderson 2002 call that "considerably less support").
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

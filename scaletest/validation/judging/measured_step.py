@@ -1,7 +1,5 @@
 """One measurement of a step, judged once from its records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated

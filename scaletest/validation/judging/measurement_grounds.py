@@ -6,8 +6,6 @@ worker whose requests fail completes nothing, and they end sooner than the clien
 these are given the rank of their doubt.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

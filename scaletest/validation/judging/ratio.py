@@ -6,8 +6,6 @@ interval: each of its ends is wrong in at most 5 of 100 runs, and a verdict rest
 (two one-sided tests, Schuirmann 1987).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from statistics import NormalDist

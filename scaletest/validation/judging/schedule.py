@@ -4,8 +4,6 @@ Every pair of ways is symmetric: the same steps, equally long, in the opposite o
 is as long as all before it together, so that few are needed, and has only the steps of the
 doublings that are still open."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ kept in 97.5 % of all runs.
 A step with failed requests beyond the plan's tolerance, or one that may not be judged, is no
 candidate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -18,8 +18,6 @@ The two intervals of a sum are joined by the method of variance estimates recove
 shown cannot be excluded: `unseen_share` says how frequent it may be.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

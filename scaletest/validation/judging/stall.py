@@ -6,8 +6,6 @@ leave about a cycle after that. One that stopped hides all that came later, and 
 that of a system that no longer exists. So its silence must not pass as the end of a step.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

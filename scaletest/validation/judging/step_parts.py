@@ -1,7 +1,5 @@
 """The measurements of one step on the ways up and down, and what they give together."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Sequence

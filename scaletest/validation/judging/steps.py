@@ -1,7 +1,5 @@
 """The figures of every step, all its measurements together: throughput, ratio, times and faults."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

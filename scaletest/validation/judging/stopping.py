@@ -18,8 +18,6 @@ flight when a part ends still finish and count, so a part of steady requests end
 make it precise.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable

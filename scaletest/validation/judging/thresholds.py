@@ -15,8 +15,6 @@ Those of ratios are not the ones of its measures, and a step may have no value f
 each with a remedy of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

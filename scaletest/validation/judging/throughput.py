@@ -15,8 +15,6 @@ the plain interval too narrow (figures: docs/performance.md):
    batch means, corrected for correlation likewise.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

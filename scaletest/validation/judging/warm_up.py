@@ -11,8 +11,6 @@ A cut leaves enough for a rate where there was enough. A step that needs a later
 settled: it is marked so, but its rate is still known, since a few requests that end while the step
 is drained must not make its measurement worthless."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Warnings about a validation: one line each, with what to do. They decide nothing."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict

@@ -6,8 +6,6 @@ done none. The relative errors of the two add in squares; requests of equal work
 error of the throughput.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Its number of replicas and what scales it are always put back at the end.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

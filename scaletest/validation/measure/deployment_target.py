@@ -1,7 +1,5 @@
 """A Deployment that may be validated: what is checked before, and who loads its queue."""
 
-from __future__ import annotations
-
 import os
 from contextlib import ExitStack, closing
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A background queue has its workers and its constant load too, until the run ends.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from scaletest.validation.plan import Background

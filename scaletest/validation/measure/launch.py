@@ -1,7 +1,5 @@
 """A validation is begun, or goes on: its folder, its workers and loads, the run, and its result."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import Counter

@@ -3,8 +3,6 @@
 Workers are processes that end with this process, even when it is killed.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A Redis, a log for workers, and the loads of a validation on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path

@@ -6,8 +6,6 @@ correct, because a step begins only when no request of the step before is in fli
 records are fetched.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -7,8 +7,6 @@ says that the run was interrupted. A stored run continues where it ended.
 Counts of the current step are updated with every record, so that reading them is cheap.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections import defaultdict

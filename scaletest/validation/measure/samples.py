@@ -1,7 +1,5 @@
 """Samples of nodes during a run: read in a thread, thinned where there are too many, stored."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Counts and completions of the step that is being measured, and the line that shows them."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 

@@ -1,7 +1,5 @@
 """A validation as test cases: every doubling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """What a report says of the causes that keep throughput from growing."""
 
-from __future__ import annotations
-
 from scaletest.causes.causes import ALONE, NO_CAUSE, Cause, Causes
 from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import seconds

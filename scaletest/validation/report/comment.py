@@ -1,7 +1,5 @@
 """A validation as a comment in CI."""
 
-from __future__ import annotations
-
 from scaletest.causes.causes import Causes
 from scaletest.render.blocks import Block, Text
 from scaletest.render.numbers import (

@@ -1,7 +1,5 @@
 """Throughput over time in every measurement, a panel each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """The chart that answers the question of a run: throughput against the number of workers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

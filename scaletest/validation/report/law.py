@@ -1,7 +1,5 @@
 """The sentence about the law of a run: what limits growth, where the peak is, and how sure."""
 
-from __future__ import annotations
-
 import math
 
 from scaletest.render.numbers import (

@@ -1,7 +1,5 @@
 """Who did how much in a step: its requests by worker, node, pod and device."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

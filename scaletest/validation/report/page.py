@@ -1,7 +1,5 @@
 """A validation as a page: all sections that have anything to show."""
 
-from __future__ import annotations
-
 from scaletest.causes.resource_texts import clock_text
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Charts, Table, Text

@@ -1,7 +1,5 @@
 """What several forms of a report show of a validation: each made once, when it is asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

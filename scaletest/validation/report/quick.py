@@ -1,7 +1,5 @@
 """A quick look at a program in a few lines: bars, up to where it scales, and what stops it."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A validation as a report: what each form shows of it."""
 
-from __future__ import annotations
-
 import shlex
 
 from scaletest.model import VerdictKind

@@ -1,7 +1,5 @@
 """What the nodes did in each step, as a table for pages and comments, and as one line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter

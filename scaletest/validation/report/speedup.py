@@ -1,7 +1,5 @@
 """The speed-up of each step as a bar of text, beside what ideal growth would bring."""
 
-from __future__ import annotations
-
 from scaletest.render.bars import IDEAL, Bar, bar_lines
 from scaletest.render.numbers import plural, significant
 from scaletest.validation.judging.evaluation import Evaluation

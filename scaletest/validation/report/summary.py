@@ -1,7 +1,5 @@
 """A validation on a terminal: under 25 lines for 8 steps, in 80 columns."""
 
-from __future__ import annotations
-
 from scaletest.causes.causes import Cause
 from scaletest.render.blocks import Block, Text
 from scaletest.render.numbers import (

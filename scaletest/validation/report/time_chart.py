@@ -1,7 +1,5 @@
 """The chart of where the time of a request goes, by state, as stacked bars, one a step."""
 
-from __future__ import annotations
-
 from scaletest.causes.places import PLACE_TEXTS, PLACES
 from scaletest.render.axis import Axis, ceiling
 from scaletest.render.blocks import Figure

@@ -1,7 +1,5 @@
 """How run times spread, by step and by node: histograms on one axis."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Sentences about a validation: the same on a terminal, in a page and in a comment."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from scaletest.render.numbers import (

@@ -1,7 +1,5 @@
 """Lifecycles on a real control plane, small: kwok's pods start and end at once."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -2,8 +2,6 @@
 asks for anything.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -2,8 +2,6 @@
 and a Service are named, and a Deployment whose pods have a limit each is linear.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

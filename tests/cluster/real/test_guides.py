@@ -1,7 +1,5 @@
 """The guide from nothing to a verdict on Kubernetes, typed as it stands."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -2,8 +2,6 @@
 else does.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import partial

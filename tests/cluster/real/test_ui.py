@@ -1,7 +1,5 @@
 """The chart's pages on a real node: they show queues, and only read the runs of a volume."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

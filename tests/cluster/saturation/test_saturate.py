@@ -2,8 +2,6 @@
 back, Jobs.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

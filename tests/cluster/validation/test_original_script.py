@@ -3,8 +3,6 @@
 The script knows the workers' pods by a prefix alone, and takes each answer of the client as a line.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

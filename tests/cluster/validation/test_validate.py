@@ -1,7 +1,5 @@
 """scaletest validate against a real Deployment: verdict, restoring, refusals, rights."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

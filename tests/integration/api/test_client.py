@@ -1,7 +1,5 @@
 """scaletest.Client with real workers: its guide's files, RQ beside it, and a Redis that dies."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -2,8 +2,6 @@
 need no quiet.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """ssh itself reads what the operator gives to the master of a benchmark."""
 
-from __future__ import annotations
-
 import base64
 import subprocess
 from pathlib import Path

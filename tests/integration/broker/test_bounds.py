@@ -2,8 +2,6 @@
 commands, never in time.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The broker against a real server: declared queues, books, and scripts that may be repeated."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import Counter

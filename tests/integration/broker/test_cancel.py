@@ -2,8 +2,6 @@
 of them.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Callable, Iterator

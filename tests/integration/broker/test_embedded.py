@@ -1,7 +1,5 @@
 """The embedded server: private, found not installed, and gone with its parent."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

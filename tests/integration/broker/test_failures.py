@@ -2,8 +2,6 @@
 people and programs see.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 nothing comes twice.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

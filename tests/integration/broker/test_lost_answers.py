@@ -2,8 +2,6 @@
 that break before and after each script that changes something: it is as if nothing had broken.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Callable

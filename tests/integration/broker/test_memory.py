@@ -2,8 +2,6 @@
 accepted is done.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 

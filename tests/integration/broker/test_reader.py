@@ -2,8 +2,6 @@
 whatever Redis's clock does.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Sentinels: who is asked for the master, over TLS too, and what happens when the master goes."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

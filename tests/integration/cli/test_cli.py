@@ -1,7 +1,5 @@
 """The program as a user runs it: processes, exit codes, what stands on which stream."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

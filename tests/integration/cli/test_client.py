@@ -1,7 +1,5 @@
 """The client as a program: real Redis, real workers, real HTTP."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -2,8 +2,6 @@
 programs that show the manual page find nothing wrong with it.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -3,8 +3,6 @@
 Commands that are right stand here too, where another tool's habits would make them wrong.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket

@@ -1,7 +1,5 @@
 """What commands show on a terminal, and to programs, by real processes."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

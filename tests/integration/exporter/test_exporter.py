@@ -3,8 +3,6 @@ scrapers at once. Its watcher drops the requests of dead clients that no worker 
 else.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -2,8 +2,6 @@
 data.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

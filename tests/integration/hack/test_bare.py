@@ -1,7 +1,5 @@
 """A stranger's first two commands, in a Debian that has nothing but Python, venv and git."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -2,8 +2,6 @@
 may be lost.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

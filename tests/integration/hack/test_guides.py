@@ -1,7 +1,5 @@
 """README, tutorial and guides: their shell blocks are typed as they stand, page by page."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -2,8 +2,6 @@
 the closed loop on a queue, with its worker played by the test.
 """
 
-from __future__ import annotations
-
 import math
 import socket
 import threading

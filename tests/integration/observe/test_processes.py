@@ -2,8 +2,6 @@
 found without a duplicate of the descriptor.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

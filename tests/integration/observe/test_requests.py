@@ -2,8 +2,6 @@
 open files. What `/proc` does not tell is not guessed, and fails no request.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -2,8 +2,6 @@
 never exact shares.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import socket

@@ -1,7 +1,5 @@
 """Stored runs on the command line: list, show, share, delete, compare."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

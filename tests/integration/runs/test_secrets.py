@@ -1,7 +1,5 @@
 """A password in the Redis URL: a run, its reports and its workloads do not know it."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

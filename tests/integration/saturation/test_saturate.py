@@ -2,8 +2,6 @@
 agents that load together, and what is kept of it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

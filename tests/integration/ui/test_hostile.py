@@ -2,8 +2,6 @@
 answers, soon and short, and shows texts as text.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import struct

@@ -2,8 +2,6 @@
 pages of queues with real workers, and while their Redis is away, frozen, or somebody else's.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A quick look at real programs on this machine."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conftest import call

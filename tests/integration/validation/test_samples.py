@@ -1,7 +1,5 @@
 """Samples of nodes with real workers: who takes them, when, and where they are found in the end."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

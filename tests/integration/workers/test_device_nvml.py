@@ -2,8 +2,6 @@
 driver's.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

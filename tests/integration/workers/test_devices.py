@@ -2,8 +2,6 @@
 holders.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

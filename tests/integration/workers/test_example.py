@@ -1,7 +1,5 @@
 """The example package, installed with pip beside the built wheel: what it adds just appears."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """RQ's own tools see and stop what our workers run, and its key prefix is ours as well."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The workload torch for real, on the CPU with tiny batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any

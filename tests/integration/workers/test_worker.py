@@ -1,7 +1,5 @@
 """Worker processes on a real server: workloads, signals, stock RQ on both sides of the queue."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -2,8 +2,6 @@
 requests and processes end.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """scaletest.Client without a Redis: who gets which answer, when, and what ends it."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import logging

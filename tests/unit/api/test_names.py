@@ -1,7 +1,5 @@
 """The public names of `import scaletest`: documented, typed and cheap to import."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import subprocess

@@ -1,7 +1,5 @@
 """Validations from Python: plan, place, progress and result, without a run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

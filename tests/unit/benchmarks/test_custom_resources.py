@@ -1,7 +1,5 @@
 """CustomResourceDefinitions of the kinds and of the set."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The schema that editors take agrees with the reader on what is right and wrong."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -3,8 +3,6 @@ make of real output, of half of it and of anything else. What went wrong in kube
 not here, has a test for each defect that kinds, sets and reports can have.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Documents of kube-perftest: read as they are, and converted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The operator on an API server in memory, which can end the operator at any request."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

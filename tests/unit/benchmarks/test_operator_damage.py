@@ -2,8 +2,6 @@
 reason.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

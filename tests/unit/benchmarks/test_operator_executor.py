@@ -1,7 +1,5 @@
 """The executor that has an operator measure benchmarks, on an API server in memory."""
 
-from __future__ import annotations
-
 from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor

@@ -1,7 +1,5 @@
 """What the operator answers over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import urllib.request

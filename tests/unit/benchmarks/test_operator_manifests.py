@@ -1,7 +1,5 @@
 """Manifests of a benchmark: image, placement and claims."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

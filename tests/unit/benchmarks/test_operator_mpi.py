@@ -2,8 +2,6 @@
 left of it.
 """
 
-from __future__ import annotations
-
 import base64
 import subprocess
 from collections.abc import Mapping

@@ -2,8 +2,6 @@
 another kind.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.benchmarks.documents import benchmark

@@ -5,8 +5,6 @@ The templates' rules are read as they are written, since no Helm is needed for t
 cluster compares what is installed to the pages, and works with these rights alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial

@@ -2,8 +2,6 @@
 status is bounded.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

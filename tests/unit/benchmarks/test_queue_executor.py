@@ -1,7 +1,5 @@
 """Results of benchmarks that workers of a queue send back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

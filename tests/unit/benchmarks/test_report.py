@@ -1,7 +1,5 @@
 """Runs of benchmarks on disk, compared with others, and the forms in which they are shown."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A plan is run in its order, once, until a failure ends it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Sweeps: values, generators, templates, order, names."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

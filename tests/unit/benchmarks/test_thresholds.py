@@ -1,7 +1,5 @@
 """Thresholds of benchmarks: what they may be about, and how they are judged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

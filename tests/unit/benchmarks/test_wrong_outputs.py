@@ -2,8 +2,6 @@
 says what is wrong. Those of fio and iperf have files of their own.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

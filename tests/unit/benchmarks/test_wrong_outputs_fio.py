@@ -1,7 +1,5 @@
 """Outputs of fio that are not what the spec asks for: none gives a number."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

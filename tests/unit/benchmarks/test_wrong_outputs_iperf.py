@@ -1,7 +1,5 @@
 """Outputs of iperf that are not what the spec asks for: none gives a number."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

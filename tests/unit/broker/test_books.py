@@ -5,8 +5,6 @@ A random history of clients, workers, operators, deaths, outages and steps of th
 in this process.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field

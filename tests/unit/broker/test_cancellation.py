@@ -1,7 +1,5 @@
 """What cancelling leaves, on a Redis in this process."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.broker import Client, Queues, keys

@@ -1,7 +1,5 @@
 """What a client submits and reads, on a Redis in this process."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

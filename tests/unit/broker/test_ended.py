@@ -2,8 +2,6 @@
 that the scripts write, and the last failures.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from typing import Any

@@ -1,7 +1,5 @@
 """What a watcher drops of clients that are dead, on a Redis in this process."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.broker import Client, Queues, keys

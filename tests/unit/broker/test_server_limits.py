@@ -1,7 +1,5 @@
 """Warnings of a server that will run out of memory or of connections."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@ forgotten workers. Deadlines with a clock of Redis that the test sets: leases, h
 workers, outages, steps of the clock.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from typing import Any

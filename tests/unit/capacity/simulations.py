@@ -1,7 +1,5 @@
 """Simulations that several tests play."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The best of several rules, and why the others do worse."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The command autoscale."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An HPA computes as its controller does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

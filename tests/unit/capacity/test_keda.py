@@ -1,7 +1,5 @@
 """KEDA computes as its operator does."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject

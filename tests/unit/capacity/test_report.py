@@ -1,7 +1,5 @@
 """Simulated rules as a report."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

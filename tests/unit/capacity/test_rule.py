@@ -1,7 +1,5 @@
 """Rules are read, and become values of the chart."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The search for the cheapest rule that keeps a wait target."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from scaletest.capacity.autoscale.result import SimulationResult

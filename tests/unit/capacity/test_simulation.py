@@ -1,7 +1,5 @@
 """Rules are simulated event by event."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """Pods and nodes: the article's figures, and pods placed node by node."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

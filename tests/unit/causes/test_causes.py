@@ -1,7 +1,5 @@
 """Attribution against simulated runs whose cause is known: see `activities`."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence

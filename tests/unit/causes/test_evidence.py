@@ -2,8 +2,6 @@
 the machine before it.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

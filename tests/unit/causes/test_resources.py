@@ -2,8 +2,6 @@
 missing.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Sequence

@@ -2,8 +2,6 @@
 traceback.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The options of the command line: they are typed, follow one grammar, and are told in its help."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex

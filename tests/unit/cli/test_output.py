@@ -1,7 +1,5 @@
 """What is printed and logged: a terminal obeys nothing of it."""
 
-from __future__ import annotations
-
 import io
 import logging
 from pathlib import Path

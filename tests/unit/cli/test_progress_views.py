@@ -1,7 +1,5 @@
 """What a long command shows of its progress: rows of a terminal, lines of a log, and events."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

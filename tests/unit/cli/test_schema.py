@@ -1,7 +1,5 @@
 """Schemas: they are valid, complete, and every document that is made fits its own."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The settings file: it gives defaults to options, and its mistakes name the key and the file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Who may read and change what through the client's pages: other sites, tokens, foreign names."""
 
-from __future__ import annotations
-
 import base64
 import re
 import socket

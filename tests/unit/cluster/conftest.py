@@ -1,7 +1,5 @@
 """Objects that a run changes, on an API server that is played."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Server-side apply, against an API server that misbehaves as told."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

@@ -1,7 +1,5 @@
 """Usage of pods in the metrics of cAdvisor."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Room for pods on nodes and within quotas."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

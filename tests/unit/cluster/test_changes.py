@@ -1,7 +1,5 @@
 """What a run changes in a cluster is put back: by this run, by a later one, or by hand."""
 
-from __future__ import annotations
-
 import copy
 import signal
 import threading

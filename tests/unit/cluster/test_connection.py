@@ -1,7 +1,5 @@
 """The cluster of a kubeconfig."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which objects scale a Deployment, and how a run holds them until it is over."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.cluster.changes import (

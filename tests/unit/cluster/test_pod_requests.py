@@ -1,7 +1,5 @@
 """What pods request, and their limits, as numbers."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """States of pods."""
 
-from __future__ import annotations
-
 from scaletest.cluster.pods import first_failing, pod_state
 
 

@@ -1,7 +1,5 @@
 """References to Services."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.cluster.service import parse_reference

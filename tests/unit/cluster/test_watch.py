@@ -1,7 +1,5 @@
 """Watches, against an API server that misbehaves as told."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 import time

@@ -2,8 +2,6 @@
 the reader of YAML and JSON that people write, and the language of templates in it.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

@@ -123,7 +123,7 @@ def of_unknown(value: Unknown) -> None:  # type: ignore[name-defined] # noqa: F8
     """Its type is not there."""
 
 
-def of_nothing(value: "Path.unknown") -> None:  # type: ignore[name-defined] # noqa: UP037
+def of_nothing(value: Path.unknown) -> None:  # type: ignore[name-defined]
     """Its type is no attribute."""
 
 

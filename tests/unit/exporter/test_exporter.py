@@ -2,8 +2,6 @@
 old names, log lines, buckets.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 import threading

@@ -2,8 +2,6 @@
 says.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 some test, or says why not; complete files are those of the example package, which the tests run.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -2,8 +2,6 @@
 that are built in where there is npm.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import stat

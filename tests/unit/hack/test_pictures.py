@@ -1,7 +1,5 @@
 """Pictures for the guides: a terminal as SVG, and what the guides show."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Entry points of installed packages, with real metadata: what works, and what is broken."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rules of the project itself: generated pages, versions, what must not be in the tree."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

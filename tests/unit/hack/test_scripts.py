@@ -2,8 +2,6 @@
 badly.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -2,8 +2,6 @@
 told to run it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Lifecycles among the stored runs: listed, shown, reported, exported, imported, deleted."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Charts of a lifecycle, and what they are made of."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

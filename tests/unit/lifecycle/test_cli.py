@@ -1,7 +1,5 @@
 """The lifecycle commands."""
 
-from __future__ import annotations
-
 import csv
 import json
 from contextlib import ExitStack

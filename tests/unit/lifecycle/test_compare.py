@@ -1,7 +1,5 @@
 """Comparison of two lifecycles."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

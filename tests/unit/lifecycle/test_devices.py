@@ -1,7 +1,5 @@
 """Pods that ask for devices which no node offers are refused at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

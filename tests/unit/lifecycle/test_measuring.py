@@ -1,7 +1,5 @@
 """Threads while a lifecycle is measured."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

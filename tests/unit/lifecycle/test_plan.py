@@ -1,7 +1,5 @@
 """Plans of lifecycle runs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

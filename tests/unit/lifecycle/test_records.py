@@ -1,7 +1,5 @@
 """Records of a lifecycle as lines of JSON, and times from the Run:ai database."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

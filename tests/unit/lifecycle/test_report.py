@@ -1,7 +1,5 @@
 """The table of a lifecycle as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 

@@ -1,7 +1,5 @@
 """The result of a lifecycle: courses, books and percentiles."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.lifecycle.judging.books import Fate, LifecycleProgress

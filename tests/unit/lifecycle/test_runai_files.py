@@ -1,7 +1,5 @@
 """Files of the Run:ai scale test tool."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """Submission of a lifecycle's objects into its folder."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

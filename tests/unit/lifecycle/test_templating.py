@@ -1,7 +1,5 @@
 """Templates of submitted objects."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Durations between the milestones of a lifecycle."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.lifecycle.judging.timeline import duration_between, timeline_of

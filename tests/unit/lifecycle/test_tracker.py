@@ -1,7 +1,5 @@
 """The tracker of a lifecycle: stamps of objects and pods from watch events."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

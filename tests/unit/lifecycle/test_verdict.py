@@ -1,7 +1,5 @@
 """Thresholds of a lifecycle."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.lifecycle.options import Conditions

@@ -1,7 +1,5 @@
 """Closed and open loop without Redis: what they submit, when, and from when on they measure."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """When open load starts its requests."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Payloads of requests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

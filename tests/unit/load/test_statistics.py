@@ -1,7 +1,5 @@
 """Live statistics: right, bounded, and readable while they change."""
 
-from __future__ import annotations
-
 import gc
 import random
 import threading

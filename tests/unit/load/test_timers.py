@@ -1,7 +1,5 @@
 """The event loop of the HTTP load: it waits as long as asyncio says, and hears its sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import select
 import selectors

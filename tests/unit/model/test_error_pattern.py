@@ -1,7 +1,5 @@
 """Patterns of errors: which texts are alike, which are not, and that no text takes long."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

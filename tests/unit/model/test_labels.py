@@ -1,7 +1,5 @@
 """Names and notes of runs: given, found, listed, shown, exported; harmless when foreign."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Model: every field has a rule, and what is written reads back the same."""
 
-from __future__ import annotations
-
 import json
 import math
 

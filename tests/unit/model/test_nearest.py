@@ -1,7 +1,5 @@
 """What was probably meant: of commands, runs, queues, kinds and names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Samples of nodes: what is written is read again, and what is wrong is refused."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

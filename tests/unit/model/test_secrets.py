@@ -2,8 +2,6 @@
 reach.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Settings in texts: packages below the command line name them, and the command line words them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

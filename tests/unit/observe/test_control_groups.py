@@ -1,7 +1,5 @@
 """Limits of control groups, throttling, and how often processes may be looked at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

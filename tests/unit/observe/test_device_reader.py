@@ -2,8 +2,6 @@
 and what a request's processes did on them; nothing counts twice or is made up.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

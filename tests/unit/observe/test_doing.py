@@ -1,7 +1,5 @@
 """System calls and kernel functions give the state of the thread that they block."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.model import State

@@ -2,8 +2,6 @@
 gives none.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path

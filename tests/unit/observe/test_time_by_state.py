@@ -1,7 +1,5 @@
 """Seconds by state from looks at the processes of requests: they sum to the time that passed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

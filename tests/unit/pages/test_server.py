@@ -1,7 +1,5 @@
 """The HTTP server on a socket: addresses, and bytes of any kind. Times of services in headers."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import urllib.request

@@ -1,7 +1,5 @@
 """Turns and shared copies: few read at a time, and nobody waits for a reader that hangs."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Parsers of files of /proc take any text, and known lines give what they say."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """Signals that come while a thread waits."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

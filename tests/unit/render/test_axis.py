@@ -1,7 +1,5 @@
 """Axes: few round marks, and a place for every number."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

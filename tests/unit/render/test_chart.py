@@ -1,7 +1,5 @@
 """Charts of any data are well-formed SVG."""
 
-from __future__ import annotations
-
 import math
 import re
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Numbers: what is shown never says more than what is known."""
 
-from __future__ import annotations
-
 import math
 import re
 

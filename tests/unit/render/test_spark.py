@@ -1,7 +1,5 @@
 """Spark lines: their shape, and what is drawn of values of any kind and number."""
 
-from __future__ import annotations
-
 import math
 import re
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Foreign text never becomes markup, a formula or the end of a code span."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

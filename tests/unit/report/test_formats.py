@@ -1,7 +1,5 @@
 """Every format shows every type of run; a format is a module, which nothing else lists."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

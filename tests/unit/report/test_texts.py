@@ -2,8 +2,6 @@
 still go on.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import random
 import re

@@ -1,7 +1,5 @@
 """Runs as folders and as files: what goes out comes in again, and nothing hostile does."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

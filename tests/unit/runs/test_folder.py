@@ -1,7 +1,5 @@
 """Folders of runs may hold files that others made."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lists of runs: which are wanted, and in which order."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

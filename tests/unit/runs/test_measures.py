@@ -1,7 +1,5 @@
 """The measures of each run type, of runs that are kept as test data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The progress of a run as data: what is told, kept in its folder, and published."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Any

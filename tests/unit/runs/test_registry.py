@@ -1,7 +1,5 @@
 """The registry of run types, and the folder that all of them share."""
 
-from __future__ import annotations
-
 import fcntl
 from pathlib import Path
 from typing import IO

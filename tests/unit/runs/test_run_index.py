@@ -1,7 +1,5 @@
 """The index of runs reads what has changed, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

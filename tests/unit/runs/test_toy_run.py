@@ -2,8 +2,6 @@
 thresholds, drawn and compared.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Several load agents as one tester."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

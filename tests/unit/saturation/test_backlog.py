@@ -1,7 +1,5 @@
 """Growth of the backlog in a step."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -2,8 +2,6 @@
 requests can and cannot say; attempts as lines of JSON.
 """
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """The forecast of a search: how long it takes at most."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from typing import Any

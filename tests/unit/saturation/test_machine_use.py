@@ -1,7 +1,5 @@
 """What else happens on a tester's machine: read, told apart, and blamed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What cannot be saturated is told before anything is done."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

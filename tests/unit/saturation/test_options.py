@@ -1,7 +1,5 @@
 """Options of the command line without their secrets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans and steps of a search for saturation, as documents."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Times that a service measures itself, for each of its pods, and settings that are tuned."""
 
-from __future__ import annotations
-
 import pytest
 
 from scaletest.model.attempt import OK, Attempt

@@ -1,7 +1,5 @@
 """The queries that the guide asks of a saturation's files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

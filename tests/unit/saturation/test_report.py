@@ -2,8 +2,6 @@
 text.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from dataclasses import replace

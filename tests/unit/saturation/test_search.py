@@ -1,7 +1,5 @@
 """The search for saturation, against services with a known capacity."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

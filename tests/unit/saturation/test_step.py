@@ -1,7 +1,5 @@
 """Assessment of one step of a search for saturation."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Combinations of settings, and how they change a Deployment."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """How pods fare under load: which did not stay ready, restarts, and warnings, by two looks."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import replace

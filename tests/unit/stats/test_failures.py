@@ -2,8 +2,6 @@
 Shares between groups.
 """
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """The knee, with kneed as oracle."""
 
-from __future__ import annotations
-
 import math
 import random
 import warnings

@@ -1,7 +1,5 @@
 """Scaling laws: what was put in comes out."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -6,8 +6,6 @@ squares of the throughput itself and so lets large throughputs decide. We minimi
 which gives the small throughputs the same say, and lands beside it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """Percentiles and their intervals: numpy and scipy as oracles, coverage by simulation."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """Statistics over repetitions, against scipy."""
 
-from __future__ import annotations
-
 import pytest
 from scipy import stats
 

@@ -1,7 +1,5 @@
 """Speed-up and efficiency."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

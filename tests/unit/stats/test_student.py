@@ -1,7 +1,5 @@
 """Quantiles of Student's t, with scipy as oracle."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

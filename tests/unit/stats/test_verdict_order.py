@@ -1,7 +1,5 @@
 """All run types decide their verdict in one order, whatever comes together in a run."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Probes of the UI, and what its pages say where there is no archive."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The pages of queues, workers and requests from made-up readings, without a Redis."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html import unescape

@@ -1,7 +1,5 @@
 """The pages Runs, Compare and Live of the UI, without a network."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

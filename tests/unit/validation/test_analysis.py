@@ -1,7 +1,5 @@
 """Analysis: known truth in, known answer out."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

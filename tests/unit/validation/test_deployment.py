@@ -2,8 +2,6 @@
 plays, and where it runs when no option says it.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 that can be seen.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a plan will cost, before it is paid."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Steps measured up and down: what cancels, what shows, and what is measured again."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import pairwise

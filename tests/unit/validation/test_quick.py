@@ -1,7 +1,5 @@
 """A quick look: the steps that fit into its time, up to where workers pay, and what it prints."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which pods of a Deployment count as ready, and how long a run waits for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -2,8 +2,6 @@
 (REGENERATE=1 writes them anew).
 """
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import json

@@ -1,7 +1,5 @@
 """Reports of runs that are looked up by name, are broken, or miss a part."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 run.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path

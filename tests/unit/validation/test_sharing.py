@@ -1,7 +1,5 @@
 """Workers per device: which number is best, work per second, and both in every form of a report."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace

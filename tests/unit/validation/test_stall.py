@@ -2,8 +2,6 @@
 others keep waiting hides no throughput.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from heapq import heappop, heappush, heapreplace

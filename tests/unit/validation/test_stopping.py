@@ -2,8 +2,6 @@
 longest time.
 """
 
-from __future__ import annotations
-
 import random
 from itertools import accumulate
 

@@ -1,7 +1,5 @@
 """Slow requests: which are slow, how sure their share is, and what they do to a ratio."""
 
-from __future__ import annotations
-
 import math
 import random
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """Thresholds: what can be written is read back, what cannot is explained, and intervals decide."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """Throughput and its course: exact where it can be, honest where it cannot."""
 
-from __future__ import annotations
-
 import random
 from itertools import accumulate
 

@@ -5,8 +5,6 @@ A smaller edition of hack/benchmarks/verdicts.py with fixed seeds; docs/performa
 figures of 1,000 runs.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from hack.benchmarks.machine_time import DISTURBANCES

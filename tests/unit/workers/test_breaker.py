@@ -1,7 +1,5 @@
 """The breaker: pure, so every case is cheap."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -2,8 +2,6 @@
 none. Checks before a run on this machine: its programs and devices, those of background loads too.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Simulated devices: the law of sharing, metrics, and runs that meet in a folder."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

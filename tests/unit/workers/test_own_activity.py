@@ -1,7 +1,5 @@
 """Workloads that the worker does itself say where their time went, too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Workloads in Python, run for real: real processes, no Redis."""
 
-from __future__ import annotations
-
 import functools
 import os
 import signal

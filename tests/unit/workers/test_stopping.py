@@ -1,7 +1,5 @@
 """How far a worker's stop has come."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

@@ -1,7 +1,5 @@
 """The workload torch without torch: its words, and how its process may answer and end."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Transcodes: read from words, written as arguments and par files, and their tools' output read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

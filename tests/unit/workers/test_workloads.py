@@ -1,7 +1,5 @@
 """Workloads, run for real: real programs, real signals, no Redis."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

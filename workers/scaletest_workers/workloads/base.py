@@ -6,8 +6,6 @@ worker that must stop now can put the request back. The runtime chooses its devi
 the result.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 

@@ -3,8 +3,6 @@
 Figures of known tools are read from their output.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePath

@@ -4,8 +4,6 @@ A run takes `seconds` on the device alone. With n runs each has the speed `Shari
 throughput follows a known law, which a validation must recover.
 """
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass

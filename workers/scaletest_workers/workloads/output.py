@@ -1,7 +1,5 @@
 """The output of a process: passed on while it comes, bounded, and its end kept."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

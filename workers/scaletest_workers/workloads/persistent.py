@@ -4,8 +4,6 @@ It starts with the first request, in the environment that restricts it to the wo
 again when the device changes or a request had to be ended. It dies with the worker.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

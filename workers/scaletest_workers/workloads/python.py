@@ -3,8 +3,6 @@
 The worker itself never imports it: what it does cannot harm the worker.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from scaletest.model import Outcome

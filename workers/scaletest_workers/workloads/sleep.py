@@ -1,7 +1,5 @@
 """Sleep: the workload without contention, which shows the capacity of the framework."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

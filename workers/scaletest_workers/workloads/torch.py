@@ -1,7 +1,5 @@
 """PyTorch in a process of its own, which keeps torch, the model and the device warm."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 from scaletest.model.errors import InvalidValue, UsageError

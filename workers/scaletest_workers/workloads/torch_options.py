@@ -6,8 +6,6 @@ Models and fields are those of kube-perftest's PyTorch benchmark, which follows 
 and inputs are random, since only speed is measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

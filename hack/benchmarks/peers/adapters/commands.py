@@ -6,8 +6,6 @@ file, which needs only Python. `trips` prints one JSON list: the seconds of each
 result ends it: a peer that did not run the job is not measured.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

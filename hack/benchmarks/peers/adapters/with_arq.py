@@ -14,8 +14,6 @@ It polls: with the default of 0.5 s and 10 jobs it does 200 jobs a second at mos
 100 jobs at a time. Logging is off: two lines a job cost more than the job.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

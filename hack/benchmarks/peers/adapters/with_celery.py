@@ -21,8 +21,6 @@ empty jobs, since the parent speaks Redis while the child runs. Gossip, mingle a
 off: they serve several workers.
 """
 
-from __future__ import annotations
-
 from celery import Celery
 from commands import TIMEOUT_S, URL, main, timed
 

@@ -17,8 +17,6 @@ cache is full and an empty job takes 4 ms. The setting favours throughput: the c
 round trip takes 7 ms; a worker time-out of 2 ms makes that about 2 ms.
 """
 
-from __future__ import annotations
-
 import dramatiq
 from commands import TIMEOUT_S, URL, main, timed
 from dramatiq.brokers.redis import RedisBroker

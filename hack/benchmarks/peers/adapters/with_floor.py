@@ -16,8 +16,6 @@ One EVALSHA a job on bare lists, without leases, counters, decoding or time limi
 says how much of our time a job takes because Redis, loopback and redis-py take it.
 """
 
-from __future__ import annotations
-
 import redis
 from commands import URL, main
 

@@ -14,8 +14,6 @@ notify_result lets the caller block on a key; by default it polls, 50 ms a round
 process is no faster for empty jobs.
 """
 
-from __future__ import annotations
-
 from commands import TIMEOUT_S, URL, main, timed
 from huey import RedisHuey
 

@@ -10,8 +10,6 @@
 # ///
 """Stock RQ as it comes: one fork a job. Nothing else differs from the SimpleWorker, see there."""
 
-from __future__ import annotations
-
 from commands import main
 from with_rq_simple import fill, trips
 

@@ -21,8 +21,6 @@ faster on it. The function is a built-in one that returns its argument: a job th
 would measure the import.
 """
 
-from __future__ import annotations
-
 from commands import TIMEOUT_S, URL, main, timed
 from redis import Redis
 from rq import Queue

@@ -16,8 +16,6 @@
 Ten at a time, the default: one is half as fast, a hundred no faster.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from typing import Any

@@ -15,8 +15,6 @@
 It acknowledges after execution; nothing is set.
 """
 
-from __future__ import annotations
-
 from commands import TIMEOUT_S, URL, main, timed
 
 from scaletest.broker import Client, Queues, connect

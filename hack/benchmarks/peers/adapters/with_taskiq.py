@@ -19,8 +19,6 @@ The stream broker reads up to 100 messages at once, its default, and runs up to 
 Progress is counted in stored results: a stream keeps what was read.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from commands import TIMEOUT_S, URL, main, timed_async

@@ -2,8 +2,6 @@
 pods, and what they measured is in the status.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

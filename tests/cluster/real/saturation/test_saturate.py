@@ -4,8 +4,6 @@ agent that is lost.
 The service is hack/service.py, mounted into the project's own image: its capacity is known.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Its options are described on https://ffmpeg.org/ffmpeg.html, in its wiki pages o
 acceleration, and by `ffmpeg -h encoder=NAME`.
 """
 
-from __future__ import annotations
-
 import re
 
 from scaletest.model import checks

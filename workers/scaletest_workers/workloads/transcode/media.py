@@ -1,7 +1,5 @@
 """Media files: codecs by name, and containers by their first bytes."""
 
-from __future__ import annotations
-
 from pathlib import PurePath
 
 CODECS = ("h264", "h265", "av1", "mpeg2", "vp9")

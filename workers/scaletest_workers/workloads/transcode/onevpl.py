@@ -5,8 +5,6 @@ described by `sample_multi_transcode -?` and the project's readmes on cascade sc
 encoding.
 """
 
-from __future__ import annotations
-
 import re
 
 from scaletest.model import checks

@@ -4,8 +4,6 @@ The worker's options may set everything. The options of a request are added to t
 change the work, never which program runs or where it writes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

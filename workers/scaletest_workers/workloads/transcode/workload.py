@@ -1,7 +1,5 @@
 """Transcode: one description, run by oneVPL's tool or FFmpeg on this worker's device."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
