@@ -337,7 +337,18 @@ class Client:
                 if not flying and not refused:
                     return
                 self._refuse_callback()
-                for reply in _take_replies(answers, backoff_s or None):
+                # take the replies that are there
+                timeout_s = backoff_s or None
+                replies: list[Reply] = []
+                with suppress(Empty):
+                    answer = answers.get(timeout=timeout_s)
+                    while isinstance(answer, Reply):
+                        replies.append(answer)
+                        answer = answers.get_nowait()
+                    if not replies:
+                        raise answer
+                    answers.put(answer)
+                for reply in replies:
                     flying.discard(reply.id)
                     yield reply
         finally:
@@ -486,20 +497,3 @@ def _arguments_of(item: Item) -> Sequence[Argument]:
             hint="give a text, a number, a path, or a list of these",
         )
     return item
-
-
-def _take_replies(answers: SimpleQueue[Answer], timeout_s: float | None) -> list[Reply]:
-    """Take the replies that are there; wait for the first, at most `timeout_s` seconds.
-
-    Raises an error that came in place of a reply, after the replies before it were returned.
-    """
-    replies: list[Reply] = []
-    with suppress(Empty):
-        answer = answers.get(timeout=timeout_s)
-        while isinstance(answer, Reply):
-            replies.append(answer)
-            answer = answers.get_nowait()
-        if not replies:
-            raise answer
-        answers.put(answer)
-    return replies

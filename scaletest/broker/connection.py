@@ -49,7 +49,27 @@ def connect(
     client = prepare(url, socket_timeout_s=socket_timeout_s)
 
     def check() -> None:
-        _check_server(client)
+        # raise Unreachable for a server that is too old or a cluster, once it has loaded
+        # its data
+        for _ in range(LOADING_LOOKS):
+            try:
+                client.ping()
+                break
+            except exceptions.BusyLoadingError:
+                logger.warning("Redis is loading its data, waiting")
+                time.sleep(LOADING_LOOK_S)
+        info: dict[str, Any] = client.info("server")
+        version = tuple(int(part) for part in str(info.get("redis_version", "0.0")).split(".")[:2])
+        if version < MINIMUM_VERSION:
+            raise Unreachable(
+                f"the server speaks Redis {info.get('redis_version')}, which is too old",
+                hint="use Redis 6.2 or newer, or Valkey",
+            )
+        if info.get("redis_mode") == "cluster":
+            raise Unreachable(
+                "this is a Redis Cluster, which cannot run scripts over several keys",
+                hint="use one Redis; Sentinel gives it a standby",
+            )
         warn_of_limits(client, masked(url), hosts_of_url(url))
 
     with explained(url):
@@ -61,29 +81,6 @@ def connect(
                 raise
             retrying.after(error, check)
     return client
-
-
-def _check_server(client: Redis) -> None:
-    """Raise Unreachable for a server that is too old or a cluster, once it has loaded its data."""
-    for _ in range(LOADING_LOOKS):
-        try:
-            client.ping()
-            break
-        except exceptions.BusyLoadingError:
-            logger.warning("Redis is loading its data, waiting")
-            time.sleep(LOADING_LOOK_S)
-    info: dict[str, Any] = client.info("server")
-    version = tuple(int(part) for part in str(info.get("redis_version", "0.0")).split(".")[:2])
-    if version < MINIMUM_VERSION:
-        raise Unreachable(
-            f"the server speaks Redis {info.get('redis_version')}, which is too old",
-            hint="use Redis 6.2 or newer, or Valkey",
-        )
-    if info.get("redis_mode") == "cluster":
-        raise Unreachable(
-            "this is a Redis Cluster, which cannot run scripts over several keys",
-            hint="use one Redis; Sentinel gives it a standby",
-        )
 
 
 def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:

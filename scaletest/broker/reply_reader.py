@@ -71,7 +71,25 @@ class Reader:
             self._position, self._anew = BEGIN, False
         try:
             if not self._answers:
-                self._ask()
+                # send a blocking read, after the command that deletes what was
+                # read before
+                options = ("COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000))
+                commands: list[tuple[Any, ...]] = [
+                    ("XREAD", *options, "STREAMS", self._stream, self._position)
+                ]
+                if self._position != BEGIN:
+                    milliseconds, number = entry_order(self._position)
+                    commands.insert(
+                        0, ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}")
+                    )
+                if not self._connection.is_connected:
+                    self._connection.connect()
+                packets = itertools.starmap(self._connection.pack_command, commands)
+                self._connection.send_packed_command(
+                    list(itertools.chain.from_iterable(packets)), check_health=False
+                )
+                self._answers = len(commands)
+                self._asked_at = self._clock()
             while self._connection.can_read(max(0.0, deadline - self._clock())):
                 rows = self._connection.read_response()
                 self._answers -= 1
@@ -88,24 +106,6 @@ class Reader:
         """Close the connection."""
         self._answers = 0
         self._connection.disconnect()
-
-    def _ask(self) -> None:
-        """Send a blocking read, after the command that deletes what was read before."""
-        options = ("COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000))
-        commands: list[tuple[Any, ...]] = [
-            ("XREAD", *options, "STREAMS", self._stream, self._position)
-        ]
-        if self._position != BEGIN:
-            milliseconds, number = entry_order(self._position)
-            commands.insert(0, ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}"))
-        if not self._connection.is_connected:
-            self._connection.connect()
-        packets = itertools.starmap(self._connection.pack_command, commands)
-        self._connection.send_packed_command(
-            list(itertools.chain.from_iterable(packets)), check_health=False
-        )
-        self._answers = len(commands)
-        self._asked_at = self._clock()
 
     def _entries(self, rows: Any) -> list[Entry]:
         if not rows or not rows[0][1]:  # a stream that was recreated ends a read with nothing

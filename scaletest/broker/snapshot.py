@@ -172,7 +172,19 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
     past = queue_counts.read(row_ended)
     entry = QueueEntry.from_json(declared)
     if workers is None:
-        workers, suspects = _many_workers(redis, checks.queue_name(name.decode()))
+        # return the living workers, as rows, and the suspects of a queue with too many
+        # for a call
+        queue = checks.queue_name(name.decode())
+        names = sorted(living_workers(redis, queue))
+        rows: list[list[Any]] = []
+        for start in range(0, len(names), PAGE_WORKERS):
+            try:
+                rows += script("roster")(redis, [], names[start : start + PAGE_WORKERS])
+            except ResponseError as error:
+                if transient(error):
+                    raise
+                raise ValueError(str(error)) from error
+        workers, suspects = (rows, list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS)))
     return QueueSnapshot(
         name=checks.queue_name(name.decode()),
         at_s=at_s,
@@ -189,20 +201,6 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         slots=time_slots.unpack(dict(pairs_of(ring)), past.slots),
         workers=_read_workers(workers, set(suspects)),
     )
-
-
-def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes]]:
-    """Return the living workers, as rows, and the suspects of a queue with too many for a call."""
-    names = sorted(living_workers(redis, queue))
-    rows: list[list[Any]] = []
-    for start in range(0, len(names), PAGE_WORKERS):
-        try:
-            rows += script("roster")(redis, [], names[start : start + PAGE_WORKERS])
-        except ResponseError as error:
-            if transient(error):
-                raise
-            raise ValueError(str(error)) from error
-    return rows, list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS))
 
 
 def _read_workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, ...]:

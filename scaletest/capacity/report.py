@@ -20,7 +20,7 @@ from scaletest.capacity.autoscale.choice import (
     find_weaknesses,
     mean_run_s,
 )
-from scaletest.capacity.autoscale.result import SimulationPoint, SimulationResult
+from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import to_values
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render import contents
@@ -269,25 +269,18 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
     )
     for name, (css, explanation) in LINES.items():
         drawn.legend(explanation, css)
-        drawn.line(_steps(result.course, name), css)
+        # return a line that holds each value until the next
+        points: list[Point] = []
+        for point in result.course:
+            at, value = point.at_s / 60, float(getattr(point, name))
+            if not points:
+                points.append((at, value))
+            elif value != points[-1][1] or point is result.course[-1]:
+                points += [(at, points[-1][1]), (at, value)]
+        drawn.line(points, css)
     return drawn
 
 
 def _most_marks(top: int) -> int:
     """Return how many marks an axis of whole counts up to this one has at most."""
     return min(6, top + 1)
-
-
-def _steps(course: Sequence[SimulationPoint], name: str) -> list[Point]:
-    """Return a line that holds each value until the next.
-
-    Points that change nothing are left out.
-    """
-    points: list[Point] = []
-    for point in course:
-        at, value = point.at_s / 60, float(getattr(point, name))
-        if not points:
-            points.append((at, value))
-        elif value != points[-1][1] or point is course[-1]:
-            points += [(at, points[-1][1]), (at, value)]
-    return points

@@ -77,7 +77,20 @@ def add_evidence(causes: Causes | None, used: list[StepResources]) -> Causes | N
     ranked = tuple(_supported(cause, pair, causes) for cause in causes.causes)
     slow = causes.slow
     if slow:
-        slow = replace(slow, evidence=tuple(_slow_place(slow.kind, slow.name, slow.place, pair)))
+        # differences of the slow device or node, or of the place of the slow worker
+        name = slow.name
+        lines: list[str] = []
+        places = pair.after.places(DEVICE)
+        if slow.kind == "node" or f"node {name}" in slow.place:
+            lines += [
+                line for line in unlike_nodes(pair.after.nodes) if line.startswith(f"{name}: ")
+            ]
+        for device in places:
+            if (
+                slow.kind == "device" and device.name == name
+            ) or f"device {device.name}" in slow.place.split(", "):
+                lines += _slow_device(device, places, pair.after)
+        slow = replace(slow, evidence=tuple(lines))
     return replace(causes, causes=ranked, slow=slow)
 
 
@@ -339,20 +352,6 @@ EVIDENCE: dict[str, Callable[[ComparedResources, str], Evidence]] = {
     State.NETWORK: _network,
     GAP: _gap,
 }
-
-
-def _slow_place(kind: str, name: str, place: str, pair: ComparedResources) -> list[str]:
-    """Differences of the slow device or node, or of the place of the slow worker."""
-    lines: list[str] = []
-    places = pair.after.places(DEVICE)
-    if kind == "node" or f"node {name}" in place:
-        lines += [line for line in unlike_nodes(pair.after.nodes) if line.startswith(f"{name}: ")]
-    for device in places:
-        if (kind == "device" and device.name == name) or f"device {device.name}" in place.split(
-            ", "
-        ):
-            lines += _slow_device(device, places, pair.after)
-    return lines
 
 
 def _one_full(step: StepResources) -> bool:

@@ -84,7 +84,22 @@ class _Feed:
         while not self._feeds.stopped.is_set():
             try:
                 if not self.version:
-                    self._list()
+                    # list all pages
+                    path, asked_s = self.collection.path, self._feeds.clock()
+                    self._unwatched_since, self.sees_from = asked_s, None
+                    uids = set()
+                    for page in self._feeds.raw.pages(
+                        path, f"list {path}", f"list and watch {path}", **self.collection.query
+                    ):
+                        for listed in page["items"]:
+                            uids.add(listed["metadata"]["uid"])
+                            self._feeds.put(
+                                WatchEvent(self.collection.role, "LISTED", listed, None)
+                            )
+                    self.version = page["metadata"]["resourceVersion"]
+                    self._feeds.put(
+                        WatchEvent(self.collection.role, "SYNCED", {"uids": uids}, asked_s)
+                    )
                 self._watch()
                 pause = 0.1
             except Busy as error:
@@ -98,20 +113,6 @@ class _Feed:
             except Exception as error:
                 self._feeds.put(error)
                 return
-
-    def _list(self) -> None:
-        """List all pages. When they have expired meanwhile, Busy begins the list anew."""
-        path, asked_s = self.collection.path, self._feeds.clock()
-        self._unwatched_since, self.sees_from = asked_s, None
-        uids = set()
-        for page in self._feeds.raw.pages(
-            path, f"list {path}", f"list and watch {path}", **self.collection.query
-        ):
-            for listed in page["items"]:
-                uids.add(listed["metadata"]["uid"])
-                self._feeds.put(WatchEvent(self.collection.role, "LISTED", listed, None))
-        self.version = page["metadata"]["resourceVersion"]
-        self._feeds.put(WatchEvent(self.collection.role, "SYNCED", {"uids": uids}, asked_s))
 
     def _watch(self) -> None:
         """Read one watch to its end, and wait until its lines, which set `version`, are read."""

@@ -35,7 +35,12 @@ class Descriptors:
         """Return state and object of a thread that waits for a descriptor."""
         link = _link_of(pid, number)
         if socket := SOCKET.fullmatch(link):
-            return self._socket(pid, number, int(socket[1]))
+            peer = self._sockets.peer(pid, number, int(socket[1]))
+            if peer is None:
+                return Doing(State.NETWORK)
+            if peer.listening:
+                return Doing(State.IDLE)
+            return Doing(State.PIPE) if peer.unnamed else Doing(State.NETWORK, peer.name)
         if link.startswith(("pipe:", "anon_inode:")):
             # it has no path
             state = next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE)
@@ -53,14 +58,6 @@ class Descriptors:
             except OSError:
                 pass
         return Doing(State.DISK, path) if path else UNKNOWN
-
-    def _socket(self, pid: int, number: int, inode: int) -> Doing:
-        peer = self._sockets.peer(pid, number, inode)
-        if peer is None:
-            return Doing(State.NETWORK)
-        if peer.listening:
-            return Doing(State.IDLE)
-        return Doing(State.PIPE) if peer.unnamed else Doing(State.NETWORK, peer.name)
 
     def most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
         """Return the state of the most important of these descriptors.

@@ -25,7 +25,22 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as child:
-        times, calls, functions = _look_at_child(child.pid)
+        # return whether its times, system call and kernel function can be read, once it
+        # sleeps
+        pid = child.pid
+        deadline = time.monotonic() + PATIENCE_S
+        call = function = ""
+        while not (call and function) and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            status = proc.status_of(f"/proc/{pid}")
+            if status is None or status.letter != "S":
+                continue
+            call = _text(f"/proc/{pid}/syscall", "running")
+            function = _text(f"/proc/{pid}/wchan", "0")
+            if not (call or function):  # hidden: it sleeps, and will go on to do so
+                break
+        schedule = proc.parse_schedule(proc.text_of(f"/proc/{pid}/schedstat").encode())
+        times, calls, functions = (bool(schedule and schedule.slices), bool(call), bool(function))
     # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
     drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
@@ -46,23 +61,6 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         devices=drivers,
         counters=tuple(sorted(counting.intersection(drivers.values()))),
     )
-
-
-def _look_at_child(pid: int) -> tuple[bool, bool, bool]:
-    """Return whether its times, system call and kernel function can be read, once it sleeps."""
-    deadline = time.monotonic() + PATIENCE_S
-    call = function = ""
-    while not (call and function) and time.monotonic() < deadline:
-        time.sleep(LOOK_S)
-        status = proc.status_of(f"/proc/{pid}")
-        if status is None or status.letter != "S":
-            continue
-        call = _text(f"/proc/{pid}/syscall", "running")
-        function = _text(f"/proc/{pid}/wchan", "0")
-        if not (call or function):  # hidden: it sleeps, and will go on to do so
-            break
-    schedule = proc.parse_schedule(proc.text_of(f"/proc/{pid}/schedstat").encode())
-    return bool(schedule and schedule.slices), bool(call), bool(function)
 
 
 def _text(path: str, nothing: str) -> str:

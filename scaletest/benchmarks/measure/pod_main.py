@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -80,7 +80,15 @@ def _play(
     with closing(Processes(logs, time.monotonic() + limit_s, environment)) as processes:
         processes.prepare("part", task, place)
         if task.shared:
-            _share(ssh.copies(site, place), processes, place)
+            # run the copy commands, several at a time
+            commands = ssh.copies(site, place)
+            for first in range(0, len(commands), ssh.AT_ONCE):
+                copies = [
+                    processes.start(f"copy-{number}", argv, place, {})
+                    for number, argv in enumerate(commands[first : first + ssh.AT_ONCE], first)
+                ]
+                for copy in copies:
+                    parsing.ended_well(processes.finish(copy), "the copy of the case to a worker")
         process = processes.start("part", task.argv, place, task.environment)
         if not measures:
             processes.wait_ready(process, task)
@@ -94,17 +102,6 @@ def _play(
     addresses = [peer.address for peer in chain.from_iterable(site.peers.values())]
     measured = benchmark.kind.parse(benchmark.spec, output)
     return machine.build_result(benchmark, measured, (), next(filter(None, addresses), ""), {})
-
-
-def _share(commands: Sequence[Sequence[str]], processes: Processes, folder: Path) -> None:
-    """Run the copy commands, several at a time. Raises BenchmarkFailed."""
-    for first in range(0, len(commands), ssh.AT_ONCE):
-        copies = [
-            processes.start(f"copy-{number}", argv, folder, {})
-            for number, argv in enumerate(commands[first : first + ssh.AT_ONCE], first)
-        ]
-        for copy in copies:
-            parsing.ended_well(processes.finish(copy), "the copy of the case to a worker")
 
 
 def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:

@@ -93,33 +93,29 @@ def _find_pingpong() -> str:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scaletest"
     program = cache / f"pingpong-{hashlib.sha256(source).hexdigest()[:16]}"
     if not program.exists():
-        _compile(source, program)
-    return str(program)
-
-
-def _compile(source: bytes, target: Path) -> None:
-    """Compile the program and move it into place. Raises BenchmarkFailed."""
-    fail_if(
-        shutil.which("mpicc") is None,
-        f"neither {IMB[0]} nor mpicc found",
-        failure=Failure.NO_BINARY,
-        remedy="install it, as in: apt install libopenmpi-dev",
-    )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        file = Path(folder) / "pingpong.c"
-        file.write_bytes(source)
-        done = subprocess.run(
-            ["mpicc", "-O2", "-o", str(file.with_suffix("")), str(file)],
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_S,
-            check=False,
-        )
+        # compile the program and move it into place
         fail_if(
-            done.returncode,
-            "scaletest's MPI ping-pong cannot be compiled",
-            done.stderr.splitlines(),
+            shutil.which("mpicc") is None,
+            f"neither {IMB[0]} nor mpicc found",
             failure=Failure.NO_BINARY,
+            remedy="install it, as in: apt install libopenmpi-dev",
         )
-        file.with_suffix("").replace(target)
+        program.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+            file = Path(folder) / "pingpong.c"
+            file.write_bytes(source)
+            done = subprocess.run(
+                ["mpicc", "-O2", "-o", str(file.with_suffix("")), str(file)],
+                capture_output=True,
+                text=True,
+                timeout=COMPILE_S,
+                check=False,
+            )
+            fail_if(
+                done.returncode,
+                "scaletest's MPI ping-pong cannot be compiled",
+                done.stderr.splitlines(),
+                failure=Failure.NO_BINARY,
+            )
+            file.with_suffix("").replace(program)
+    return str(program)

@@ -56,7 +56,21 @@ class Workloads:
             name: int(value) if _NUMBER.fullmatch(value) else value
             for name, value in plan.values().items()
         }
-        parsed = _parse(plan.template)
+        bodies = reader.read_all(
+            plan.template, "the template", "give one Kubernetes object", quoted=True
+        )
+        if len(bodies) != 1:
+            raise InvalidValue(
+                f"the template holds {len(bodies)} objects",
+                hint="give the workload alone; create what it needs before",
+            )
+        body = bodies[0]
+        if not isinstance(body, dict) or not body.get("apiVersion") or not body.get("kind"):
+            raise InvalidValue(
+                "the template is no Kubernetes object",
+                hint="it needs apiVersion, kind and metadata",
+            )
+        parsed = body
         # elsewhere NUM_GPUS is a usual name of a variable
         if "_PLACEHOLDER" in plan.template:
             parsed = changed(parsed, _rename_runai, _rename_runai)
@@ -131,21 +145,6 @@ def _tables(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _tables(inner)
-
-
-def _parse(text: str) -> dict[str, Any]:
-    bodies = reader.read_all(text, "the template", "give one Kubernetes object", quoted=True)
-    if len(bodies) != 1:
-        raise InvalidValue(
-            f"the template holds {len(bodies)} objects",
-            hint="give the workload alone; create what it needs before",
-        )
-    body = bodies[0]
-    if not isinstance(body, dict) or not body.get("apiVersion") or not body.get("kind"):
-        raise InvalidValue(
-            "the template is no Kubernetes object", hint="it needs apiVersion, kind and metadata"
-        )
-    return body
 
 
 def _rename_runai(text: str) -> str:

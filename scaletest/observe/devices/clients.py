@@ -123,7 +123,31 @@ class Clients:
         for pid in living:
             files = self._processes.setdefault(pid, _Files())
             self._find(pid, files)
-            self._read(pid, files, memory)
+            # read each client once
+            numbers = []
+            for number in files.numbers[:_MOST_FILES]:
+                try:
+                    client = parse_fdinfo(
+                        proc.read(f"{self._procfs}/{pid}/fdinfo/{number}").decode(errors="replace")
+                    )
+                except PermissionError:
+                    self._denied("fdinfo")
+                    continue
+                except OSError:  # closed, or the process is gone
+                    continue
+                if client is not None and (client.device, client.id) not in memory:
+                    numbers.append(number)
+                    memory[client.device, client.id] = client.memory_bytes
+                    self._seen.add((client.device, client.id))
+                    now_s = time.monotonic()
+                    counts = self._counts.setdefault((client.device, client.id), {})
+                    for name, engine in client.engines.items():
+                        in_cycles = engine.busy_ns is None
+                        count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
+                        count.take((engine.cycles if in_cycles else engine.busy_ns) or 0)
+                        if engine.clock is not None:
+                            self._clocks.take(client.device, engine.clock, now_s)
+            files.numbers = numbers
         self.memory_bytes = max(self.memory_bytes, sum(memory.values()))
 
     def busy_s(self) -> dict[str, float]:
@@ -164,33 +188,6 @@ class Clients:
         except OSError:
             return False
         return path.startswith(_PREFIXES) or path == self._device != ""
-
-    def _read(self, pid: int, files: _Files, memory: dict[Key, int]) -> None:
-        """Read each client once: its other descriptors are left out until the next listing."""
-        numbers = []
-        for number in files.numbers[:_MOST_FILES]:
-            try:
-                client = parse_fdinfo(
-                    proc.read(f"{self._procfs}/{pid}/fdinfo/{number}").decode(errors="replace")
-                )
-            except PermissionError:
-                self._denied("fdinfo")
-                continue
-            except OSError:  # closed, or the process is gone
-                continue
-            if client is not None and (client.device, client.id) not in memory:
-                numbers.append(number)
-                memory[client.device, client.id] = client.memory_bytes
-                self._seen.add((client.device, client.id))
-                now_s = time.monotonic()
-                counts = self._counts.setdefault((client.device, client.id), {})
-                for name, engine in client.engines.items():
-                    in_cycles = engine.busy_ns is None
-                    count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
-                    count.take((engine.cycles if in_cycles else engine.busy_ns) or 0)
-                    if engine.clock is not None:
-                        self._clocks.take(client.device, engine.clock, now_s)
-        files.numbers = numbers
 
 
 def present(device: str = "") -> bool:

@@ -71,38 +71,34 @@ def drawn(charts: Sequence[Chart], title: str) -> Any:
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, parse_math=False)
     places = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights).flatten()
     for axes, chart in zip(places, charts, strict=False):
-        _draw(axes, chart)
+        _frame(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x, chart.x_marks)
+        _frame(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, chart.y.labelled)
+        axes.minorticks_off()
+        axes.set_axisbelow(True)
+        axes.grid(axis="y", color=properties("c-grid")["stroke"])
+        axes.spines[["top", "right"]].set_visible(False)
+        _draw_marks(axes, chart.marks)
+        for text, css, shape in chart.explained:
+            if shape == "area":
+                axes.fill_between([], [], label=text, **_area(css))
+            else:
+                axes.plot([], [], label=text, **(_pen(css) if shape == "line" else _dot(css, 4.5)))
+        if chart.explained:
+            # above the chart, as in the SVG: matplotlib's search for a free place takes seconds
+            axes.legend(
+                loc="lower left",
+                bbox_to_anchor=(0, 1),
+                ncols=len(chart.explained),
+                columnspacing=1,
+                frameon=False,
+                fontsize=8,
+            )
         if len(charts) > 1:
             space = LEGEND_POINTS if chart.explained else None
             axes.set_title(chart.title, loc="left", fontsize=9, pad=space, parse_math=False)
     for axes in places[len(charts) :]:
         axes.set_axis_off()
     return figure
-
-
-def _draw(axes: Any, chart: Chart) -> None:
-    _frame(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x, chart.x_marks)
-    _frame(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, chart.y.labelled)
-    axes.minorticks_off()
-    axes.set_axisbelow(True)
-    axes.grid(axis="y", color=properties("c-grid")["stroke"])
-    axes.spines[["top", "right"]].set_visible(False)
-    _draw_marks(axes, chart.marks)
-    for text, css, shape in chart.explained:
-        if shape == "area":
-            axes.fill_between([], [], label=text, **_area(css))
-        else:
-            axes.plot([], [], label=text, **(_pen(css) if shape == "line" else _dot(css, 4.5)))
-    if chart.explained:
-        # above the chart, as in the SVG: matplotlib's search for a free place takes seconds
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=len(chart.explained),
-            columnspacing=1,
-            frameon=False,
-            fontsize=8,
-        )
 
 
 def _frame(

@@ -56,7 +56,23 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         f" {LONGEST_FIRST_S:.0f} s",
         err=True,
     )
-    run_s = _first_run_s(command, devices)
+    # seconds of the program alone
+    settings = Settings(
+        command=command,
+        time_limit_s=LONGEST_FIRST_S,
+        devices=devices,
+        program=ProgramOptions(null_input=True, null_output=True),
+        no_causes=True,
+    )
+    first = run_once(settings)
+    if first.result.outcome is Outcome.TIMED_OUT:
+        raise _too_long(command, f"more than {LONGEST_FIRST_S:.0f} s", 2 * LONGEST_FIRST_S)
+    if first.result.outcome is not Outcome.SUCCEEDED:
+        raise UsageError(
+            f"the program failed: {first.result.error}",
+            hint=f"try it alone with: scaletest worker --once -- {shlex.join(command)}",
+        )
+    run_s = first.run_s
     steps = quick_steps(run_s, most)
     if steps is None:
         raise _too_long(command, f"{run_s:.1f} s", run_s)
@@ -82,26 +98,6 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     if result.failures:
         return FAILED
     return INTERRUPTED if result.interrupted else 0
-
-
-def _first_run_s(command: tuple[str, ...], devices: DeviceOptions) -> float:
-    """Seconds of the program alone; UsageError when it fails."""
-    settings = Settings(
-        command=command,
-        time_limit_s=LONGEST_FIRST_S,
-        devices=devices,
-        program=ProgramOptions(null_input=True, null_output=True),
-        no_causes=True,
-    )
-    first = run_once(settings)
-    if first.result.outcome is Outcome.TIMED_OUT:
-        raise _too_long(command, f"more than {LONGEST_FIRST_S:.0f} s", 2 * LONGEST_FIRST_S)
-    if first.result.outcome is not Outcome.SUCCEEDED:
-        raise UsageError(
-            f"the program failed: {first.result.error}",
-            hint=f"try it alone with: scaletest worker --once -- {shlex.join(command)}",
-        )
-    return first.run_s
 
 
 def _too_long(command: tuple[str, ...], takes: str, run_s: float) -> UsageError:

@@ -107,18 +107,6 @@ def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> Deplo
             hint="give <client> svc/NAME, or <redis_url> URL to submit from here",
         )
     cluster = connection.connect(options.namespace, options.context)
-    _check_rights(cluster, client, may_hold)
-    deployment = Deployment(cluster, options.deployment)
-    # a number of pods that a killed run left is put back by this one, which changes nothing else
-    refuse_changed(deployment, own={"replicas"})
-    scalers = Autoscalers(cluster, deployment.name)
-    scalers.active(may_hold=may_hold)
-    queue = _queue(cluster, deployment, client)
-    doubts = _room(cluster, deployment, limit)
-    return DeploymentTarget(cluster, deployment, options, scalers, redis_url, queue, doubts)
-
-
-def _check_rights(cluster: Cluster, client: str, may_hold: bool) -> None:
     wanted = rights.NEEDED
     if client and not client.startswith(URLS):
         wanted += (rights.PROXY,)
@@ -131,6 +119,14 @@ def _check_rights(cluster: Cluster, client: str, may_hold: bool) -> None:
     lacking = rights.missing(cluster, wanted)
     if lacking:
         raise rights.refusal(lacking, cluster.namespace)
+    deployment = Deployment(cluster, options.deployment)
+    # a number of pods that a killed run left is put back by this one, which changes nothing else
+    refuse_changed(deployment, own={"replicas"})
+    scalers = Autoscalers(cluster, deployment.name)
+    scalers.active(may_hold=may_hold)
+    queue = _queue(cluster, deployment, client)
+    doubts = _room(cluster, deployment, limit)
+    return DeploymentTarget(cluster, deployment, options, scalers, redis_url, queue, doubts)
 
 
 def _queue(cluster: Cluster, deployment: Deployment, client: str) -> str:

@@ -108,8 +108,26 @@ class LocalBackend:
                 f"the workers' log {self._log} cannot be written: {error.strerror}"
             ) from error
         with log:
+            options, work, plan = self._options, self._options.work, self._options.plan
+            line = python_module(
+                "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"
+            )
+            if options.place.no_causes:
+                line += ["--no-causes"]
+            settings = {
+                "--time-limit": repr(work.time_limit_s) if work.time_limit_s else "",
+                "--preset": plan.preset if plan else "",
+                "--device-glob": work.device_glob,
+            }
+            line += chain.from_iterable(setting for setting in settings.items() if setting[1])
+            if plan and self._share:
+                line += ["--per-device", str(self._share)]
+            elif settings["--device-glob"] or settings["--preset"]:
+                line += ["--device-index", str(index)]
+            if work.command:
+                line += ["--null-input", "--", *work.command]
             return subprocess.Popen(
-                self._arguments(index),
+                line,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -123,27 +141,6 @@ class LocalBackend:
                     }
                 ),
             )
-
-    def _arguments(self, index: int) -> list[str]:
-        options, work, plan = self._options, self._options.work, self._options.plan
-        line = python_module(
-            "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"
-        )
-        if options.place.no_causes:
-            line += ["--no-causes"]
-        settings = {
-            "--time-limit": repr(work.time_limit_s) if work.time_limit_s else "",
-            "--preset": plan.preset if plan else "",
-            "--device-glob": work.device_glob,
-        }
-        line += chain.from_iterable(setting for setting in settings.items() if setting[1])
-        if plan and self._share:
-            line += ["--per-device", str(self._share)]
-        elif settings["--device-glob"] or settings["--preset"]:
-            line += ["--device-index", str(index)]
-        if work.command:
-            line += ["--null-input", "--", *work.command]
-        return line
 
     def _log_end(self) -> str:
         """The last line of the workers' log, which of a traceback is the error."""

@@ -143,26 +143,23 @@ class RemoteLoad:
             else:
                 if status == 200:
                     return body, headers
-                error = self._refused(status, body)
+                try:
+                    answer = json.loads(body)
+                    reason = answer.get("info") or answer.get("message") or ""
+                except (ValueError, AttributeError):
+                    reason = body.decode("utf-8", "replace")[:200]
+                hint = {
+                    401: "set SCALETEST_CLIENT_TOKEN to the client's token",
+                    403: "you need the right to get services/proxy in this namespace",
+                    404: "check the name of the Service",
+                }.get(status, "read the client's log")
+                kind = UsageError if status == 404 else Unreachable
+                error = kind(f"client {self._http.name} answered {status}: {reason}", hint=hint)
                 if status < 500:
                     raise error
             if self._clock() - began > PATIENCE_S:
                 raise error
             self._sleep(LOOK_S)
-
-    def _refused(self, status: int, body: bytes) -> ScaletestError:
-        try:
-            answer = json.loads(body)
-            reason = answer.get("info") or answer.get("message") or ""
-        except (ValueError, AttributeError):
-            reason = body.decode("utf-8", "replace")[:200]
-        hint = {
-            401: "set SCALETEST_CLIENT_TOKEN to the client's token",
-            403: "you need the right to get services/proxy in this namespace",
-            404: "check the name of the Service",
-        }.get(status, "read the client's log")
-        kind = UsageError if status == 404 else Unreachable
-        return kind(f"client {self._http.name} answered {status}: {reason}", hint=hint)
 
 
 class RemoteSamples:

@@ -161,7 +161,48 @@ class ValidationRunner:
                 # another pair of ways may be needed
                 is_estimate=self._plan.repeats == 1,
             )
-            self._step(turn, backend, load)
+            workers, repeat = turn.key
+            self._records[workers, repeat] = []
+            self._tally = StepTally()
+            self._progress.phase(f"{plural(workers, 'worker')}: getting ready")
+            began = self._clock()
+            stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
+            try:
+                backend.scale(workers)
+                deadline = self._clock() + self._ready_s
+                while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
+                    if self._clock() > deadline:
+                        raise WaitTimeout(
+                            f"{backend.ready()} of {workers} workers were ready after"
+                            f" {self._ready_s:.0f} s",
+                            hint="look at the workers' log",
+                        )
+                scale_s = self._clock() - began
+                # the warnings about the machine, once, before the first load
+                look, self._look = self._look, tuple
+                lines = look()
+                self._progress.warn(lines)
+                self._noticed += [line for line in lines if line not in self._noticed]
+                if not self._stopped_by:
+                    for other in self._others:
+                        other.enter(workers, repeat)
+                    load.set_parallel(workers, workers, repeat)
+                    began = self._clock()
+                    stop, warm_at_s = self._measure(turn, backend, load)
+                    measured_s = self._clock() - began
+                self._progress.note(f"{plural(workers, 'worker')}: waiting for requests in flight")
+                load.set_parallel(0)
+                # they finish, so that each belongs to one step; the wait is limited
+                limit_s = self._plan.time_limit_s or 10.0 * self._plan.seconds
+                patience_s = max(30.0, 2.0 * limit_s)
+                if not load.wait_idle(patience_s):
+                    self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
+            finally:
+                self._keep(
+                    Measurement(
+                        workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s
+                    )
+                )
             if self._stopped_by or self._hopeless(turn.workers, turn.repeat):
                 return False
         return True
@@ -179,48 +220,6 @@ class ValidationRunner:
             samples=self._samples.rows,
             noticed=self._noticed,
         )
-
-    def _step(self, turn: Turn, backend: Backend, load: Load) -> None:
-        workers, repeat = turn.key
-        self._records[workers, repeat] = []
-        self._tally = StepTally()
-        self._progress.phase(f"{plural(workers, 'worker')}: getting ready")
-        began = self._clock()
-        stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
-        try:
-            backend.scale(workers)
-            deadline = self._clock() + self._ready_s
-            while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
-                if self._clock() > deadline:
-                    raise WaitTimeout(
-                        f"{backend.ready()} of {workers} workers were ready after"
-                        f" {self._ready_s:.0f} s",
-                        hint="look at the workers' log",
-                    )
-            scale_s = self._clock() - began
-            # the warnings about the machine, once, before the first load
-            look, self._look = self._look, tuple
-            lines = look()
-            self._progress.warn(lines)
-            self._noticed += [line for line in lines if line not in self._noticed]
-            if not self._stopped_by:
-                for other in self._others:
-                    other.enter(workers, repeat)
-                load.set_parallel(workers, workers, repeat)
-                began = self._clock()
-                stop, warm_at_s = self._measure(turn, backend, load)
-                measured_s = self._clock() - began
-            self._progress.note(f"{plural(workers, 'worker')}: waiting for requests in flight")
-            load.set_parallel(0)
-            # they finish, so that each belongs to one step; the wait is limited
-            limit_s = self._plan.time_limit_s or 10.0 * self._plan.seconds
-            patience_s = max(30.0, 2.0 * limit_s)
-            if not load.wait_idle(patience_s):
-                self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
-        finally:
-            self._keep(
-                Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s)
-            )
 
     def _keep(self, measurement: Measurement) -> None:
         """Store the step and the result so far; a step without a record is dropped."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from scaletest.causes.interference import Interference
 from scaletest.render.axis import Axis, ceiling
 from scaletest.render.chart import Chart
 from scaletest.render.numbers import measured, plural, seconds
@@ -55,7 +54,16 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
         Axis("requests/s", 0.0, ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
         *PANEL_SIZE,
     )
-    _shade(chart, sample, long, result.disturbed)
+    # mark in a chart over the time of a measuring what disturbed it
+    shown = False
+    for spell in result.disturbed:
+        low, high = spell.begin_s - sample.began_s, spell.end_s - sample.began_s
+        if low < long and high > 0.0:
+            low, high = max(0.0, low), min(long, high)
+            chart.bar(low, high, chart.y.high, "c-foreign", spell.sentence, chart.y.low)
+            shown = True
+    if shown:
+        chart.legend("disturbed", "c-foreign", "area")
     _draw_course(chart, sample, course, long)
     return chart
 
@@ -73,16 +81,3 @@ def _draw_course(chart: Chart, sample: MeasuredStep, course: Sequence[float], lo
         chart.upright(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
     for at_s, depth in drift.dips:
         chart.dot(warm + at_s, rate.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
-
-
-def _shade(chart: Chart, sample: MeasuredStep, long: float, spells: Sequence[Interference]) -> None:
-    """Mark in a chart over the time of a measuring what disturbed it. long: its end in s."""
-    shown = False
-    for spell in spells:
-        low, high = spell.begin_s - sample.began_s, spell.end_s - sample.began_s
-        if low < long and high > 0.0:
-            low, high = max(0.0, low), min(long, high)
-            chart.bar(low, high, chart.y.high, "c-foreign", spell.sentence, chart.y.low)
-            shown = True
-    if shown:
-        chart.legend("disturbed", "c-foreign", "area")

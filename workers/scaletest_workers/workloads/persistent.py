@@ -212,7 +212,20 @@ class PersistentChild:
         if answer is None:
             return timed_out_result(limit_s, self._name)
         if answer == "":
-            return self._died(code)
+            # return the result when the process died, by a crash or for lack of
+            # memory
+            text = last_words(self._errors)
+            if code == UNAVAILABLE:
+                text = f"{self._name} cannot be used here{text}"
+                return Result(Outcome.FAILED, Reason.NO_BINARY, code, text)
+            if code == ANSWERS_CLOSED:
+                return Result(Outcome.FAILED, Reason.EXIT, code, f"{self._name} {CLOSED}")
+            if code < 0:
+                why = "; the memory limit of its container may be the reason" if code == -9 else ""
+                text = f"{self._name} was ended by {signal_name(-code)}{why}{text}"
+                return Result(Outcome.FAILED, Reason.SIGNAL, code, text)
+            text = f"{self._name} ended by itself with code {code}{text}"
+            return Result(Outcome.FAILED, Reason.EXIT, code, text)
         if isinstance(answer, str):
             return Result(Outcome.FAILED, Reason.EXIT, error=f"{self._name} {answer}")
         figures = answer.get("figures", {})
@@ -221,21 +234,6 @@ class PersistentChild:
         reason = Reason.NO_DEVICE if answer.get("no_device") else Reason.EXIT
         reason = Reason.NO_BINARY if answer.get("unavailable") else reason
         return Result(Outcome.FAILED, reason, error=cut(answer["error"]), figures=figures)
-
-    def _died(self, code: int) -> Result:
-        """Return the result when the process died, by a crash or for lack of memory."""
-        text = last_words(self._errors)
-        if code == UNAVAILABLE:
-            text = f"{self._name} cannot be used here{text}"
-            return Result(Outcome.FAILED, Reason.NO_BINARY, code, text)
-        if code == ANSWERS_CLOSED:
-            return Result(Outcome.FAILED, Reason.EXIT, code, f"{self._name} {CLOSED}")
-        if code < 0:
-            why = "; the memory limit of its container may be the reason" if code == -9 else ""
-            text = f"{self._name} was ended by {signal_name(-code)}{why}{text}"
-            return Result(Outcome.FAILED, Reason.SIGNAL, code, text)
-        text = f"{self._name} ended by itself with code {code}{text}"
-        return Result(Outcome.FAILED, Reason.EXIT, code, text)
 
 
 def _usage(answers: Sequence[Any]) -> resource.struct_rusage | None:
