@@ -222,3 +222,9 @@ def test_rising_sees_a_ramp_and_no_noise() -> None:
     assert may_rise(ramped(1.0, 30, 30, random.Random(1)))
     calm = sum(not may_rise(noisy(random.Random(seed), 1, 60)) for seed in range(100))
     assert calm >= 80
+
+
+def test_two_cycles_of_each_worker_are_enough_for_a_spread_of_its_own() -> None:
+    # workers that differ and do not vary: all cycles in one bag would scatter
+    rate = throughput(Completions({"quick": [0.0, 1.0, 2.0], "slow": [0.0, 10.0, 20.0]}), 2)
+    assert rate.half_width == 0.0
