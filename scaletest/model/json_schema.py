@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Union, get_args, get_origin
 
 from scaletest.model.declared import declared, is_enum
+from scaletest.model.wording import as_arguments
 from scaletest.model.writing import DocumentMember, members, plain
 
 Schema = dict[str, Any]
@@ -77,7 +78,8 @@ class Form:
             schema["type"] = ["number", "string"]
         if rule.optional:
             schema["type"] = list(dict.fromkeys([*type_names(schema), "null"]))
-        return {**schema, "description": rule.description} if rule.description else schema
+        description = as_arguments(rule.description)
+        return {**schema, "description": description} if description else schema
 
     def _key(self, member: DocumentMember) -> str:
         return member.key if self.is_file else member.name

@@ -61,59 +61,57 @@ class Plan(Document):
     limit: Annotated[
         int,
         Meta(ge=1, le=MAX_WORKERS),
-        "the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.",
+        "Measure with 1, 2, 4, ... and up to this many workers.",
     ] = 8
     scale: Annotated[
         float,
         Meta(ge=1, le=2, extra={"hint": "give the ratio wanted per doubling, from 1 to 2"}),
-        "the ratio of throughput that every doubling must reach.",
+        "Require that throughput grows by at least this factor with each doubling of the workers.",
     ] = 1.8
     seconds: Annotated[
-        Seconds,
-        "expected run time of one request: the sleep length for sleep, an estimate for a command.",
+        Seconds, "Expect one request to take this long; without a command it sleeps that long."
     ] = 1.0
     step_s: Annotated[
         Seconds,
         Meta(title="step time"),
         key("step_time"),
-        "seconds of measuring in each step; 0: as long as the verdict needs.",
+        "Measure every step for exactly this long, half of it on each way; 0 means as long as the "
+        "verdict needs.",
     ] = 0.0
     precision: Annotated[
         Fraction,
-        "relative half-width of a step's throughput at which it is measured precisely enough.",
+        "End a step early when its throughput is known to this part of it; 0.02 is 2 %.",
     ] = 0.02
     max_step_s: Annotated[
         Seconds,
         Meta(title="longest step"),
         key("max_step"),
-        "seconds after which a step ends in any case; 0: 60 s, or the time of 30 requests if "
-        "that is longer.",
+        "Measure a step for at most this long; 0 means 60 s, or 30 requests if they take longer.",
     ] = 0.0
     warmup_s: Annotated[
         Seconds | None,
         Meta(title="warm-up"),
         key("warmup"),
-        "seconds at the beginning of each step that do not count; None: they are found from "
-        "the data.",
+        "Leave out this much time at the start of each step; it is found from the data unless "
+        "given.",
     ] = None
     queue: Annotated[QueueName, key(""), "name of the queue, generated for every run."] = "validate"
     command: Annotated[Arguments, "the workload's program and arguments; empty for sleep."] = ()
     device_glob: Annotated[
         str,
-        "device files; worker N uses the N-th and starts again after the last, unless "
-        "per_device is set.",
+        "Let the workers use the devices whose files match this pattern: worker N takes the "
+        "N-th, counting round, unless <per_device> is given.",
     ] = ""
     preset: Annotated[
         str,
         choice(("", *PRESETS), "preset"),
-        "devices of one vendor, and the environment that restricts its libraries to one of them.",
+        "Let the workers use the devices of this vendor.",
     ] = ""
     per_device: Annotated[
         tuple[Annotated[int, Meta(ge=1, le=MAX_WORKERS)], ...],
         Meta(title="workers per device"),
-        "workers that share one device, each with a leased slot; several numbers are "
-        "compared, with all devices full, and the steps are then these numbers times the "
-        "devices.",
+        "Let this many workers share one device, each with a slot of it. Several numbers are "
+        "compared, with all devices full, and the best is named.",
     ] = ()
     devices: Annotated[
         Count,
@@ -124,19 +122,21 @@ class Plan(Document):
         Seconds,
         Meta(title="time limit"),
         key("time_limit"),
-        "seconds after which a request is ended; 0: never.",
+        "Stop a request that runs longer than this; 0 means no limit.",
     ] = 0.0
     tolerate_failures: Annotated[
-        Count, Meta(title="tolerated failures"), "failed requests that do not fail the run."
+        Count,
+        Meta(title="tolerated failures"),
+        "Let the run pass with at most this many failed requests.",
     ] = 0
     repeats: Annotated[
         int,
         Meta(ge=1, le=1000),
-        "how often every step is measured on the way up and on the way down; 1: as often as the "
-        "verdict needs.",
+        "Measure every step this many times on the way up and as often on the way down.",
     ] = 1
     thresholds: Annotated[
-        tuple[str, ...], "further conditions of a PASS, as in efficiency(8)>=0.8."
+        tuple[str, ...],
+        "Require this condition for a PASS too, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'.",
     ] = ()
     background: Annotated[
         tuple[Background, ...],

@@ -12,9 +12,11 @@ from scaletest.cli import options as shared
 from scaletest.cli import workloads
 from scaletest.cli.headings import heading
 from scaletest.cli.output import Output
+from scaletest.cli.plan_settings import setting
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.validation.options import ValidationPlace
+from scaletest.validation.plan import Plan
 
 
 @cloup.command("validate")
@@ -55,112 +57,25 @@ from scaletest.validation.options import ValidationPlace
     help="Hold HPA or KEDA during the run, instead of refusing to run.",
 )
 @heading("Load")
-@click.option(
-    "--limit",
-    type=int,
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="Measure with 1, 2, 4, ... and up to N workers.",
-)
+@setting(Plan, "limit", "N")
 @heading("Verdict")
-@click.option(
-    "--scale",
-    type=float,
-    default=1.8,
-    show_default=True,
-    metavar="X",
-    help=(
-        "Require that throughput grows by at least this factor with each doubling of the workers."
-    ),
-)
+@setting(Plan, "scale", "X")
 @heading("Load")
-@click.option(
-    "--seconds",
-    type=shared.DURATION,
-    default="1s",
-    show_default=True,
-    metavar="TIME",
-    help="Expect one request to take this long; without COMMAND it sleeps that long.",
-)
+@setting(Plan, "seconds", "TIME")
 @heading("Accuracy")
-@click.option(
-    "--precision",
-    type=float,
-    default=0.02,
-    show_default=True,
-    metavar="P",
-    help=("End a step early when its throughput is known to this part of it; 0.02 is 2 %."),
-)
-@click.option(
-    "--max-step",
-    type=shared.DURATION,
-    default=0.0,
-    metavar="TIME",
-    help=(
-        "Measure a step for at most this long. [default: 60 s, or 30 requests if they take longer]"
-    ),
-)
-@click.option(
-    "--step-time",
-    type=shared.DURATION,
-    default=0.0,
-    metavar="TIME",
-    help=("Measure every step for exactly this long, half of it on each way."),
-)
-@click.option(
-    "--warmup",
-    type=shared.DURATION,
-    default=None,
-    metavar="TIME",
-    help=("Leave out this much time at the start of each step. [default: found from the data]"),
-)
-@click.option(
-    "--repeats",
-    type=int,
-    default=1,
-    show_default=True,
-    metavar="R",
-    help="Measure every step R times on the way up and R times on the way down.",
-)
+@setting(Plan, "precision", "P")
+@setting(Plan, "max_step", "TIME")
+@setting(Plan, "step_time", "TIME")
+@setting(Plan, "warmup", "TIME")
+@setting(Plan, "repeats", "R")
 @heading("Load")
-@click.option(
-    "--time-limit",
-    type=shared.DURATION,
-    default=0.0,
-    metavar="TIME",
-    help="Stop a request that runs longer than this; 0 means no limit.",
-)
+@setting(Plan, "time_limit", "TIME")
 @heading("Verdict")
-@click.option(
-    "--tolerate-failures",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Let the run pass with at most N failed requests.",
-)
+@setting(Plan, "tolerate_failures", "N")
 @heading("Devices")
-@click.option(
-    "--device-glob",
-    default="",
-    metavar="GLOB",
-    help=(
-        "Let the workers use the devices whose files match this pattern: worker N takes"
-        " the N-th, counting round, unless --per-device is given."
-    ),
-)
+@setting(Plan, "device_glob", "GLOB")
 @shared.preset("Let the workers use the devices of this vendor.")
-@click.option(
-    "--per-device",
-    default="",
-    callback=shared.numbers,
-    metavar="K[,K...]",
-    help=(
-        "Let K workers share one device, each with a slot of it. Several numbers are"
-        " compared, with all devices full, and the best is named."
-    ),
-)
+@setting(Plan, "per_device", "K[,K...]")
 @heading("Accuracy")
 @click.option(
     "--no-causes",
@@ -191,17 +106,7 @@ from scaletest.validation.options import ValidationPlace
     help="Take settings from this YAML file, or from standard input (-).",
 )
 @heading("Verdict")
-@click.option(
-    "--threshold",
-    "thresholds",
-    multiple=True,
-    envvar="SCALETEST_VALIDATE_THRESHOLD",
-    metavar="EXPR",
-    help=(
-        "Require this condition for a PASS too, as in 'efficiency(8)>=0.8' or"
-        " 'wait.p95<200ms'; the option may be repeated."
-    ),
-)
+@setting(Plan, "thresholds", "EXPR", "--threshold", "SCALETEST_VALIDATE_THRESHOLD")
 @shared.report_output()
 @heading("Target")
 @workloads.command_of_workers("[-- COMMAND ARG...]")
