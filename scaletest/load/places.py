@@ -1,7 +1,7 @@
 """Where the requests of a load ended, in tables of bounded size: pods come and go for days.
 
 A new row replaces the one that changed longest ago, whose count is added to "others". Failures are
-in groups (analysis/failures.py), which are bounded in the same way.
+in groups (stats/failures.py), which are bounded in the same way.
 """
 
 from collections.abc import Iterable
