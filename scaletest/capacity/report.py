@@ -11,7 +11,6 @@ from typing import Any
 
 import yaml
 
-from scaletest.capacity.autoscale.arrivals import Arrivals
 from scaletest.capacity.autoscale.choice import (
     BestRule,
     PlayedRule,
@@ -20,6 +19,7 @@ from scaletest.capacity.autoscale.choice import (
     find_weaknesses,
     mean_run_s,
 )
+from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import to_values
 from scaletest.model import Verdict, VerdictKind

@@ -16,17 +16,17 @@ from itertools import repeat
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.answers import (
+from scaletest.cluster.connection import (
     LONGEST_OBEYED_S,
     Busy,
     Missing,
+    Raw,
     Refused,
     read_message,
     refusal,
     retry_after_s,
 )
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.resources import Resource
+from scaletest.cluster.objects import Resource
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
 

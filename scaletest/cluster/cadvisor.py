@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import quote
 
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.model.errors import ScaletestError
 
 CPU, MEMORY = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"

@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import Any
 
 from scaletest.cluster import rights
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.objects import NODES, PODS, QUOTAS
 from scaletest.cluster.pod_requests import (
     parse_quantities,
     pod_limits,
@@ -25,7 +25,6 @@ from scaletest.cluster.pod_requests import (
     quantity,
     sum_amounts,
 )
-from scaletest.cluster.resources import NODES, PODS, QUOTAS
 
 BLOCKING = ("NoSchedule", "NoExecute")
 

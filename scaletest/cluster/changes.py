@@ -17,12 +17,16 @@ from typing import Any
 
 import msgspec
 
-from scaletest.cluster.answers import Busy, Conflict, Refused
-from scaletest.cluster.api_calls import MERGE_PATCH, STRATEGIC_PATCH
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import (
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    Busy,
+    Cluster,
+    Conflict,
+    Refused,
+)
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import Document, Documents
-from scaletest.cluster.resources import SCALED_OBJECTS, Resource
+from scaletest.cluster.objects import SCALED_OBJECTS, Document, Documents, Resource
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 
 BEFORE = "scaletest/before"

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
-from scaletest.cluster.objects import read_log
+from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.objects import DEPLOYMENTS, EVENTS, PODS, read_log
 from scaletest.cluster.pods import PodState, PodWarning, first_failing, pod_state, pod_warning
-from scaletest.cluster.resources import DEPLOYMENTS, EVENTS, PODS
 from scaletest.model.errors import ScaletestError
 
 LOG_LINES = 15

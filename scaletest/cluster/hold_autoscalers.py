@@ -10,13 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scaletest.cluster import discovery
-from scaletest.cluster.answers import Busy
-from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.changes import BEFORE, Changes, Patch
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Busy, Cluster, Raw
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import Document
-from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
+from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Document, Resource
 from scaletest.model.errors import UsageError, WaitTimeout
 
 PAUSED = "autoscaling.keda.sh/paused"

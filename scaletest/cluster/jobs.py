@@ -3,11 +3,8 @@
 import logging
 from typing import Any
 
-from scaletest.cluster.answers import Busy, Missing
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import JOBS, SECRETS
+from scaletest.cluster.connection import Busy, Cluster, Missing, Raw
+from scaletest.cluster.objects import JOBS, SECRETS, Documents
 from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")

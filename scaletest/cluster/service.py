@@ -4,10 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.api_calls import Raw, credentials, service_path
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw, credentials, service_path
 from scaletest.cluster.deployment import Deployment, pod_templates
-from scaletest.cluster.resources import ENDPOINT_SLICES, SERVICES
+from scaletest.cluster.objects import ENDPOINT_SLICES, SERVICES
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.changes import Changes, Patch
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
+from scaletest.cluster.objects import DEPLOYMENTS, Resource
 from scaletest.cluster.pod_requests import container_requests, quantity
-from scaletest.cluster.resources import DEPLOYMENTS, Resource
 from scaletest.model.errors import ScaletestError, WaitTimeout
 
 # What of a setting is no variable of the environment.

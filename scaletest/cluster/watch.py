@@ -18,9 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.answers import LONGEST_OBEYED_S, Busy, read_message, refusal
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.resources import selector_query
+from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, Raw, read_message, refusal
+from scaletest.cluster.objects import selector_query
 from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")

@@ -8,7 +8,7 @@ from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.judging.result import LifecycleResult, judge_run
 from scaletest.lifecycle.judging.verdict import COUNTS
 from scaletest.lifecycle.options import Conditions, WorkloadSelection
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import Stamp
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType

@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from scaletest.lifecycle.records import LifecycleObject, Submission
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import LifecycleObject, Stamp, Submission
 from scaletest.model.errors import InvalidValue
 from scaletest.model.times import epoch, iso
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from scaletest.capacity.autoscale.arrivals import Arrivals
 from scaletest.capacity.autoscale.hpa import TargetType
+from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.model.time_slots import LONGEST_WINDOW_S

@@ -16,8 +16,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scaletest.capacity.autoscale.arrivals import Arrivals
-from scaletest.capacity.autoscale.load import SimulationSetting
+from scaletest.capacity.autoscale.load import Arrivals, SimulationSetting
 from scaletest.capacity.autoscale.result import SimulationPoint, SimulationResult, count_turns
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.capacity.autoscale.scaler import Scaler

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import cloup
 
-from scaletest.capacity.autoscale.arrivals import PATTERNS
+from scaletest.capacity.autoscale.load import PATTERNS
 from scaletest.capacity.autoscale.rule import CHANGES, RULES
 from scaletest.capacity.options import PlayOptions
 from scaletest.cli import options as shared

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from scaletest.capacity.autoscale.arrivals import Arrivals
 from scaletest.capacity.autoscale.choice import PlayedRule
+from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import Rule, parse_rule, to_values
 from scaletest.capacity.autoscale.search import candidate_rules, find_best

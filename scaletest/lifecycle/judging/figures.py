@@ -13,7 +13,7 @@ from scaletest.lifecycle.judging.timeline import (
     phase_durations,
     reference_milestone,
 )
-from scaletest.lifecycle.stamps import TimeSource
+from scaletest.lifecycle.records import TimeSource
 from scaletest.model.declared import INNER, Count, called, flat
 from scaletest.model.writing import Written
 from scaletest.stats.percentiles import Distribution, summary

@@ -17,8 +17,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from scaletest.lifecycle.judging.phases import BEGUN, MILESTONE_TEXTS, LifecyclePhase
-from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
-from scaletest.lifecycle.stamps import POD_MILESTONES, Stamp, TimeSource
+from scaletest.lifecycle.records import (
+    POD_MILESTONES,
+    LifecycleObject,
+    LifecyclePod,
+    Stamp,
+    TimeSource,
+)
 
 CLIPPED_S = -1.0
 # Kinds whose own status says when they have finished: their pods may fail and be replaced, or be

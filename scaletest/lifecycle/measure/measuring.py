@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import Cluster, connect
+from scaletest.cluster.connection import Cluster, Raw, connect
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import submit_tools
 from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock

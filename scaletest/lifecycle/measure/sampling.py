@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.bulk_objects import Objects
+from scaletest.cluster.connection import Raw
 from scaletest.cluster.watch import Feeds
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.judging.books import Fate, LifecycleProgress, fate_of, only_end_missing
@@ -22,8 +22,7 @@ from scaletest.lifecycle.judging.verdict import ENDLESS
 from scaletest.lifecycle.measure.tracker import Tracker
 from scaletest.lifecycle.measure.watched_collections import collections_of
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.records import LifecycleObject, Submission
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import LifecycleObject, Stamp, Submission
 from scaletest.model.run_progress import WORKLOAD
 from scaletest.runs.folder import SAMPLING, SUBMISSIONS
 from scaletest.runs.progress import Progress

@@ -14,8 +14,7 @@ from itertools import chain
 from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import milestones
-from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
-from scaletest.lifecycle.stamps import Stamp, Stamps, mark
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
 from scaletest.model.times import epoch
 
 # Reasons of events and whose milestone they are.

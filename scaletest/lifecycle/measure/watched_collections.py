@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
-from scaletest.cluster.answers import Missing
 from scaletest.cluster.bulk_objects import Objects
+from scaletest.cluster.connection import Missing
 from scaletest.cluster.watch import Collection
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.plan import LifecyclePlan

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.capacity.autoscale.arrivals import PATTERNS, Arrivals, draw_arrivals, draw_run_times
-from scaletest.capacity.autoscale.load import SimulationSetting
+from scaletest.capacity.autoscale.load import (
+    PATTERNS,
+    Arrivals,
+    SimulationSetting,
+    draw_arrivals,
+    draw_run_times,
+)
 from scaletest.capacity.autoscale.result import SimulationResult, count_turns
 from scaletest.capacity.autoscale.rule import RULES, parse_rule
 from scaletest.capacity.autoscale.simulation import SimulatedPod, choose_victims, simulate

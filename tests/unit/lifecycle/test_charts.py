@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scaletest.lifecycle.judging import chart_data
 from scaletest.lifecycle.judging.result import LifecycleResult
-from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Stamp, Stamps
 from scaletest.lifecycle.report.charts import (
     MOST_POINTS,
     phase_charts,
@@ -27,7 +27,6 @@ from scaletest.lifecycle.report.report import (
     sections,
 )
 from scaletest.lifecycle.run_type import LifecycleRun
-from scaletest.lifecycle.stamps import Stamp, Stamps
 from scaletest.render.blocks import Charts, Figure
 from scaletest.render.chart import Chart
 from scaletest.render.svg import draw_chart

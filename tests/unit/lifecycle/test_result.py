@@ -6,7 +6,7 @@ from scaletest.lifecycle.judging.books import Fate, LifecycleProgress
 from scaletest.lifecycle.judging.result import judge_run
 from scaletest.lifecycle.measure.sampling import ProgressReport
 from scaletest.lifecycle.options import WorkloadSelection
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import Stamp
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import BEGAN, VIEW, of, submission, workload
 from tests.unit.told import telling

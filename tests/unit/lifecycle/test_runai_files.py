@@ -7,7 +7,7 @@ import pytest
 
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.timeline import timeline_of
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import Stamp
 from scaletest.model.errors import InvalidValue
 from tests.unit.lifecycles import BEGAN, submission, workload
 

@@ -3,8 +3,7 @@
 import pytest
 
 from scaletest.lifecycle.judging.timeline import duration_between, timeline_of
-from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
-from scaletest.lifecycle.stamps import Stamp, TimeSource
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Stamp, TimeSource
 from tests.unit.lifecycles import of, workload
 
 

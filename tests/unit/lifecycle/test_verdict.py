@@ -3,7 +3,7 @@
 import pytest
 
 from scaletest.lifecycle.options import Conditions
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import Stamp
 from scaletest.model.errors import InvalidValue
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import of, workload
