@@ -20,8 +20,8 @@ from scaletest.capacity.autoscale.choice import (
     mean_run_s,
 )
 from scaletest.capacity.autoscale.load import Arrivals
-from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import to_values
+from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render import contents
 from scaletest.render.axis import Axis, ceiling

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from scaletest.capacity.autoscale.hpa import TargetType
 from scaletest.capacity.autoscale.load import Arrivals
-from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import Rule
+from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.model.time_slots import LONGEST_WINDOW_S
 
 EQUAL_WAIT = 0.1

@@ -7,6 +7,7 @@ Requests are drawn once, so that all rules get the same.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
@@ -183,3 +184,13 @@ class PlayedLoad(Document):
         if base.maximum == rule.maximum:
             rule = replace(rule, maximum=self.max_workers)
         return rule
+
+
+@dataclass(frozen=True, slots=True)
+class PlayOptions:
+    """The load that is played, and what is used in place of its run times and arrivals."""
+
+    load: PlayedLoad
+    run: str  # a stored run, whose run times are drawn from
+    trace: Path | None  # a file with the times of arrivals
+    seed: int

@@ -8,8 +8,8 @@ from itertools import product
 from scaletest.capacity.autoscale.hpa import (
     ScalingPolicy,
 )
-from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import RULES, Rule, shrink_after
+from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.model.desired_workers import Targets
 
 

@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from scaletest.capacity.autoscale.choice import PlayedRule
-from scaletest.capacity.autoscale.load import Arrivals
-from scaletest.capacity.autoscale.result import SimulationResult
+from scaletest.capacity.autoscale.load import Arrivals, PlayOptions
 from scaletest.capacity.autoscale.rule import Rule, parse_rule, to_values
 from scaletest.capacity.autoscale.search import candidate_rules, find_best
-from scaletest.capacity.autoscale.simulation import simulate
-from scaletest.capacity.options import PlayOptions
+from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
 from scaletest.capacity.report import Simulation, simulation_report
 from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text, echo

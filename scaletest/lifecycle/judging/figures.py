@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated
 
-from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS, OF_A_POD, LifecyclePhase
 from scaletest.lifecycle.judging.timeline import (
+    MILESTONE_TEXTS,
+    OF_A_POD,
+    LifecyclePhase,
     WorkloadTimeline,
     best_time,
     phase_durations,

@@ -16,7 +16,7 @@ from itertools import product
 
 from scaletest.lifecycle.judging.books import Books
 from scaletest.lifecycle.judging.figures import PhaseDurations
-from scaletest.lifecycle.judging.phases import BY_NAME
+from scaletest.lifecycle.judging.timeline import BY_NAME
 from scaletest.model.checks import cut
 from scaletest.model.threshold import PERCENTILES, Measurable, MeasureTable, Threshold, parse
 from scaletest.model.verdict import Verdict

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from itertools import chain
 
 from scaletest.lifecycle.judging import chart_data
-from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS
 from scaletest.lifecycle.judging.result import LifecycleResult
-from scaletest.lifecycle.judging.timeline import start_time
+from scaletest.lifecycle.judging.timeline import MILESTONE_TEXTS, start_time
 from scaletest.render.axis import Axis, ceiling
 from scaletest.render.blocks import Figure
 from scaletest.render.chart import Chart, Point

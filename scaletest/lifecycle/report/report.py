@@ -11,9 +11,10 @@ from functools import partial
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.books import fate_of
 from scaletest.lifecycle.judging.chart_data import by_node
-from scaletest.lifecycle.judging.phases import BY_NAME, PHASES
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import (
+    BY_NAME,
+    PHASES,
     WorkloadTimeline,
     best_time,
     phase_duration,

@@ -12,9 +12,8 @@ from scaletest.capacity.autoscale.hpa import (
     TargetType,
 )
 from scaletest.capacity.autoscale.load import SimulationSetting, draw_arrivals, draw_run_times
-from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import RULES, parse_rule
-from scaletest.capacity.autoscale.simulation import simulate
+from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
 from scaletest.capacity.report import Simulation
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from scaletest.capacity.autoscale.result import SimulationResult
 from scaletest.capacity.autoscale.rule import RULES, to_values
 from scaletest.capacity.autoscale.search import candidate_rules, find_best
+from scaletest.capacity.autoscale.simulation import SimulationResult
 from tests.unit.capacity.simulations import syncs
 
 
