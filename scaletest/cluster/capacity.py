@@ -79,23 +79,18 @@ def quota_room(
             continue
         used = quota.get("status", {}).get("used", {})
         for key, hard in quota["spec"].get("hard", {}).items():
-            amount = _amount_counted(key, requests, limits)
+            # what one pod adds to this key
+            prefix, _, name = key.partition(".")
+            if key == "count/pods":
+                amount: Decimal | None = Decimal(1)
+            elif name and prefix == "limits":
+                amount = limits.get(name)
+            else:
+                amount = requests.get(name if name and prefix == "requests" else key)
             if amount:
                 left = max(Decimal(0), quantity(hard) - quantity(used.get(key, "0")))
                 rooms.append((int(left // amount), f"quota {quota['metadata']['name']}: {key}"))
     return min(rooms, default=None)
-
-
-def _amount_counted(
-    key: str, requests: Mapping[str, Decimal], limits: Mapping[str, Decimal]
-) -> Decimal | None:
-    """Return the amount that one pod adds to a key of a quota; None or 0 when it adds nothing."""
-    if key == "count/pods":
-        return Decimal(1)
-    prefix, _, name = key.partition(".")
-    if name and prefix == "limits":
-        return limits.get(name)
-    return requests.get(name if name and prefix == "requests" else key)
 
 
 def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
@@ -105,9 +100,8 @@ def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
     """
     raw = Raw(cluster)
     nodes = raw.objects(NODES.path(""), NODES.plural)
-    pods = raw.get(PODS.path(""), "list all pods", "list pods of all namespaces")["items"]
     used: dict[str, list[dict[str, Decimal]]] = defaultdict(list)
-    for pod in pods:
+    for pod in raw.get(PODS.path(""), "list all pods", "list pods of all namespaces")["items"]:
         if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
             used[pod["spec"].get("nodeName", "")].append(pod_requests(pod["spec"]))
     capacities = []
@@ -135,10 +129,11 @@ def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
 def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
     if not node.schedulable or not (spec.get("nodeSelector") or {}).items() <= node.labels.items():
         return False
-    blocking = [taint for taint in node.taints if taint["effect"] in BLOCKING]
     tolerations = spec.get("tolerations") or []
     return all(
-        any(_tolerates(toleration, taint) for toleration in tolerations) for taint in blocking
+        any(_tolerates(toleration, taint) for toleration in tolerations)
+        for taint in node.taints
+        if taint["effect"] in BLOCKING
     )
 
 

@@ -219,8 +219,9 @@ class Raw:
         """
         form = patch_form if method == "PATCH" else "application/json"
         headers = {"Content-Type": form, "Accept": "application/json"}
-        answer = self.send(method, path, action, headers, json.dumps(body).encode())
-        return _document(answer, action, right)
+        return _document(
+            self.send(method, path, action, headers, json.dumps(body).encode()), action, right
+        )
 
     def fetch(
         self, path: str, action: str, headers: Mapping[str, str], **query: str

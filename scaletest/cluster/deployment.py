@@ -15,10 +15,11 @@ def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
     Needs the right to list deployments.
     """
-    path = DEPLOYMENTS.path(cluster.namespace)
     return {
         deployment["metadata"]["name"]: deployment["spec"]["template"]
-        for deployment in Raw(cluster).objects(path, DEPLOYMENTS.plural)
+        for deployment in Raw(cluster).objects(
+            DEPLOYMENTS.path(cluster.namespace), DEPLOYMENTS.plural
+        )
     }
 
 
@@ -86,8 +87,9 @@ class Deployment:
         return "\n  ".join(lines)
 
     def _read(self) -> dict[str, Any]:
-        path = DEPLOYMENTS.path(self.namespace, self.name)
-        return self._raw.get(path, f"read {self._title}", "get deployments")
+        return self._raw.get(
+            DEPLOYMENTS.path(self.namespace, self.name), f"read {self._title}", "get deployments"
+        )
 
     def _events(self, failing: PodState) -> list[str]:
         events = self._raw.objects(

@@ -136,11 +136,10 @@ def causes(cluster: Cluster) -> list[NodeRow] | None:
     if rights.missing(cluster, rights.VIEWS):
         return None
     raw = Raw(cluster)
-    pods = raw.objects(
-        PODS.path(cluster.namespace), PODS.plural, fieldSelector="status.phase=Running"
-    )
     workers: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for pod in pods:
+    for pod in raw.objects(
+        PODS.path(cluster.namespace), PODS.plural, fieldSelector="status.phase=Running"
+    ):
         container = worker_container(pod["spec"])
         if container and pod["spec"].get("nodeName"):
             workers[pod["spec"]["nodeName"]].append((pod["metadata"]["name"], container["name"]))

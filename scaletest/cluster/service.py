@@ -42,11 +42,30 @@ class Service:
         self._cluster, self._raw = cluster, Raw(cluster)
         self.namespace = cluster.namespace
         title = f"service {self.reference.name} in namespace {self.namespace}"
-        path = SERVICES.path(self.namespace, self.reference.name)
-        spec = self._raw.get(path, f"read {title}", "get services")["spec"]
+        spec = self._raw.get(
+            SERVICES.path(self.namespace, self.reference.name), f"read {title}", "get services"
+        )["spec"]
         self.address = str(spec.get("clusterIP", ""))
         self._selector: dict[str, str] = spec.get("selector") or {}
-        self.port = _port(spec.get("ports", []), self.reference)
+        # the port that the reference wants, by number or name, else the only one
+        ports, wanted = spec.get("ports", []), self.reference.port
+        known = [str(port["port"]) for port in ports]
+        checks.refuse(
+            (
+                not wanted and len(ports) != 1,
+                f"service {self.reference.name} has {len(ports)} ports",
+                f"choose one: svc/{self.reference.name}:{'|'.join(known)}",
+            )
+        )
+        matching = [port for port in ports if wanted in ("", str(port["port"]), port.get("name"))]
+        checks.refuse(
+            (
+                not matching,
+                f"service {self.reference.name} has no port {wanted}",
+                f"it has {', '.join(known) or 'none'}",
+            )
+        )
+        self.port = str(matching[0]["port"])
 
     def endpoints(self) -> tuple[int, int]:
         """Return the number of ready addresses, and of all addresses."""
@@ -102,25 +121,3 @@ class Service:
         )
         path = service_path(self.namespace, self.reference.name, self.port)
         return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
-
-
-def _port(ports: list[dict[str, Any]], wanted: Reference) -> str:
-    known = [str(port["port"]) for port in ports]
-    if not wanted.port:
-        checks.refuse(
-            (
-                len(ports) != 1,
-                f"service {wanted.name} has {len(ports)} ports",
-                f"choose one: svc/{wanted.name}:{'|'.join(known)}",
-            )
-        )
-        return known[0]
-    matching = [port for port in ports if wanted.port in (str(port["port"]), port.get("name"))]
-    checks.refuse(
-        (
-            not matching,
-            f"service {wanted.name} has no port {wanted.port}",
-            f"it has {', '.join(known) or 'none'}",
-        )
-    )
-    return str(matching[0]["port"])

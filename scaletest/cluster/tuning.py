@@ -66,11 +66,13 @@ class Tuning:
         name the same of these.
         """
         container = {**changed(self._original, setting), "name": self._original["name"]}
-        spec = {
-            "replicas": int(setting.get("replicas", self.replicas)),
-            "template": {"spec": {"containers": [container]}},
-        }
-        self._scalers.scale(Patch(spec), self._changes)
+        patch = Patch(
+            {
+                "replicas": int(setting.get("replicas", self.replicas)),
+                "template": {"spec": {"containers": [container]}},
+            }
+        )
+        self._scalers.scale(patch, self._changes)
 
     def wait(self, patience_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
         """Wait until all pods have the setting and are ready, or `stopped`.
@@ -137,12 +139,12 @@ def changed(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[st
         changes["resources"] = {"requests": amounts, "limits": amounts}
     for name, value in setting.items():
         if name.startswith("-"):
-            arguments = changes.get("args", container.get("args", []))
-            changes["args"] = with_argument(arguments, name, value)
+            changes["args"] = with_argument(
+                changes.get("args", container.get("args", [])), name, value
+            )
         elif name not in NAMES:
             # a variable that was read from elsewhere has a value of its own now
-            variable = {"name": name, "value": value, "valueFrom": None}
-            changes.setdefault("env", []).append(variable)
+            changes.setdefault("env", []).append({"name": name, "value": value, "valueFrom": None})
     return changes
 
 
