@@ -88,9 +88,8 @@ def _job(spec: Mapping[str, Any]) -> int:
 
 
 def _training(spec: Mapping[str, Any]) -> int | None:
-    groups = [group for key, group in spec.items() if key.endswith("ReplicaSpecs")]
-    rows = chain.from_iterable(group.values() for group in groups)
-    return sum(map(_replicas, rows)) or None
+    groups = [group.values() for key, group in spec.items() if key.endswith("ReplicaSpecs")]
+    return sum(map(_replicas, chain.from_iterable(groups))) or None
 
 
 # How many pods an object of the kind needs, by its spec.

@@ -79,11 +79,10 @@ class LifecycleType(RunType):
         per_s = lifecycle.throughput.per_s
         if per_s is not None:
             phases.append(Measure("throughput", NOWHERE, exactly(per_s), "1/s", True))
-        counts = [
+        return phases + [
             Measure(name, NOWHERE, exactly(getattr(lifecycle.books, name)), "workloads", False)
             for name in COUNTS
         ]
-        return [*phases, *counts]
 
     def contrast(self, base: LifecycleRun, candidate: LifecycleRun) -> Contrast:
         """Compare the plans of two runs, where both have one, and say whether one of them has lost
@@ -121,8 +120,10 @@ def read_run(
     until, count, project, conditions = "decided", 0, "", Conditions()
     title = f"lifecycle of {store.path}, from files of the Run:ai scale test tool"
     if plan is not None:
-        pace = f"bursts of {plan.processes} {plan.delay_s:g} s apart"
-        title = f"{plan.workload} · {pace} · run {plan.run}"
+        title = (
+            f"{plan.workload} · bursts of {plan.processes} {plan.delay_s:g} s apart · run"
+            f" {plan.run}"
+        )
         until, count, project = plan.until, plan.count, plan.project
         conditions = Conditions(plan.thresholds, plan.tolerate_failures)
     for submission in submissions:

@@ -59,7 +59,13 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
         "scheduled": _times(pods, "scheduled"),
         "ready": _times(pods, "ready"),
     }
-    ended = sorted(filter(None, map(_end_of_readiness, pods)))
+    ends = [
+        [time for name in ENDS for time in _times([pod], name)]
+        for pod in pods
+        if _times([pod], "ready")
+    ]
+    # when pods that had been ready were so no more
+    ended = sorted(min(times) for times in ends if times)
     known = list(chain.from_iterable(events.values()))
     if not events["scheduled"] or not known:
         return None
@@ -87,17 +93,6 @@ def _times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
     """Return when pods passed this milestone, in order."""
     times = [best_time(pod.stamps.get(name)) for pod in pods]
     return sorted(time for time in times if time is not None)
-
-
-def _end_of_readiness(pod: LifecyclePod) -> float | None:
-    """Return when a pod that had been ready was so no more.
-
-    None where it still is, or never was.
-    """
-    if best_time(pod.stamps.get("ready")) is None:
-        return None
-    ends = [best_time(pod.stamps.get(name)) for name in ENDS]
-    return min((end for end in ends if end is not None), default=None)
 
 
 def _counted(times: Sequence[float], moments: Sequence[float]) -> tuple[int, ...]:

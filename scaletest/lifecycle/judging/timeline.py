@@ -187,8 +187,7 @@ def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
         stamps["first_pod_created"] = _nth(created, 1)
         stamps["last_pod_created"] = _nth(created, needed)
         for name in (*POD_MILESTONES[1:], "decided"):
-            own_end = name == "finished" and workload.kind in SAY_THEIR_END
-            if own_end and name not in passed:
+            if name == "finished" and workload.kind in SAY_THEIR_END and name not in passed:
                 continue
             reached = _pod_stamps(workload, name)
             needed_here = workload.expected or len(_pods_for(workload, name))

@@ -101,8 +101,7 @@ def measure(
 
 def delete_all(plan: LifecyclePlan) -> int:
     """Delete the run's objects; how many there were. Raises Refused, Unreachable."""
-    raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
-    return delete_objects(plan, Objects(raw))
+    return delete_objects(plan, Objects(Raw(connect(plan.namespace, plan.context), CONNECTIONS)))
 
 
 def delete_objects(plan: LifecyclePlan, objects: Objects) -> int:

@@ -23,7 +23,7 @@ from scaletest.lifecycle.judging.timeline import timeline_of
 from scaletest.lifecycle.judging.verdict import ENDLESS
 from scaletest.lifecycle.measure.tracker import Tracker
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.records import LifecycleObject, Stamp, Submission
+from scaletest.lifecycle.records import Stamp, Submission
 from scaletest.model.run_progress import WORKLOAD
 from scaletest.runs.folder import SAMPLING, SUBMISSIONS
 from scaletest.runs.progress import Progress
@@ -67,8 +67,7 @@ class Sampler:
         self._plan, self._store, self._raw, self._clock = plan, store, raw, clock
         self._stopping = stopping
         self._backend = backend or {}
-        names = set(plan.names())
-        self.tracker = Tracker(names, store.workloads(), bare=plan.object_kind == "Pod")
+        self.tracker = Tracker(set(plan.names()), store.workloads(), bare=plan.object_kind == "Pod")
         self._submissions = _NewSubmissions(store)
         # whether the workload of that name was accepted
         self._answered: dict[str, bool] = {}
@@ -101,7 +100,13 @@ class Sampler:
         self._written_s, every_s = time.monotonic(), KEEP_EVERY_S
         try:
             while not self._stopping() and time.monotonic() < until:
-                missing -= self._take_events(feeds, self._written_s + every_s)
+                # take in what has come, until it is time to write
+                for event in feeds.events(LOOK_S):
+                    self.tracker.see(event)
+                    if event.kind == "SYNCED":  # the list of this role is complete
+                        missing.discard(event.role)
+                    if time.monotonic() > self._written_s + every_s:
+                        break
                 tell(self._judge_changes())
                 if not missing:
                     if once:
@@ -127,17 +132,6 @@ class Sampler:
             self._judge_changes()
             self.keep(feeds)
 
-    def _take_events(self, feeds: Feeds, until: float) -> set[str]:
-        """Take in what has come, for as long as that; the roles whose lists are complete now."""
-        synced = set()
-        for event in feeds.events(LOOK_S):
-            self.tracker.see(event)
-            if event.kind == "SYNCED":
-                synced.add(event.role)
-            if time.monotonic() > until:
-                break
-        return synced
-
     def _judge_changes(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
         for row in self._submissions.rows():
@@ -146,35 +140,30 @@ class Sampler:
                 self.tracker.submitted(row.name, row.namespace, row.submitted_s, row.accepted_s)
         for name in self.tracker.changed_names:
             workload = self.tracker.workloads.get(name)
-            if workload and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
-                self._judge(workload)
+            if not workload or self._fates.get(name) not in (None, Fate.PENDING, Fate.LOST):
+                continue
+            if name in self._backend:
+                workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
+            far = timeline_of(workload)
+            self._fates[name] = fate_of(far, self._plan.until)
+            self._running.discard(name)
+            if (
+                self._fates[name] is Fate.PENDING
+                and self._was_accepted(name)
+                and only_end_missing(far, self._plan.until)
+            ):
+                self._running.add(name)
         self.tracker.changed_names.clear()
         counted = list(filter(self._was_accepted, self.tracker.workloads))
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in counted)
-        pods = sum(len(workload.pods) for workload in self.tracker.workloads.values())
         return LifecycleProgress(
             self._plan.count,
             len(counted),
             list(self._answered.values()).count(False),
             dict(fates),
-            pods,
+            sum(len(workload.pods) for workload in self.tracker.workloads.values()),
             len(self._running),
         )
-
-    def _judge(self, workload: LifecycleObject) -> None:
-        """Note what became of a workload so far, and whether its pods run."""
-        name, until = workload.name, self._plan.until
-        if name in self._backend:
-            workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
-        far = timeline_of(workload)
-        self._fates[name] = fate_of(far, until)
-        self._running.discard(name)
-        if (
-            self._fates[name] is Fate.PENDING
-            and self._was_accepted(name)
-            and only_end_missing(far, until)
-        ):
-            self._running.add(name)
 
     def _was_accepted(self, name: str) -> bool:
         """Return whether a workload was accepted."""

@@ -118,6 +118,8 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
     if plan.workload_type == "runai-distributed":
         arguments += ["--workers", str(plan.workers)]
     if plan.pvc:
-        claim = f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral"
-        arguments += ["--new-pvc", claim]
+        arguments += [
+            "--new-pvc",
+            f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral",
+        ]
     return [*arguments, "--command", "--", "sleep", plan.seconds]

@@ -105,8 +105,11 @@ class Workloads:
                 _add_labels(claims, labels)  # by which the sampler finds the claims
             if isinstance(limits := table.get("limits"), dict):
                 # a resource of 0 would ask for a kind that may not exist
-                zeros = [name for name in limits if "/" in name and str(limits[name]) == "0"]
-                table["limits"] = {name: limits[name] for name in limits if name not in zeros}
+                table["limits"] = {
+                    name: amount
+                    for name, amount in limits.items()
+                    if "/" not in name or str(amount) != "0"
+                }
         return body
 
     def devices(self) -> dict[str, Decimal]:

@@ -66,13 +66,9 @@ class Tracker:
             self._mark_missing(event.role, event.object["uids"], event.at_s or 0.0)
         elif event.role == "event":
             self._see_event(event)
-        elif name := milestones.workload_of(event.object, self._tracked_names):
-            self._see_object(event, name)
-        else:
+        elif not (name := milestones.workload_of(event.object, self._tracked_names)):
             self.untracked_events[event.role] += 1
-
-    def _see_object(self, event: WatchEvent, name: str) -> None:
-        if event.role == "pod":
+        elif event.role == "pod":
             self._see_pod(event, name)
         elif event.role == "claim":
             self._see_claim(event, name)
@@ -82,8 +78,12 @@ class Tracker:
             # a child between a workload and its pods, a pod group or a volume claim: the first of
             # each counts
             workload = self._get(name)
-            created_s = milestones.creation_time(event.object)
-            _note_passed(workload.stamps, CREATED[event.role], created_s, _arrival(event))
+            _note_passed(
+                workload.stamps,
+                CREATED[event.role],
+                milestones.creation_time(event.object),
+                _arrival(event),
+            )
             if event.role == "job" and workload.kind.endswith("Workload"):
                 self._note_end(workload, event)
             # a volume claim says that it is bound but not when: that is known by its arrival alone

@@ -135,17 +135,18 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
     for phase in result.steps:
         spread, sources = phase.spread, sorted(phase.sources.items())
         texts = [f"{name} {count}" for name, count in sources]
-        row = (
-            phase.text,
-            str(spread.count),
-            str(phase.missing),
-            seconds(spread.mean),
-            *(percentile(spread, name) for name in ("p50", "p95", "p99")),
-            seconds(spread.max),
-            ", ".join(texts) if len(texts) > 1 else sources[0][0],
-            phase.step.name,
+        rows.append(
+            (
+                phase.text,
+                str(spread.count),
+                str(phase.missing),
+                seconds(spread.mean),
+                *(percentile(spread, name) for name in ("p50", "p95", "p99")),
+                seconds(spread.max),
+                ", ".join(texts) if len(texts) > 1 else sources[0][0],
+                phase.step.name,
+            )
         )
-        rows.append(row)
     text_columns = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
     return Table(HEADINGS, rows, text_columns, spare=("source",), note=note)
 
@@ -219,8 +220,9 @@ def _nodes(result: LifecycleResult) -> Table:
     ]
     left_out = len(nodes) - MOST_NODES
     note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if left_out > 0 else ""
-    texts = {"node", "median time from scheduling to ready"}
-    return Table.of_rows(rows, texts, {"node"}, note=note)
+    return Table.of_rows(
+        rows, {"node", "median time from scheduling to ready"}, {"node"}, note=note
+    )
 
 
 def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
@@ -260,18 +262,15 @@ def sheet(run: LifecycleRun) -> Sheet:
         columns[BY_NAME[name].title] = partial(_duration_cell, name, since)
     columns |= {
         "Fate": lambda timeline: str(fate_of(timeline, result.until)),
-        "Pods": _pods_cell,
+        # files of Run:ai's tool have times of pods but no number
+        "Pods": lambda timeline: (
+            ""
+            if not timeline.workload.pods and timeline.stamp("first_pod_created")
+            else str(len(timeline.workload.pods))
+        ),
         "Reason": lambda timeline: timeline.workload.reason,
     }
     return Sheet.of_columns(columns, result.uncut, line_end="\n")
-
-
-def _pods_cell(timeline: WorkloadTimeline) -> str:
-    """Return the number of pods; "" for files of Run:ai's tool, which have times of pods but no
-    number.
-    """
-    pods = timeline.workload.pods
-    return "" if not pods and timeline.stamp("first_pod_created") else str(len(pods))
 
 
 def _time_cell(name: str, timeline: WorkloadTimeline) -> str:
