@@ -196,18 +196,19 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
     rows = []
     for played in simulation.played:
         result = played.result
-        row = [
-            _marked(result.rule, played.rule.name == best),
-            str(result.changes),
-            str(result.flips),
-            str(result.killed),
-            _seconds(result.mean_wait_s),
-            _seconds(result.wait_s(0.95)),
-            "never" if result.makespan_s is None else duration(result.makespan_s),
-            f"{result.pod_s:.0f}",
-            str(result.peak),
-        ]
-        rows.append(row)
+        rows.append(
+            [
+                _marked(result.rule, played.rule.name == best),
+                str(result.changes),
+                str(result.flips),
+                str(result.killed),
+                _seconds(result.mean_wait_s),
+                _seconds(result.wait_s(0.95)),
+                "never" if result.makespan_s is None else duration(result.makespan_s),
+                f"{result.pod_s:.0f}",
+                str(result.peak),
+            ]
+        )
     return Table(COLUMNS, rows, texts=(0,), spare=("replica changes", "most pods"))
 
 

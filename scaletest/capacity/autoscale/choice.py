@@ -91,9 +91,8 @@ def find_weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness
     Nothing where it does neither.
     """
     result = played.result
-    run_s = mean_run_s(arrivals)
     if result.flips or result.killed:
-        yield from _metric_weakness(played.rule, run_s)
+        yield from _metric_weakness(played.rule, mean_run_s(arrivals))
     if result.killed:
         long_enough_s = math.ceil(max(arrivals.runs))
         yield Weakness(

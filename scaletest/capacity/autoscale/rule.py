@@ -47,9 +47,12 @@ class Rule:
 
     def hpa(self) -> HpaSpec:
         """Return the HPA of this rule."""
-        minimum = ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum
         return HpaSpec(
-            minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior
+            ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum,
+            self.maximum,
+            self.value,
+            max(1, round(self.target * 1000)),
+            self.behavior,
         )
 
 

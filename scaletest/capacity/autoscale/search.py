@@ -36,11 +36,10 @@ def candidate_rules(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]
         "after 300 s": shrink_after(300),
         "one pod a minute": shrink_after(30, ScalingPolicy("Pods", 1, 60)),
     }
-    kind = "hpa" if minimum else "keda"
     for how, behavior in downs.items():
         base = replace(
             RULES["demand"],
-            kind=kind,
+            kind="hpa" if minimum else "keda",
             behavior=behavior,
             maximum=maximum,
             minimum=minimum,
@@ -78,7 +77,8 @@ def find_best(
         simulated = play(rule)
         complete = simulated.ended == simulated.requests and not simulated.killed
         wait = simulated.wait_s(share)
-        met = complete and wait is not None and wait <= wait_s
-        choices.append(RuleChoice(rule, simulated, met))
+        choices.append(
+            RuleChoice(rule, simulated, complete and wait is not None and wait <= wait_s)
+        )
     choices.sort(key=rank)
     return choices[0], choices

@@ -192,19 +192,16 @@ class _World:
                 self.now = self.until_s
                 break
             self.now = when
-            self.happen(kind, pod, turn)
+            # late events, of a removed pod or a former request, have no effect
+            if pod is None:
+                self.look()
+            elif kind == READY and not pod.gone:
+                self.become_ready(pod)
+            elif kind == FINISH and not pod.gone and pod.turn == turn:
+                self.finish(pod)
+            elif kind == KILL and not pod.gone:
+                self.kill(pod)
         return self.figures()
-
-    def happen(self, kind: int, pod: SimulatedPod | None, turn: int) -> None:
-        """Process an event. Late ones, of a removed pod or a former request, have no effect."""
-        if pod is None:
-            self.look()
-        elif kind == READY and not pod.gone:
-            self.become_ready(pod)
-        elif kind == FINISH and not pod.gone and pod.turn == turn:
-            self.finish(pod)
-        elif kind == KILL and not pod.gone:
-            self.kill(pod)
 
     # -- requests
     # ----------------------------------------------------------------------------------------------
