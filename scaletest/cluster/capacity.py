@@ -7,13 +7,11 @@ Devices of device plugins are resources like any other. Those of dynamic resourc
 the scheduler can count.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from scaletest.cluster import rights
 from scaletest.cluster.connection import Cluster, Raw
@@ -166,7 +164,7 @@ class Supply:
     unknown: tuple[str, ...]  # why something is unknown
 
     @classmethod
-    def read(cls, cluster: Cluster) -> Supply:
+    def read(cls, cluster: Cluster) -> Self:
         """Read what we may."""
         free, quotas = None, None
         unknown = []

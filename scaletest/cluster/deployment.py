@@ -64,12 +64,14 @@ class Deployment:
         """Return the warnings about pods of the namespace, its own among them. Needs the right to
         list events.
         """
-        events = self._raw.objects(
-            EVENTS.path(self.namespace),
-            EVENTS.plural,
-            fieldSelector="involvedObject.kind=Pod,type=Warning",
-        )
-        return list(map(pod_warning, events))
+        return [
+            pod_warning(event)
+            for event in self._raw.objects(
+                EVENTS.path(self.namespace),
+                EVENTS.plural,
+                fieldSelector="involvedObject.kind=Pod,type=Warning",
+            )
+        ]
 
     def trouble(self) -> str:
         """Describe the states of the pods; of the first failing one also events and the end of its

@@ -96,8 +96,9 @@ class Autoscalers:
         for scaler in self.active(may_hold=True):
             changes.take_over(scaler.resource, scaler.name, scaler.note)
             if scaler.resource == HPAS:
-                patch = Patch(spec={"minReplicas": limit, "maxReplicas": limit})
-                changes.change(HPAS, scaler.name, patch)
+                changes.change(
+                    HPAS, scaler.name, Patch({"minReplicas": limit, "maxReplicas": limit})
+                )
             else:
                 changes.change(SCALED_OBJECTS, scaler.name, Patch(annotations={PAUSED: "true"}))
                 self._await_release(scaler.name)
@@ -138,8 +139,14 @@ class Autoscalers:
                 for reference in meta.get("ownerReferences", [])
                 if reference["kind"] == SCALED_OBJECTS.kind
             )
-            note = meta.get("annotations", {}).get(BEFORE)
-            hpas.append(Autoscaler(HPAS, meta["name"], owner=next(owners, ""), note=note))
+            hpas.append(
+                Autoscaler(
+                    HPAS,
+                    meta["name"],
+                    owner=next(owners, ""),
+                    note=meta.get("annotations", {}).get(BEFORE),
+                )
+            )
         return hpas
 
     def _metadata_of(self, resource: Resource) -> Iterator[Document]:

@@ -69,11 +69,6 @@ class AgentJob:
             "app.kubernetes.io/component": "agent",
             "scaletest/meeting": self._rendezvous,
         }
-        safe = {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        }
         url = {
             "name": "SCALETEST_REDIS_URL",
             "valueFrom": {"secretKeyRef": {"name": self.name, "key": "url"}},
@@ -84,20 +79,25 @@ class AgentJob:
             "args": ["saturate", "--agent", self._rendezvous],
             "env": [url, {"name": "HOME", "value": "/tmp"}],
             "resources": {"requests": REQUESTS},
-            "securityContext": safe,
-        }
-        spread = {
-            "maxSkew": 1,
-            "topologyKey": "kubernetes.io/hostname",
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": {"scaletest/meeting": self._rendezvous}},
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+                "readOnlyRootFilesystem": True,
+            },
         }
         pod = {
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
             "containers": [container],
             "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-            "topologySpreadConstraints": [spread],
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "kubernetes.io/hostname",
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": {"scaletest/meeting": self._rendezvous}},
+                }
+            ],
         }
         return {
             "metadata": {"name": self.name, "labels": labels},

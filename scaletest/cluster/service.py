@@ -41,9 +41,10 @@ class Service:
         self.reference = parse_reference(text)
         self._cluster, self._raw = cluster, Raw(cluster)
         self.namespace = cluster.namespace
-        title = f"service {self.reference.name} in namespace {self.namespace}"
         spec = self._raw.get(
-            SERVICES.path(self.namespace, self.reference.name), f"read {title}", "get services"
+            SERVICES.path(self.namespace, self.reference.name),
+            f"read service {self.reference.name} in namespace {self.namespace}",
+            "get services",
         )["spec"]
         self.address = str(spec.get("clusterIP", ""))
         self._selector: dict[str, str] = spec.get("selector") or {}
@@ -95,9 +96,7 @@ class Service:
             for name, template in pod_templates(self._cluster).items()
             if self._selector.items() <= (template["metadata"].get("labels") or {}).items()
         ]
-        if len(names) != 1:
-            return None
-        return Deployment(self._cluster, names[0])
+        return Deployment(self._cluster, names[0]) if len(names) == 1 else None
 
     def url(self) -> str:
         """Return the URL of the Service inside the cluster's network."""

@@ -130,20 +130,19 @@ def read_run(
         submitted_s = submission.submitted_s
         if submission.accepted and submission.name in workloads and submitted_s is not None:
             workloads[submission.name].mark("submitted", Stamp(watch_s=submitted_s))
-    judged = judge_run(
-        workloads.values(),
-        submissions,
-        until,
-        view,
-        planned=count,
-        thresholds=conditions.thresholds,
-        tolerate_failures=conditions.tolerate_failures,
-        interrupted=interrupted,
-    )
     return LifecycleRun(
         "",
         str(store.path),
-        judged,
+        judge_run(
+            workloads.values(),
+            submissions,
+            until,
+            view,
+            planned=count,
+            thresholds=conditions.thresholds,
+            tolerate_failures=conditions.tolerate_failures,
+            interrupted=interrupted,
+        ),
         title=title,
         project=project,
         plan=plan.to_dict() if plan else {},

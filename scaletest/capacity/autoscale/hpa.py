@@ -164,8 +164,10 @@ class Hpa:
         return max(limits) if (rules.select == "Max") == (sign > 0) else min(limits)
 
     def _store(self, now_s: float, proposal: int, window_s: float) -> None:
-        recent = (row for row in self.recommendations if row[0] >= now_s - window_s)
-        self.recommendations = [*recent, (now_s, proposal)]
+        self.recommendations = [
+            *(row for row in self.recommendations if row[0] >= now_s - window_s),
+            (now_s, proposal),
+        ]
 
 
 def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: int) -> int:

@@ -36,8 +36,9 @@ def compare_rules(options: PlayOptions, texts: Sequence[str], output: Output, fo
     with playing(options, arrivals, len(rules), form) as play:
         results = list(map(play, rules))
     played = list(map(PlayedRule, rules, results, map(load.setting.grace_of, rules)))
-    command_line = list(map(masked, sys.argv))
-    simulation = Simulation(arrivals, played, describe(options), options.seed, command_line)
+    simulation = Simulation(
+        arrivals, played, describe(options), options.seed, list(map(masked, sys.argv))
+    )
     stored.deliver(simulation_report(simulation), output)
     return 0
 

@@ -141,8 +141,11 @@ def _plan(
     the kubeconfig's.
     """
     if store.exists:
-        names = [parameter.name for parameter in click.get_current_context().command.params]
-        typed = {name for name in names if name and shared.is_typed(name)}
+        typed = {
+            parameter.name
+            for parameter in click.get_current_context().command.params
+            if parameter.name and shared.is_typed(parameter.name)
+        }
         plan = planning.continue_plan(store, options, typed)
         echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
         return plan
@@ -162,8 +165,9 @@ def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
 def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     """Draw the table, and the picture; UsageError when it cannot be drawn."""
     written = [store.put("times.csv", formats.render(lifecycle.lifecycle_report(run), "csv"))]
-    names = lifecycle.GENERAL if figure == "general" else lifecycle.DETAILED
-    charts = phase_charts(run.result, names)
+    charts = phase_charts(
+        run.result, lifecycle.GENERAL if figure == "general" else lifecycle.DETAILED
+    )
     picture = png.picture(charts, plural(len(run.result.courses), "workload"))
     return [*written, store.put(f"{figure}.png", picture)]
 

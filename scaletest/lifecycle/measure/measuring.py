@@ -49,8 +49,14 @@ def sample(
     """Sample the run until every workload is done. once: list, and do not watch."""
     stop = StopRequest()
     with store.locked(SAMPLER_LOCK), stopping(stop, unwind=True):
-        raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
-        sampler = Sampler(plan, store, raw, steady_clock(), stop.asked, backend)
+        sampler = Sampler(
+            plan,
+            store,
+            Raw(connect(plan.namespace, plan.context), CONNECTIONS),
+            steady_clock(),
+            stop.asked,
+            backend,
+        )
         with progress.of_run(store, plan.workload), attentive():
             sampler.follow(math.inf, ProgressReport(progress).tell, once=once)
 
@@ -140,16 +146,18 @@ def _submitter(
         with store.locked(*locks):
             if fresh:
                 store.begin(plan, environment(sys.argv), labels)
-            submitter = Submitter(
-                plan,
-                store,
-                tool,
-                steady_clock(),
-                fresh=fresh,
-                stopping=stop.asked,
-                pause=stop.wake.wait,
+            yield (
+                Submitter(
+                    plan,
+                    store,
+                    tool,
+                    steady_clock(),
+                    fresh=fresh,
+                    stopping=stop.asked,
+                    pause=stop.wake.wait,
+                ),
+                stop,
             )
-            yield submitter, stop
 
 
 @contextmanager

@@ -102,12 +102,6 @@ def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
     return passed
 
 
-def count_claims(body: Mapping[str, Any]) -> int:
-    """Count the claims for devices that are made for a pod."""
-    rows = (body.get("spec") or {}).get("resourceClaims") or ()
-    return sum("resourceClaimTemplateName" in row for row in rows)
-
-
 def latest_time(times: Sequence[float | None]) -> float | None:
     """Return the last of these times; None where one of them is not known, or there is none."""
     known = [time for time in times if time is not None]

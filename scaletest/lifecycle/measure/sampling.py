@@ -9,9 +9,8 @@ import resource
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any
 
 from scaletest.cluster.bulk_objects import Objects
 from scaletest.cluster.connection import Missing, Raw
@@ -76,7 +75,6 @@ class Sampler:
         self._before = store.read(SAMPLING)
         self._course: list[tuple[float, int]] = []
         self._began_s = clock()
-        self._written_s = 0.0
         self.watching = threading.Event()
 
     def follow(
@@ -97,7 +95,7 @@ class Sampler:
         feeds = Feeds(self._raw, watched, self._clock)
         missing = {collection.role for collection in watched}
         until, done_since = time.monotonic() + timeout_s, 0.0
-        self._written_s, every_s = time.monotonic(), KEEP_EVERY_S
+        written_s, every_s = time.monotonic(), KEEP_EVERY_S
         try:
             while not self._stopping() and time.monotonic() < until:
                 # take in what has come, until it is time to write
@@ -105,7 +103,7 @@ class Sampler:
                     self.tracker.see(event)
                     if event.kind == "SYNCED":  # the list of this role is complete
                         missing.discard(event.role)
-                    if time.monotonic() > self._written_s + every_s:
+                    if time.monotonic() > written_s + every_s:
                         break
                 tell(self._judge_changes())
                 if not missing:
@@ -116,16 +114,17 @@ class Sampler:
                     is_submitting = submitting() and len(self._answered) < self._plan.count
                     done = not is_submitting and all(
                         self._fates.get(name, Fate.PENDING) is not Fate.PENDING
-                        for name in filter(self._was_accepted, self._answered)
+                        for name, accepted in self._answered.items()
+                        if accepted
                     )
                     done_since = (done_since or time.monotonic()) if done else 0.0
                     if done and time.monotonic() - done_since > SETTLE_S:
                         return True
-                if time.monotonic() - self._written_s > every_s:
-                    began = time.monotonic()
+                if time.monotonic() - written_s > every_s:
+                    began_s = time.monotonic()
                     self.keep(feeds)
-                    self._written_s = time.monotonic()
-                    every_s = max(KEEP_EVERY_S, (self._written_s - began) / KEEP_SHARE)
+                    written_s = time.monotonic()
+                    every_s = max(KEEP_EVERY_S, (written_s - began_s) / KEEP_SHARE)
             return False
         finally:
             feeds.close()
@@ -149,12 +148,12 @@ class Sampler:
             self._running.discard(name)
             if (
                 self._fates[name] is Fate.PENDING
-                and self._was_accepted(name)
+                and self._answered.get(name)
                 and only_end_missing(far, self._plan.until)
             ):
                 self._running.add(name)
         self.tracker.changed_names.clear()
-        counted = list(filter(self._was_accepted, self.tracker.workloads))
+        counted = [name for name in self.tracker.workloads if self._answered.get(name)]
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in counted)
         return LifecycleProgress(
             self._plan.count,
@@ -164,10 +163,6 @@ class Sampler:
             sum(len(workload.pods) for workload in self.tracker.workloads.values()),
             len(self._running),
         )
-
-    def _was_accepted(self, name: str) -> bool:
-        """Return whether a workload was accepted."""
-        return self._answered.get(name, False)
 
     def keep(self, feeds: Feeds) -> None:
         """Write everything down."""
@@ -181,10 +176,10 @@ class Sampler:
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "course": self._course,
         }
-        earlier: Sequence[Any] = self._before.get("samples", [])
+        earlier = self._before.get("samples", [])[-99:]
         self._store.keep(
             self.tracker.workloads,
-            {"schema_version": 1, "samples": [*earlier[-99:], sample]},
+            {"schema_version": 1, "samples": [*earlier, sample]},
             project=self._plan.project,
         )
 

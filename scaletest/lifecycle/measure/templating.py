@@ -136,9 +136,9 @@ class Workloads:
                 "resources": {"requests": {"storage": "1Mi"}},
             }
             volume = {"name": VOLUME, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
-            mount = {"name": VOLUME, "mountPath": MOUNT_PATH}
             spec.setdefault("volumes", []).append(volume)
-            spec["containers"][0].setdefault("volumeMounts", []).append(mount)
+            mounts = spec["containers"][0].setdefault("volumeMounts", [])
+            mounts.append({"name": VOLUME, "mountPath": MOUNT_PATH})
 
 
 def _tables(value: Any) -> Iterator[dict[str, Any]]:

@@ -144,7 +144,9 @@ class Tracker:
             )
         for milestone, event_s in self._early.pop(uid, {}).items():
             pod.mark(milestone, Stamp(event_s=event_s))
-        if wanted := milestones.count_claims(body):
+        # claims for devices that are made for this pod alone
+        claims = (body.get("spec") or {}).get("resourceClaims") or ()
+        if wanted := sum("resourceClaimTemplateName" in claim for claim in claims):
             self._wanted[uid] = wanted
             self._note_allocation(pod)
         if event.kind == "DELETED":

@@ -111,13 +111,15 @@ def main_charts(result: LifecycleResult) -> list[Chart]:
 
 def summary(result: LifecycleResult) -> list[Block]:
     """Return the phases, what became of the workloads, and the throughput of scheduling."""
-    rejections = [
-        f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()
-    ]
     return [
         phase_table(result),
         Text([books_line(result), placed(result)]),
-        Text(rejections, "warning", most=MOST_REJECTIONS, rest="reason"),
+        Text(
+            [f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()],
+            "warning",
+            most=MOST_REJECTIONS,
+            rest="reason",
+        ),
         Text(_skipped(result), "warning"),
     ]
 
@@ -218,8 +220,8 @@ def _nodes(result: LifecycleResult) -> Table:
         }
         for node in nodes[:MOST_NODES]
     ]
-    left_out = len(nodes) - MOST_NODES
-    note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if left_out > 0 else ""
+    is_cut = len(nodes) > MOST_NODES
+    note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if is_cut else ""
     return Table.of_rows(
         rows, {"node", "median time from scheduling to ready"}, {"node"}, note=note
     )
@@ -238,8 +240,11 @@ def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
 
 
 def _reasons(counts: Mapping[str, int]) -> Table:
-    rows = [{"count": str(count), "reason": reason} for reason, count in counts.items()]
-    return Table.of_rows(rows, {"reason"}, layout="wrapped")
+    return Table.of_rows(
+        [{"count": str(count), "reason": reason} for reason, count in counts.items()],
+        {"reason"},
+        layout="wrapped",
+    )
 
 
 def sheet(run: LifecycleRun) -> Sheet:
