@@ -81,7 +81,8 @@ RULES: dict[str, Rule] = {
         ),
         Rule(
             "original-wait",
-            "for comparison: HPA of the tester that came before scaletest, on longest wait, Value 1",
+            "for comparison: HPA of the tester that came before scaletest, on longest wait, Value"
+            " 1",
             metric="max_wait",
             target=1.0,
             value=TargetType.VALUE,

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from scaletest.capacity.autoscale.choice import PlayedRule
+from scaletest.capacity.autoscale.choice import PlayedRule, candidate_rules, find_best
 from scaletest.capacity.autoscale.load import Arrivals, PlayOptions
 from scaletest.capacity.autoscale.rule import Rule, parse_rule, to_values
-from scaletest.capacity.autoscale.search import candidate_rules, find_best
 from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
 from scaletest.capacity.report import Simulation, simulation_report
 from scaletest.cli import stored

@@ -16,7 +16,6 @@ from scaletest.cli.watching import watched
 from scaletest.cluster.connection import Cluster, connect
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import measuring, planning
-from scaletest.lifecycle.measure.backend_times import read_backend_times
 from scaletest.lifecycle.measure.submit_tools import runai_line
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.options import Conditions, LifecycleWorkloadOptions, WorkloadSelection
@@ -24,6 +23,7 @@ from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.report import report as lifecycle
 from scaletest.lifecycle.report.charts import phase_charts
 from scaletest.lifecycle.run_type import LifecycleRun, read_run
+from scaletest.lifecycle.runai import read_backend_times
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.wording import as_options

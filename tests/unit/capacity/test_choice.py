@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.capacity.autoscale.choice import BestRule, PlayedRule, choose_best, find_weaknesses
+from scaletest.capacity.autoscale.choice import (
+    BestRule,
+    PlayedRule,
+    candidate_rules,
+    choose_best,
+    find_best,
+    find_weaknesses,
+)
 from scaletest.capacity.autoscale.rule import RULES, to_values
-from scaletest.capacity.autoscale.search import candidate_rules, find_best
 from scaletest.capacity.autoscale.simulation import SimulationResult
 from tests.unit.capacity.simulations import figures, played, syncs
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.lifecycle.folder import new_run
-from scaletest.lifecycle.measure.backend_times import read_backend_times
 from scaletest.lifecycle.measure.tracker import Tracker
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import LifecycleObject, Submission, read_line
+from scaletest.lifecycle.runai import read_backend_times
 from scaletest.model.errors import InvalidValue, UsageError
 from tests.unit.lifecycles import job, plan, pod, sighting
 
