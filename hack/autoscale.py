@@ -5,8 +5,7 @@ The random seed is fixed, so the charts are always the same.
 
 import random
 
-from scaletest.capacity.autoscale.arrivals import draw_arrivals, draw_run_times
-from scaletest.capacity.autoscale.load import SimulationSetting
+from scaletest.capacity.autoscale.load import SimulationSetting, draw_arrivals, draw_run_times
 from scaletest.capacity.autoscale.rule import parse_rule
 from scaletest.capacity.autoscale.simulation import simulate
 from scaletest.capacity.report import chart, scales

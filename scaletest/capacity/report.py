@@ -11,7 +11,6 @@ from typing import Any
 
 import yaml
 
-from scaletest.capacity.autoscale.arrivals import Arrivals
 from scaletest.capacity.autoscale.choice import (
     BestRule,
     PlayedRule,
@@ -20,8 +19,9 @@ from scaletest.capacity.autoscale.choice import (
     find_weaknesses,
     mean_run_s,
 )
-from scaletest.capacity.autoscale.result import SimulationResult
+from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.rule import to_values
+from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render import contents
 from scaletest.render.axis import Axis, ceiling
@@ -196,18 +196,19 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
     rows = []
     for played in simulation.played:
         result = played.result
-        row = [
-            _marked(result.rule, played.rule.name == best),
-            str(result.changes),
-            str(result.flips),
-            str(result.killed),
-            _seconds(result.mean_wait_s),
-            _seconds(result.wait_s(0.95)),
-            "never" if result.makespan_s is None else duration(result.makespan_s),
-            f"{result.pod_s:.0f}",
-            str(result.peak),
-        ]
-        rows.append(row)
+        rows.append(
+            [
+                _marked(result.rule, played.rule.name == best),
+                str(result.changes),
+                str(result.flips),
+                str(result.killed),
+                _seconds(result.mean_wait_s),
+                _seconds(result.wait_s(0.95)),
+                "never" if result.makespan_s is None else duration(result.makespan_s),
+                f"{result.pod_s:.0f}",
+                str(result.peak),
+            ]
+        )
     return Table(COLUMNS, rows, texts=(0,), spare=("replica changes", "most pods"))
 
 

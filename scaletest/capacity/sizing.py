@@ -19,7 +19,7 @@ ML's formula adds a target utilisation, here `headroom`: replicas = rate x laten
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -179,8 +179,8 @@ def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) ->
 
     InvalidValue for a demand that makes no sense.
     """
-    for part in (demand, demand.pod, demand.node):
-        check(part)
+    for checked in (demand, demand.pod, demand.node):
+        check(checked)
     if demand.rate / per_pod(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
         raise InvalidValue(
             "more than a million pods would be needed", hint="look at the units of rate and latency"
@@ -193,10 +193,7 @@ def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) ->
         raise InvalidValue(
             f"{spare} nodes may be lost", hint="give <spare> a number from 0 to 1000"
         )
-    return list(_sizes(demand, headroom, spare))
-
-
-def _sizes(demand: CapacityDemand, headroom: float, spare: int) -> Iterator[Size]:
+    alternatives = []
     part = efficiency(demand.latency_s)[0]
     plain, real = formula_pods(demand), formula_pods(demand, part)
     safe = max(1, math.ceil(demand.rate / (per_pod(demand, part) * headroom) - _ROUNDING))
@@ -205,18 +202,22 @@ def _sizes(demand: CapacityDemand, headroom: float, spare: int) -> Iterator[Size
         # the formula pools CPU, but a pod cannot be split between nodes
         room = pods_that_fit(demand, nodes) if nodes else plain
         note = f"only {room} of these pods fit on {nodes} nodes" if room < plain else ""
-        yield _size(demand, "formula", plain, nodes, 1.0, note)
+        alternatives.append(_size(demand, "formula", plain, nodes, 1.0, note))
         if real != plain:
             nodes = formula_nodes(demand, real)
             note = f"short requests reach {part:.0%} of the formula"
-            yield _size(demand, "formula, efficiency", real, nodes, part, note)
-    yield _size(demand, "placed", real, packed_nodes(demand, real), part)
+            alternatives.append(_size(demand, "formula, efficiency", real, nodes, part, note))
     method, note = f"placed, at {headroom:.0%}", "runs below its saturation point"
-    yield _size(demand, method, safe, packed_nodes(demand, safe), part, note)
+    alternatives += [
+        _size(demand, "placed", real, packed_nodes(demand, real), part),
+        _size(demand, method, safe, packed_nodes(demand, safe), part, note),
+    ]
     if spare:
         method += f", N-{spare}"
         note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
-        yield _size(demand, method, safe, packed_nodes(demand, safe, spare), part, note)
+        nodes = packed_nodes(demand, safe, spare)
+        alternatives.append(_size(demand, method, safe, nodes, part, note))
+    return alternatives
 
 
 def _size(

@@ -16,17 +16,17 @@ from itertools import repeat
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.answers import (
+from scaletest.cluster.connection import (
     LONGEST_OBEYED_S,
     Busy,
     Missing,
+    Raw,
     Refused,
     read_message,
     refusal,
     retry_after_s,
 )
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.resources import Resource
+from scaletest.cluster.objects import Resource
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
 
@@ -75,19 +75,17 @@ class Objects:
     def resource(self, api_version: str, kind: str) -> Resource:
         """Return the resource of a kind. Raises Missing when the cluster does not know the kind."""
         with self._lock:
-            if (api_version, kind) not in self._known:
-                self._known[api_version, kind] = self._discover(api_version, kind)
-            return self._known[api_version, kind]
-
-    def _discover(self, api_version: str, kind: str) -> Resource:
-        api = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-        status, body, _ = self._raw.fetch(api, f"look up {kind}", {})
-        if status not in (200, 404):
-            raise refusal(status, read_message(body), f"look up {kind} of {api_version}")
-        for resource in json.loads(body)["resources"] if status == 200 else ():
-            # a name with a slash is a subresource
-            if resource["kind"] == kind and "/" not in resource["name"]:
-                return Resource(kind, api, resource["name"], bool(resource["namespaced"]))
+            if (api_version, kind) in self._known:
+                return self._known[api_version, kind]
+            api = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+            status, body, _ = self._raw.fetch(api, f"look up {kind}", {})
+            if status not in (200, 404):
+                raise refusal(status, read_message(body), f"look up {kind} of {api_version}")
+            for row in json.loads(body)["resources"] if status == 200 else ():
+                # a name with a slash is a subresource
+                if row["kind"] == kind and "/" not in row["name"]:
+                    found = Resource(kind, api, row["name"], bool(row["namespaced"]))
+                    return self._known.setdefault((api_version, kind), found)
         raise Missing(
             f"the cluster does not know {kind} of {api_version}",
             hint="install its definitions (CRDs) and controller",
@@ -104,7 +102,20 @@ class Objects:
         while True:
             self._wait_turn()
             tries += 1
-            status, reason, server_s = self._send_apply(path, encoded)
+            try:
+                status, answer, headers = self._raw.send(
+                    "PATCH",
+                    path,
+                    "apply",
+                    {"Content-Type": "application/apply-patch+yaml"},
+                    encoded,
+                    APPLY_TIMEOUT_S,
+                    {"fieldManager": self._manager},
+                )
+                reason = "" if status in (200, 201) else read_message(answer)
+                server_s = retry_after_s(headers)
+            except Busy as error:  # there was no answer
+                status, reason, server_s = 0, error.message, 0.0
             throttled += status == 429
             pause_s = min(LONGEST_PAUSE_S, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
             after_s = max(pause_s, server_s)
@@ -118,25 +129,6 @@ class Objects:
                     status in (200, 201), status == 201, status, reason, tries, throttled
                 )
             self._hold(after_s, everyone=status == 429)
-
-    def _send_apply(self, path: str, encoded: bytes) -> tuple[int, str, float]:
-        """Return the status (0 without an answer), the reason of a refusal, and the server's pause
-        in seconds (0 without).
-        """
-        try:
-            status, body, headers = self._raw.send(
-                "PATCH",
-                path,
-                "apply",
-                {"Content-Type": "application/apply-patch+yaml"},
-                encoded,
-                APPLY_TIMEOUT_S,
-                {"fieldManager": self._manager},
-            )
-        except Busy as error:
-            return 0, error.message, 0.0
-        reason = "" if status in (200, 201) else read_message(body)
-        return status, reason, retry_after_s(headers)
 
     def _wait_turn(self) -> None:
         while not self._stopping() and (left := self._not_before - self._clock()) > 0:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import quote
 
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.model.errors import ScaletestError
 
 CPU, MEMORY = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
@@ -81,15 +80,12 @@ class Cadvisor:
                 continue
             text = body.decode("utf-8", "replace") if status == 200 else ""
             now = self._clock()
-            for pod, figures in parse_usage(text, self._namespace).items():
-                at_s = now if figures.at_s is None else figures.at_s
-                usage[pod] = (self._rate(pod, at_s, figures.cpu_s), figures.memory)
+            for pod, (cpu_s, memory, written_s) in parse_usage(text, self._namespace).items():
+                at_s = now if written_s is None else written_s
+                before_s, before = self._before.get(pod, (at_s, cpu_s))
+                # where the metrics were not renewed since the last sample, the next one counts
+                if pod not in self._before or cpu_s != before:
+                    self._before[pod] = (at_s, cpu_s)
+                renewed = at_s > before_s and cpu_s > before
+                usage[pod] = ((cpu_s - before) / (at_s - before_s) if renewed else None, memory)
         return usage
-
-    def _rate(self, pod: str, now: float, cpu_s: float) -> float | None:
-        """Return cores since the last sample; None when the metrics were not renewed since."""
-        at, before = self._before.get(pod, (now, cpu_s))
-        if pod in self._before and cpu_s == before:
-            return None
-        self._before[pod] = (now, cpu_s)
-        return (cpu_s - before) / (now - at) if now > at and cpu_s > before else None

@@ -7,17 +7,15 @@ Devices of device plugins are resources like any other. Those of dynamic resourc
 the scheduler can count.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from scaletest.cluster import rights
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.objects import NODES, PODS, QUOTAS
 from scaletest.cluster.pod_requests import (
     parse_quantities,
     pod_limits,
@@ -25,7 +23,6 @@ from scaletest.cluster.pod_requests import (
     quantity,
     sum_amounts,
 )
-from scaletest.cluster.resources import NODES, PODS, QUOTAS
 
 BLOCKING = ("NoSchedule", "NoExecute")
 
@@ -80,23 +77,18 @@ def quota_room(
             continue
         used = quota.get("status", {}).get("used", {})
         for key, hard in quota["spec"].get("hard", {}).items():
-            amount = _amount_counted(key, requests, limits)
+            # what one pod adds to this key
+            prefix, _, name = key.partition(".")
+            if key == "count/pods":
+                amount: Decimal | None = Decimal(1)
+            elif name and prefix == "limits":
+                amount = limits.get(name)
+            else:
+                amount = requests.get(name if name and prefix == "requests" else key)
             if amount:
                 left = max(Decimal(0), quantity(hard) - quantity(used.get(key, "0")))
                 rooms.append((int(left // amount), f"quota {quota['metadata']['name']}: {key}"))
     return min(rooms, default=None)
-
-
-def _amount_counted(
-    key: str, requests: Mapping[str, Decimal], limits: Mapping[str, Decimal]
-) -> Decimal | None:
-    """Return the amount that one pod adds to a key of a quota; None or 0 when it adds nothing."""
-    if key == "count/pods":
-        return Decimal(1)
-    prefix, _, name = key.partition(".")
-    if name and prefix == "limits":
-        return limits.get(name)
-    return requests.get(name if name and prefix == "requests" else key)
 
 
 def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
@@ -106,9 +98,8 @@ def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
     """
     raw = Raw(cluster)
     nodes = raw.objects(NODES.path(""), NODES.plural)
-    pods = raw.get(PODS.path(""), "list all pods", "list pods of all namespaces")["items"]
     used: dict[str, list[dict[str, Decimal]]] = defaultdict(list)
-    for pod in pods:
+    for pod in raw.get(PODS.path(""), "list all pods", "list pods of all namespaces")["items"]:
         if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
             used[pod["spec"].get("nodeName", "")].append(pod_requests(pod["spec"]))
     capacities = []
@@ -136,10 +127,11 @@ def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
 def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
     if not node.schedulable or not (spec.get("nodeSelector") or {}).items() <= node.labels.items():
         return False
-    blocking = [taint for taint in node.taints if taint["effect"] in BLOCKING]
     tolerations = spec.get("tolerations") or []
     return all(
-        any(_tolerates(toleration, taint) for toleration in tolerations) for taint in blocking
+        any(_tolerates(toleration, taint) for toleration in tolerations)
+        for taint in node.taints
+        if taint["effect"] in BLOCKING
     )
 
 
@@ -172,7 +164,7 @@ class Supply:
     unknown: tuple[str, ...]  # why something is unknown
 
     @classmethod
-    def read(cls, cluster: Cluster) -> Supply:
+    def read(cls, cluster: Cluster) -> Self:
         """Read what we may."""
         free, quotas = None, None
         unknown = []

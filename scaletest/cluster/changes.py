@@ -17,12 +17,16 @@ from typing import Any
 
 import msgspec
 
-from scaletest.cluster.answers import Busy, Conflict, Refused
-from scaletest.cluster.api_calls import MERGE_PATCH, STRATEGIC_PATCH
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import (
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    Busy,
+    Cluster,
+    Conflict,
+    Refused,
+)
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import Document, Documents
-from scaletest.cluster.resources import SCALED_OBJECTS, Resource
+from scaletest.cluster.objects import SCALED_OBJECTS, Document, Documents, Resource
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 
 BEFORE = "scaletest/before"
@@ -110,8 +114,7 @@ class Changes:
     def change(self, resource: Resource, name: str, patch: Patch) -> None:
         """Note on an object what this patch changes, and change it."""
         self.note(resource, name, patch)
-        noted = self._notes[resource, name]
-        self._insist(partial(self._write, resource, name, patch, noted))
+        self._insist(partial(self._write, resource, name, patch, self._notes[resource, name]))
 
     def put_back(self) -> dict[str, str]:
         """Undo all changes; by object, what to do where that failed, "" where it did not."""
@@ -159,8 +162,7 @@ class Changes:
             # known before it is written, so that it is undone even when no answer comes
             self._notes[resource, name] = noted
             # of two runs that begin at once, the second meets a conflict, and then this note
-            version = document["metadata"]["resourceVersion"]
-            self._write(resource, name, Patch(), noted, version)
+            self._write(resource, name, Patch(), noted, document["metadata"]["resourceVersion"])
         elif noted != self._notes.get((resource, name)):
             title = f"{resource.kind} {name}"
             raise _changed_by_another(title, read_note(title, noted), self._deployment)
@@ -170,8 +172,7 @@ class Changes:
         text = self._notes[resource, name]
         document = self._documents.find(resource, self._deployment.namespace, name)
         if document is not None and _annotations(document).get(BEFORE) == text:
-            note = read_note(f"{resource.kind} {name}", text)
-            self._write(resource, name, note.undo, None)
+            self._write(resource, name, read_note(f"{resource.kind} {name}", text).undo, None)
 
     def _write(
         self, resource: Resource, name: str, patch: Patch, note: str | None, version: str = ""

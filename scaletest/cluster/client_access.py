@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from scaletest.cluster.api_calls import TIMEOUT_S, Raw, service_path
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import TIMEOUT_S, Cluster, Raw, service_path
 from scaletest.model import checks
 from scaletest.model.errors import Unreachable
 

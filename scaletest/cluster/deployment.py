@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
-from scaletest.cluster.objects import read_log
+from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.objects import DEPLOYMENTS, EVENTS, PODS, read_log
 from scaletest.cluster.pods import PodState, PodWarning, first_failing, pod_state, pod_warning
-from scaletest.cluster.resources import DEPLOYMENTS, EVENTS, PODS
 from scaletest.model.errors import ScaletestError
 
 LOG_LINES = 15
@@ -17,10 +15,11 @@ def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
     Needs the right to list deployments.
     """
-    path = DEPLOYMENTS.path(cluster.namespace)
     return {
         deployment["metadata"]["name"]: deployment["spec"]["template"]
-        for deployment in Raw(cluster).objects(path, DEPLOYMENTS.plural)
+        for deployment in Raw(cluster).objects(
+            DEPLOYMENTS.path(cluster.namespace), DEPLOYMENTS.plural
+        )
     }
 
 
@@ -65,12 +64,14 @@ class Deployment:
         """Return the warnings about pods of the namespace, its own among them. Needs the right to
         list events.
         """
-        events = self._raw.objects(
-            EVENTS.path(self.namespace),
-            EVENTS.plural,
-            fieldSelector="involvedObject.kind=Pod,type=Warning",
-        )
-        return list(map(pod_warning, events))
+        return [
+            pod_warning(event)
+            for event in self._raw.objects(
+                EVENTS.path(self.namespace),
+                EVENTS.plural,
+                fieldSelector="involvedObject.kind=Pod,type=Warning",
+            )
+        ]
 
     def trouble(self) -> str:
         """Describe the states of the pods; of the first failing one also events and the end of its
@@ -88,8 +89,9 @@ class Deployment:
         return "\n  ".join(lines)
 
     def _read(self) -> dict[str, Any]:
-        path = DEPLOYMENTS.path(self.namespace, self.name)
-        return self._raw.get(path, f"read {self._title}", "get deployments")
+        return self._raw.get(
+            DEPLOYMENTS.path(self.namespace, self.name), f"read {self._title}", "get deployments"
+        )
 
     def _events(self, failing: PodState) -> list[str]:
         events = self._raw.objects(

@@ -5,8 +5,7 @@ Every authenticated user may ask; no Role is needed.
 
 from dataclasses import dataclass
 
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.model.errors import ScaletestError
 
 KEDA = "keda.sh"

@@ -10,13 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scaletest.cluster import discovery
-from scaletest.cluster.answers import Busy
-from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.changes import BEFORE, Changes, Patch
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Busy, Cluster, Raw
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import Document
-from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
+from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Document, Resource
 from scaletest.model.errors import UsageError, WaitTimeout
 
 PAUSED = "autoscaling.keda.sh/paused"
@@ -99,8 +96,9 @@ class Autoscalers:
         for scaler in self.active(may_hold=True):
             changes.take_over(scaler.resource, scaler.name, scaler.note)
             if scaler.resource == HPAS:
-                patch = Patch(spec={"minReplicas": limit, "maxReplicas": limit})
-                changes.change(HPAS, scaler.name, patch)
+                changes.change(
+                    HPAS, scaler.name, Patch({"minReplicas": limit, "maxReplicas": limit})
+                )
             else:
                 changes.change(SCALED_OBJECTS, scaler.name, Patch(annotations={PAUSED: "true"}))
                 self._await_release(scaler.name)
@@ -141,8 +139,14 @@ class Autoscalers:
                 for reference in meta.get("ownerReferences", [])
                 if reference["kind"] == SCALED_OBJECTS.kind
             )
-            note = meta.get("annotations", {}).get(BEFORE)
-            hpas.append(Autoscaler(HPAS, meta["name"], owner=next(owners, ""), note=note))
+            hpas.append(
+                Autoscaler(
+                    HPAS,
+                    meta["name"],
+                    owner=next(owners, ""),
+                    note=meta.get("annotations", {}).get(BEFORE),
+                )
+            )
         return hpas
 
     def _metadata_of(self, resource: Resource) -> Iterator[Document]:

@@ -9,11 +9,9 @@ from itertools import takewhile
 from typing import Annotated, Any
 
 from scaletest.cluster import capacity, discovery, pod_requests, rights
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.cluster.deployment import Deployment, pod_templates
-from scaletest.cluster.objects import Documents, read_log
-from scaletest.cluster.resources import PODS
+from scaletest.cluster.objects import PODS, Documents, read_log
 from scaletest.model.declared import called
 from scaletest.model.visibility import Visibility, visibility_gaps
 from scaletest.model.writing import Written
@@ -138,11 +136,10 @@ def causes(cluster: Cluster) -> list[NodeRow] | None:
     if rights.missing(cluster, rights.VIEWS):
         return None
     raw = Raw(cluster)
-    pods = raw.objects(
-        PODS.path(cluster.namespace), PODS.plural, fieldSelector="status.phase=Running"
-    )
     workers: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for pod in pods:
+    for pod in raw.objects(
+        PODS.path(cluster.namespace), PODS.plural, fieldSelector="status.phase=Running"
+    ):
         container = worker_container(pod["spec"])
         if container and pod["spec"].get("nodeName"):
             workers[pod["spec"]["nodeName"]].append((pod["metadata"]["name"], container["name"]))

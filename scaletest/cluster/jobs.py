@@ -3,11 +3,8 @@
 import logging
 from typing import Any
 
-from scaletest.cluster.answers import Busy, Missing
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import JOBS, SECRETS
+from scaletest.cluster.connection import Busy, Cluster, Missing, Raw
+from scaletest.cluster.objects import JOBS, SECRETS, Documents
 from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
@@ -72,11 +69,6 @@ class AgentJob:
             "app.kubernetes.io/component": "agent",
             "scaletest/meeting": self._rendezvous,
         }
-        safe = {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        }
         url = {
             "name": "SCALETEST_REDIS_URL",
             "valueFrom": {"secretKeyRef": {"name": self.name, "key": "url"}},
@@ -87,20 +79,25 @@ class AgentJob:
             "args": ["saturate", "--agent", self._rendezvous],
             "env": [url, {"name": "HOME", "value": "/tmp"}],
             "resources": {"requests": REQUESTS},
-            "securityContext": safe,
-        }
-        spread = {
-            "maxSkew": 1,
-            "topologyKey": "kubernetes.io/hostname",
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": {"scaletest/meeting": self._rendezvous}},
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+                "readOnlyRootFilesystem": True,
+            },
         }
         pod = {
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
             "containers": [container],
             "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-            "topologySpreadConstraints": [spread],
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "kubernetes.io/hostname",
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": {"scaletest/meeting": self._rendezvous}},
+                }
+            ],
         }
         return {
             "metadata": {"name": self.name, "labels": labels},

@@ -1,15 +1,46 @@
-"""Single objects of any kind: find, list, create, change and delete them; and logs of pods.
+"""The kinds of objects, and where the API server has them; single objects of any kind: find, list,
+create, change and delete them; and logs of pods.
 
 Nothing is tried again, since the callers repeat their pass every second. It needs the rights get,
 list, create, patch and delete on the resources in question, and get pods/log for logs.
 """
 
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
-from scaletest.cluster.answers import Conflict, Missing, refusal
-from scaletest.cluster.api_calls import MERGE_PATCH, Raw
-from scaletest.cluster.connection import Cluster
-from scaletest.cluster.resources import PODS, Resource, selector_query
+from scaletest.cluster.connection import MERGE_PATCH, Cluster, Conflict, Missing, Raw, refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """API path of objects of a kind."""
+
+    kind: str
+    api: str  # as in /api/v1 or /apis/batch/v1
+    plural: str
+    namespaced: bool
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """Return the path of the collection in a namespace ("": in all), or of one object."""
+        within = f"/namespaces/{quote(namespace)}" if self.namespaced and namespace else ""
+        return f"{self.api}{within}/{self.plural}" + (f"/{quote(name)}" if name else "")
+
+
+CONFIG_MAPS = Resource("ConfigMap", "/api/v1", "configmaps", True)
+PODS = Resource("Pod", "/api/v1", "pods", True)
+SECRETS = Resource("Secret", "/api/v1", "secrets", True)
+SERVICES = Resource("Service", "/api/v1", "services", True)
+CLAIMS = Resource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims", True)
+NODES = Resource("Node", "/api/v1", "nodes", False)
+QUOTAS = Resource("ResourceQuota", "/api/v1", "resourcequotas", True)
+DEPLOYMENTS = Resource("Deployment", "/apis/apps/v1", "deployments", True)
+JOBS = Resource("Job", "/apis/batch/v1", "jobs", True)
+HPAS = Resource("HorizontalPodAutoscaler", "/apis/autoscaling/v2", "horizontalpodautoscalers", True)
+ENDPOINT_SLICES = Resource("EndpointSlice", "/apis/discovery.k8s.io/v1", "endpointslices", True)
+SCALED_OBJECTS = Resource("ScaledObject", "/apis/keda.sh/v1alpha1", "scaledobjects", True)
+EVENTS = Resource("Event", "/api/v1", "events", True)
+LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
 
 CONNECTIONS = 16
 # The end of a log that is read: larger than any framed result.
@@ -116,3 +147,9 @@ class Documents:
         if status != 200:
             raise refusal(status, text[:200], f"read the log of {pod}", "get pods/log")
         return text
+
+
+def selector_query(labels: str, fields: str) -> dict[str, str]:
+    """Return the query of a list that has these labels and fields, "" for any."""
+    both = {"labelSelector": labels, "fieldSelector": fields}
+    return {name: text for name, text in both.items() if text}

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.model.errors import Unreachable
 
 

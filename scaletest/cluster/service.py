@@ -4,10 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.api_calls import Raw, credentials, service_path
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw, credentials, service_path
 from scaletest.cluster.deployment import Deployment, pod_templates
-from scaletest.cluster.resources import ENDPOINT_SLICES, SERVICES
+from scaletest.cluster.objects import ENDPOINT_SLICES, SERVICES
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 
@@ -42,12 +41,32 @@ class Service:
         self.reference = parse_reference(text)
         self._cluster, self._raw = cluster, Raw(cluster)
         self.namespace = cluster.namespace
-        title = f"service {self.reference.name} in namespace {self.namespace}"
-        path = SERVICES.path(self.namespace, self.reference.name)
-        spec = self._raw.get(path, f"read {title}", "get services")["spec"]
+        spec = self._raw.get(
+            SERVICES.path(self.namespace, self.reference.name),
+            f"read service {self.reference.name} in namespace {self.namespace}",
+            "get services",
+        )["spec"]
         self.address = str(spec.get("clusterIP", ""))
         self._selector: dict[str, str] = spec.get("selector") or {}
-        self.port = _port(spec.get("ports", []), self.reference)
+        # the port that the reference wants, by number or name, else the only one
+        ports, wanted = spec.get("ports", []), self.reference.port
+        known = [str(port["port"]) for port in ports]
+        checks.refuse(
+            (
+                not wanted and len(ports) != 1,
+                f"service {self.reference.name} has {len(ports)} ports",
+                f"choose one: svc/{self.reference.name}:{'|'.join(known)}",
+            )
+        )
+        matching = [port for port in ports if wanted in ("", str(port["port"]), port.get("name"))]
+        checks.refuse(
+            (
+                not matching,
+                f"service {self.reference.name} has no port {wanted}",
+                f"it has {', '.join(known) or 'none'}",
+            )
+        )
+        self.port = str(matching[0]["port"])
 
     def endpoints(self) -> tuple[int, int]:
         """Return the number of ready addresses, and of all addresses."""
@@ -77,9 +96,7 @@ class Service:
             for name, template in pod_templates(self._cluster).items()
             if self._selector.items() <= (template["metadata"].get("labels") or {}).items()
         ]
-        if len(names) != 1:
-            return None
-        return Deployment(self._cluster, names[0])
+        return Deployment(self._cluster, names[0]) if len(names) == 1 else None
 
     def url(self) -> str:
         """Return the URL of the Service inside the cluster's network."""
@@ -103,25 +120,3 @@ class Service:
         )
         path = service_path(self.namespace, self.reference.name, self.port)
         return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
-
-
-def _port(ports: list[dict[str, Any]], wanted: Reference) -> str:
-    known = [str(port["port"]) for port in ports]
-    if not wanted.port:
-        checks.refuse(
-            (
-                len(ports) != 1,
-                f"service {wanted.name} has {len(ports)} ports",
-                f"choose one: svc/{wanted.name}:{'|'.join(known)}",
-            )
-        )
-        return known[0]
-    matching = [port for port in ports if wanted.port in (str(port["port"]), port.get("name"))]
-    checks.refuse(
-        (
-            not matching,
-            f"service {wanted.name} has no port {wanted.port}",
-            f"it has {', '.join(known) or 'none'}",
-        )
-    )
-    return str(matching[0]["port"])

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.changes import Changes, Patch
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
+from scaletest.cluster.objects import DEPLOYMENTS, Resource
 from scaletest.cluster.pod_requests import container_requests, quantity
-from scaletest.cluster.resources import DEPLOYMENTS, Resource
 from scaletest.model.errors import ScaletestError, WaitTimeout
 
 # What of a setting is no variable of the environment.
@@ -67,11 +66,13 @@ class Tuning:
         name the same of these.
         """
         container = {**changed(self._original, setting), "name": self._original["name"]}
-        spec = {
-            "replicas": int(setting.get("replicas", self.replicas)),
-            "template": {"spec": {"containers": [container]}},
-        }
-        self._scalers.scale(Patch(spec), self._changes)
+        patch = Patch(
+            {
+                "replicas": int(setting.get("replicas", self.replicas)),
+                "template": {"spec": {"containers": [container]}},
+            }
+        )
+        self._scalers.scale(patch, self._changes)
 
     def wait(self, patience_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
         """Wait until all pods have the setting and are ready, or `stopped`.
@@ -138,12 +139,12 @@ def changed(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[st
         changes["resources"] = {"requests": amounts, "limits": amounts}
     for name, value in setting.items():
         if name.startswith("-"):
-            arguments = changes.get("args", container.get("args", []))
-            changes["args"] = with_argument(arguments, name, value)
+            changes["args"] = with_argument(
+                changes.get("args", container.get("args", [])), name, value
+            )
         elif name not in NAMES:
             # a variable that was read from elsewhere has a value of its own now
-            variable = {"name": name, "value": value, "valueFrom": None}
-            changes.setdefault("env", []).append(variable)
+            changes.setdefault("env", []).append({"name": name, "value": value, "valueFrom": None})
     return changes
 
 

@@ -18,9 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.answers import LONGEST_OBEYED_S, Busy, read_message, refusal
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.resources import selector_query
+from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, Raw, read_message, refusal
+from scaletest.cluster.objects import selector_query
 from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
@@ -144,7 +143,15 @@ class _Feed:
                 opened_s = self._feeds.clock()
                 late = opened_s - self._unwatched_since > UNWATCHED_S
                 self.sees_from = opened_s + (CATCHING_UP_S if late else 0.0)
-                self._read(pieces)
+                unfinished = b""
+                for piece in pieces:
+                    now = self._feeds.clock()
+                    at_s = now if now >= self.sees_from else None
+                    *lines, unfinished = (unfinished + piece).split(b"\n")
+                    for line in filter(None, lines):
+                        self._feeds.put(_EventLine(self, at_s, line))
+                    if self._feeds.stopped.is_set():
+                        return
         finally:
             if self.sees_from is not None:
                 self._unwatched_since, self.sees_from = self._feeds.clock(), None
@@ -152,19 +159,6 @@ class _Feed:
             self._feeds.put(done)
             while not done.wait(0.1) and not self._feeds.stopped.is_set():
                 pass
-
-    def _read(self, pieces: Iterator[bytes]) -> None:
-        unfinished = b""
-        sees_from = self.sees_from or 0.0
-        for piece in pieces:
-            now = self._feeds.clock()
-            at_s = now if now >= sees_from else None
-            *lines, unfinished = (unfinished + piece).split(b"\n")
-            for line in lines:
-                if line:
-                    self._feeds.put(_EventLine(self, at_s, line))
-            if self._feeds.stopped.is_set():
-                return
 
     def event(self, line: _EventLine) -> WatchEvent | None:
         """Return the event of a line; None for bookmarks and errors."""

@@ -91,8 +91,7 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
 
     def put(self, name: str, content: str | bytes) -> Path:
         """Write a file that is made of the others, whole or not at all."""
-        whole = content.encode() if isinstance(content, str) else content
-        self.replace_whole(name, [whole])
+        self.replace_whole(name, [content.encode() if isinstance(content, str) else content])
         return self.path / name
 
     def _text(self, name: str) -> str:

@@ -45,16 +45,18 @@ def _of_runai(name: str, version: str, child: str) -> WorkloadKind:
     return WorkloadKind(name, "scheduled", (version, child), False, "1", "infinity")
 
 
-_KINDS = (
-    WorkloadKind("job"),
-    WorkloadKind("indexed-job"),
-    WorkloadKind("deployment", until="ready"),
-    WorkloadKind("pod"),
-    _of_runai("runai-training", "run.ai/v1", "RunaiJob"),
-    _of_runai("runai-distributed", "kubeflow.org/v1", "PyTorchJob"),
-    _of_runai("runai-interactive", "run.ai/v1", "RunaiJob"),
-)
-KINDS: Mapping[str, WorkloadKind] = {kind.name: kind for kind in _KINDS}
+KINDS: Mapping[str, WorkloadKind] = {
+    kind.name: kind
+    for kind in (
+        WorkloadKind("job"),
+        WorkloadKind("indexed-job"),
+        WorkloadKind("deployment", until="ready"),
+        WorkloadKind("pod"),
+        _of_runai("runai-training", "run.ai/v1", "RunaiJob"),
+        _of_runai("runai-distributed", "kubeflow.org/v1", "PyTorchJob"),
+        _of_runai("runai-interactive", "run.ai/v1", "RunaiJob"),
+    )
+}
 
 
 def find_kind(name: str) -> WorkloadKind:
@@ -88,9 +90,8 @@ def _job(spec: Mapping[str, Any]) -> int:
 
 
 def _training(spec: Mapping[str, Any]) -> int | None:
-    groups = [group for key, group in spec.items() if key.endswith("ReplicaSpecs")]
-    rows = chain.from_iterable(group.values() for group in groups)
-    return sum(map(_replicas, rows)) or None
+    groups = [group.values() for key, group in spec.items() if key.endswith("ReplicaSpecs")]
+    return sum(map(_replicas, chain.from_iterable(groups))) or None
 
 
 # How many pods an object of the kind needs, by its spec.

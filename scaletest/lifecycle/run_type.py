@@ -8,7 +8,7 @@ from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.judging.result import LifecycleResult, judge_run
 from scaletest.lifecycle.judging.verdict import COUNTS
 from scaletest.lifecycle.options import Conditions, WorkloadSelection
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import Stamp
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
@@ -79,11 +79,10 @@ class LifecycleType(RunType):
         per_s = lifecycle.throughput.per_s
         if per_s is not None:
             phases.append(Measure("throughput", NOWHERE, exactly(per_s), "1/s", True))
-        counts = [
+        return phases + [
             Measure(name, NOWHERE, exactly(getattr(lifecycle.books, name)), "workloads", False)
             for name in COUNTS
         ]
-        return [*phases, *counts]
 
     def contrast(self, base: LifecycleRun, candidate: LifecycleRun) -> Contrast:
         """Compare the plans of two runs, where both have one, and say whether one of them has lost
@@ -121,28 +120,29 @@ def read_run(
     until, count, project, conditions = "decided", 0, "", Conditions()
     title = f"lifecycle of {store.path}, from files of the Run:ai scale test tool"
     if plan is not None:
-        pace = f"bursts of {plan.processes} {plan.delay_s:g} s apart"
-        title = f"{plan.workload} · {pace} · run {plan.run}"
+        title = (
+            f"{plan.workload} · bursts of {plan.processes} {plan.delay_s:g} s apart · run"
+            f" {plan.run}"
+        )
         until, count, project = plan.until, plan.count, plan.project
         conditions = Conditions(plan.thresholds, plan.tolerate_failures)
     for submission in submissions:
         submitted_s = submission.submitted_s
         if submission.accepted and submission.name in workloads and submitted_s is not None:
             workloads[submission.name].mark("submitted", Stamp(watch_s=submitted_s))
-    judged = judge_run(
-        workloads.values(),
-        submissions,
-        until,
-        view,
-        planned=count,
-        thresholds=conditions.thresholds,
-        tolerate_failures=conditions.tolerate_failures,
-        interrupted=interrupted,
-    )
     return LifecycleRun(
         "",
         str(store.path),
-        judged,
+        judge_run(
+            workloads.values(),
+            submissions,
+            until,
+            view,
+            planned=count,
+            thresholds=conditions.thresholds,
+            tolerate_failures=conditions.tolerate_failures,
+            interrupted=interrupted,
+        ),
         title=title,
         project=project,
         plan=plan.to_dict() if plan else {},

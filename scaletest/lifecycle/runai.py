@@ -4,17 +4,25 @@ other programs.
 Their times are ISO 8601 in UTC. Where that tool copies a time because it has none (eviction, PVC,
 backend), we copy it as well, since its plotter reads every field; our own files tell what was
 missing.
+
+The times at which the control plane's database noted the jobs come from a file that a query there
+made; no database is spoken to. The original asks PostgreSQL itself (table jobs, column time_created
+in ms), which works inside Run:ai alone.
 """
 
+import csv
 import json
+import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Protocol
 
-from scaletest.lifecycle.records import LifecycleObject, Submission
-from scaletest.lifecycle.stamps import Stamp
-from scaletest.model.errors import InvalidValue
+from scaletest.lifecycle.records import LifecycleObject, Stamp, Submission
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.times import epoch, iso
 
+# Columns of the database's table.
+NAME, TIME = "jobName", "time_created"
 PREFIX = "runai-"
 # field of sampled.json -> our milestone
 FIELDS = {
@@ -163,3 +171,28 @@ def _rows(text: str, file: str) -> list[dict[str, Any]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InvalidValue(f"{file} is no list of objects")
     return rows
+
+
+def read_backend_times(path: Path) -> dict[str, float]:
+    """Read epoch seconds by job name.
+
+    UsageError unless the file is CSV or JSON with both columns.
+    """
+    try:
+        text = path.read_text("utf-8")
+        rows: list[dict[str, Any]] = (
+            json.loads(text)
+            if text.lstrip().startswith("[")
+            else list(csv.DictReader(text.splitlines()))
+        )
+        times = {str(row[NAME]): float(row[TIME]) / 1000.0 for row in rows}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"the backend times cannot be read: {error!r}",
+            hint=f"give CSV or JSON with {NAME} and {TIME} in ms",
+        ) from error
+    if not all(map(math.isfinite, times.values())):
+        raise UsageError(
+            "the backend times hold what is no time", hint=f"{TIME} is milliseconds since 1970"
+        )
+    return times

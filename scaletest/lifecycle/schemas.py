@@ -33,11 +33,15 @@ def _record() -> Schema:
         "workload": _text("its name"),
         **Form().properties(LifecyclePod),
     }
-    rows = [
-        {**closed(workload), "description": "what is known of a workload"},
-        {**closed(pod), "description": "of the workload before it"},
-    ]
-    return headed("lifecycle-record", {"oneOf": rows})
+    return headed(
+        "lifecycle-record",
+        {
+            "oneOf": [
+                {**closed(workload), "description": "what is known of a workload"},
+                {**closed(pod), "description": "of the workload before it"},
+            ]
+        },
+    )
 
 
 def _text(description: str) -> Schema:

@@ -13,8 +13,7 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResul
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.operator.handlers import run
 from scaletest.cluster.connection import connect
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import PODS
+from scaletest.cluster.objects import PODS, Documents
 
 
 class Scripted(Documents):

@@ -7,8 +7,7 @@ from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle.judging.result import LifecycleResult, judge_run
 from scaletest.lifecycle.options import WorkloadSelection
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Submission
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Stamp, Submission
 
 BEGAN = 1_790_000_000.0
 

@@ -17,8 +17,7 @@ from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.manifests import SPARE_S, Document, refuse, start_s
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import NODES, Resource
+from scaletest.cluster.objects import NODES, Documents, Resource
 
 RUN = "scaletest.dev/run"
 LOOK_S = 1.0

@@ -13,8 +13,7 @@ from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import Resource
+from scaletest.cluster.objects import Documents, Resource
 from scaletest.model.errors import UsageError
 
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)

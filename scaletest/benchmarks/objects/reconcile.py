@@ -16,9 +16,8 @@ from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import measuring_s
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
-from scaletest.cluster.answers import Busy, Missing, Refused
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
+from scaletest.cluster.connection import Busy, Missing, Refused
+from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Documents
 from scaletest.model.errors import Unreachable, UsageError
 
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod

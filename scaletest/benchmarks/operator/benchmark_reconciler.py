@@ -22,9 +22,8 @@ from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.lock import LEASE, Lock
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
 from scaletest.benchmarks.operator.status import Document
-from scaletest.cluster.answers import Busy
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import CONFIG_MAPS
+from scaletest.cluster.connection import Busy
+from scaletest.cluster.objects import CONFIG_MAPS, Documents
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.model.wording import as_options
 

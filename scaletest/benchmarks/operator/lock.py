@@ -6,9 +6,8 @@ A holder that has ended or was deleted holds nothing, so no lock is left behind.
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.operator.reporting import has_ended
-from scaletest.cluster.answers import Conflict, Missing
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import LEASES
+from scaletest.cluster.connection import Conflict, Missing
+from scaletest.cluster.objects import LEASES, Documents
 
 LEASE = "scaletest-benchmarks"
 

@@ -11,8 +11,7 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.objects.config_maps import is_owned
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
 from scaletest.benchmarks.operator.status import Document
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import Resource
+from scaletest.cluster.objects import Documents, Resource
 
 
 def reconcile(

@@ -10,9 +10,8 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.cluster.answers import Conflict, Missing
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import Resource
+from scaletest.cluster.connection import Conflict, Missing
+from scaletest.cluster.objects import Documents, Resource
 
 # Creates an event from object, type, reason and message.
 SendEvent = Callable[[Document, str, str, str], None]

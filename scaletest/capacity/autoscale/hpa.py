@@ -100,11 +100,10 @@ class Hpa:
             # a metric that could not be read might have asked for more: then nothing is taken away
             if not known or (len(known) < len(metrics) and max(known) < replicas):
                 return replicas
-            proposal = max(known)
             wanted = (
-                self._decide_plainly(now_s, replicas, proposal)
+                self._decide_plainly(now_s, replicas, max(known))
                 if spec.behavior is None
-                else self._decide_by_rules(now_s, replicas, proposal, spec.behavior)
+                else self._decide_by_rules(now_s, replicas, max(known), spec.behavior)
             )
         change = wanted - replicas
         if change and spec.behavior is not None:
@@ -121,8 +120,9 @@ class Hpa:
             if at_s >= now_s - DOWNSCALE_WINDOW_S
         ]
         self._store(now_s, proposal, DOWNSCALE_WINDOW_S)
-        stable = max([proposal, *recent])
-        return min(max(stable, self.spec.minimum), self.spec.maximum, max(2 * replicas, 4))
+        return min(
+            max([proposal, *recent, self.spec.minimum]), self.spec.maximum, max(2 * replicas, 4)
+        )
 
     def _decide_by_rules(
         self, now_s: float, replicas: int, proposal: int, behavior: Behavior
@@ -164,8 +164,10 @@ class Hpa:
         return max(limits) if (rules.select == "Max") == (sign > 0) else min(limits)
 
     def _store(self, now_s: float, proposal: int, window_s: float) -> None:
-        recent = (row for row in self.recommendations if row[0] >= now_s - window_s)
-        self.recommendations = [*recent, (now_s, proposal)]
+        self.recommendations = [
+            *(row for row in self.recommendations if row[0] >= now_s - window_s),
+            (now_s, proposal),
+        ]
 
 
 def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: int) -> int:

@@ -1,22 +1,119 @@
-"""The load that is played, and how pods come and go."""
+"""The load that is played: requests that arrive by a pattern, how long they run, and how pods come
+and go.
 
-from collections.abc import Sequence
+Requests are drawn once, so that all rules get the same.
+"""
+
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.capacity.autoscale.arrivals import (
-    Arrivals,
-    draw_arrivals,
-    draw_recorded,
-    draw_run_times,
-)
 from scaletest.capacity.autoscale.hpa import SYNC_S
 from scaletest.capacity.autoscale.rule import RULES, Rule
 from scaletest.model.declared import PositiveSeconds, Seconds
 from scaletest.model.document import Document
+from scaletest.model.errors import InvalidValue
 from scaletest.stats.chance import Chance
+
+MOST_REQUESTS = 5_000_000
+Runs = Callable[[], float]
+PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """arrivals: seconds from the start, ascending. runs: run time in seconds of each."""
+
+    arrivals: tuple[float, ...]
+    runs: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.arrivals:
+            raise InvalidValue(
+                "the workload has no request", hint="give a higher rate or a longer duration"
+            )
+
+
+def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
+    """Draw run times with this mean. variation: deviation over mean; 0 is constant, else
+    log-normal.
+    """
+    if variation <= 0:
+        return lambda: mean_s
+    sigma = math.sqrt(math.log(1 + variation**2))
+    mu = math.log(mean_s) - sigma**2 / 2
+    return lambda: chance.lognormvariate(mu, sigma)
+
+
+def draw_recorded(chance: Chance, values: Sequence[float]) -> Runs:
+    """Draw run times from recorded ones."""
+    if not values:
+        raise InvalidValue(
+            "no run time was recorded", hint="give the folder of a run with successful requests"
+        )
+    return lambda: chance.choice(values)
+
+
+def draw_poisson(
+    chance: Chance,
+    runs: Runs,
+    rate: Callable[[float], float],
+    peak: float,
+    duration_s: float,
+) -> Arrivals:
+    """Draw Poisson arrivals at a rate a second that may change.
+
+    peak: its highest value (thinning).
+    """
+    _check_size(peak * duration_s)
+    arrivals = []
+    at_s = 0.0
+    while peak > 0:
+        at_s += chance.expovariate(peak)
+        if at_s >= duration_s:
+            break
+        if chance.random() * peak < rate(at_s):
+            arrivals.append(at_s)
+    return Arrivals(tuple(arrivals), tuple(runs() for _ in arrivals))
+
+
+def _check_size(requests: float) -> None:
+    if requests > MOST_REQUESTS:
+        raise InvalidValue(
+            f"the workload would have about {requests:.0f} requests",
+            hint=f"at most {MOST_REQUESTS}: give a lower rate or a shorter duration",
+        )
+
+
+def draw_arrivals(
+    name: str, chance: Chance, runs: Runs, per_s: float, duration_s: float
+) -> Arrivals:
+    """Draw a workload with a mean of `per_s` requests a second.
+
+    poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over
+    the duration.
+    steps: by chance, a quarter, twice and three quarters of the rate, a third of the time each.
+    burst: four heaps.
+    """
+    _check_size(per_s * duration_s)
+    count = max(1, round(per_s * duration_s))
+    if name in ("steady", "burst"):
+        arrivals = tuple(index / per_s for index in range(count))
+        if name == "burst":
+            arrivals = tuple(duration_s / 4 * (index * 4 // count) for index in range(count))
+        return Arrivals(arrivals, tuple(runs() for _ in arrivals))
+    turn = 2 * math.pi / duration_s
+    rates: dict[str, Callable[[float], float]] = {
+        "wave": lambda at_s: per_s * (1 - math.cos(at_s * turn)),
+        "steps": lambda at_s: per_s * (0.25, 2.0, 0.75)[min(2, int(3 * at_s / duration_s))],
+    }
+    if name in rates:
+        return draw_poisson(chance, runs, rates[name], 2 * per_s, duration_s)
+    return draw_poisson(chance, runs, lambda at_s: per_s, per_s, duration_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +184,13 @@ class PlayedLoad(Document):
         if base.maximum == rule.maximum:
             rule = replace(rule, maximum=self.max_workers)
         return rule
+
+
+@dataclass(frozen=True, slots=True)
+class PlayOptions:
+    """The load that is played, and what is used in place of its run times and arrivals."""
+
+    load: PlayedLoad
+    run: str  # a stored run, whose run times are drawn from
+    trace: Path | None  # a file with the times of arrivals
+    seed: int

@@ -47,9 +47,12 @@ class Rule:
 
     def hpa(self) -> HpaSpec:
         """Return the HPA of this rule."""
-        minimum = ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum
         return HpaSpec(
-            minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior
+            ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum,
+            self.maximum,
+            self.value,
+            max(1, round(self.target * 1000)),
+            self.behavior,
         )
 
 
@@ -64,61 +67,65 @@ ORIGINAL = Behavior(
     ScalingRules(0, (ScalingPolicy("Percent", 100, 5), ScalingPolicy("Pods", 4, 5))),
     ScalingRules(10, (ScalingPolicy("Percent", 100, 5),)),
 )
-GENTLE = shrink_after(60, ScalingPolicy("Pods", 1, 60))
 
-_RULES = (
-    Rule(
-        "original-count",
-        "for comparison: HPA of the tester that came before scaletest, on waiting, Value 2",
-        metric="waiting",
-        target=2.0,
-        value=TargetType.VALUE,
-        behavior=ORIGINAL,
-    ),
-    Rule(
-        "original-wait",
-        "for comparison: HPA of the tester that came before scaletest, on longest wait, Value 1",
-        metric="max_wait",
-        target=1.0,
-        value=TargetType.VALUE,
-        behavior=ORIGINAL,
-    ),
-    Rule("waiting", "HPA on waiting, without behavior", metric="waiting"),
-    Rule(
-        "waiting-fast",
-        "HPA on waiting, shrinking at once",
-        metric="waiting",
-        behavior=shrink_after(0),
-    ),
-    Rule("demand", "HPA on waiting + running, without behavior"),
-    Rule("demand-fast", "HPA on waiting + running, shrinking at once", behavior=shrink_after(0)),
-    Rule(
-        "demand-gentle",
-        "HPA on waiting + running, one pod less a minute after a calm minute",
-        behavior=GENTLE,
-    ),
-    Rule(
-        "desired",
-        "HPA on the exporter's desired workers",
-        metric="desired_workers",
-        behavior=shrink_after(0),
-    ),
-    Rule(
-        "keda",
-        "KEDA ScaledObject on waiting + running, down to none",
-        kind="keda",
-        minimum=0,
-        behavior=shrink_after(60),
-    ),
-    Rule(
-        "jobs",
-        "KEDA ScaledJob, accurate: a pod for each request",
-        kind="job",
-        metric="waiting",
-        minimum=0,
-    ),
-)
-RULES = {rule.name: rule for rule in _RULES}
+RULES: dict[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        Rule(
+            "original-count",
+            "for comparison: HPA of the tester that came before scaletest, on waiting, Value 2",
+            metric="waiting",
+            target=2.0,
+            value=TargetType.VALUE,
+            behavior=ORIGINAL,
+        ),
+        Rule(
+            "original-wait",
+            "for comparison: HPA of the tester that came before scaletest, on longest wait, Value"
+            " 1",
+            metric="max_wait",
+            target=1.0,
+            value=TargetType.VALUE,
+            behavior=ORIGINAL,
+        ),
+        Rule("waiting", "HPA on waiting, without behavior", metric="waiting"),
+        Rule(
+            "waiting-fast",
+            "HPA on waiting, shrinking at once",
+            metric="waiting",
+            behavior=shrink_after(0),
+        ),
+        Rule("demand", "HPA on waiting + running, without behavior"),
+        Rule(
+            "demand-fast", "HPA on waiting + running, shrinking at once", behavior=shrink_after(0)
+        ),
+        Rule(
+            "demand-gentle",
+            "HPA on waiting + running, one pod less a minute after a calm minute",
+            behavior=shrink_after(60, ScalingPolicy("Pods", 1, 60)),
+        ),
+        Rule(
+            "desired",
+            "HPA on the exporter's desired workers",
+            metric="desired_workers",
+            behavior=shrink_after(0),
+        ),
+        Rule(
+            "keda",
+            "KEDA ScaledObject on waiting + running, down to none",
+            kind="keda",
+            minimum=0,
+            behavior=shrink_after(60),
+        ),
+        Rule(
+            "jobs",
+            "KEDA ScaledJob, accurate: a pod for each request",
+            kind="job",
+            metric="waiting",
+            minimum=0,
+        ),
+    )
+}
 
 
 def parse_rule(text: str) -> Rule:

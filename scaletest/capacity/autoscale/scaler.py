@@ -71,8 +71,9 @@ class Scaler:
             for number, came, ended, total_s in self._slots
         ]
         window = over(slots, now_s, targets.window_s)
-        demand = QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s)
-        workers = wanted(demand, targets)
+        workers = wanted(
+            QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s), targets
+        )
         workers, self._history = desired(now_s, workers, self._history, targets.window_s)
         return workers
 

@@ -1,4 +1,4 @@
-"""Simulate arrivals and a rule on a virtual clock, event by event.
+"""Simulate arrivals and a rule on a virtual clock, event by event; the result and its figures.
 
 Arrivals are drawn once, so that rules get the same. Pods are those of one Deployment or of Jobs.
 The order of victims is the ReplicaSet controller's: not ready before ready, ready for less time (by
@@ -12,13 +12,14 @@ and starts again.
 
 import heapq
 import math
+import statistics
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
-from scaletest.capacity.autoscale.arrivals import Arrivals
-from scaletest.capacity.autoscale.load import SimulationSetting
-from scaletest.capacity.autoscale.result import SimulationPoint, SimulationResult, count_turns
+from scaletest.capacity.autoscale.load import Arrivals, SimulationSetting
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.capacity.autoscale.scaler import Scaler
 from scaletest.stats.chance import Chance
@@ -26,6 +27,74 @@ from scaletest.stats.chance import Chance
 # Order of events at one moment: what ends comes before what is measured.
 FINISH, KILL, READY, LOOK = 0, 1, 2, 3
 COURSE_POINTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPoint:
+    """One moment: wanted replicas, present pods, requests that wait and run."""
+
+    at_s: float
+    replicas: int
+    pods: int
+    waiting: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """Figures of one rule."""
+
+    rule: str
+    requests: int
+    ended: int
+    changes: int  # times that the wanted replicas changed
+    flips: int  # times that they changed from up to down or back
+    killed: int  # requests whose pod was killed and which ran again
+    makespan_s: float | None  # when the last request ended, None when some never did
+    pod_s: float  # pod seconds, from creation to the end of each pod
+    peak: int
+    waits_s: tuple[float, ...] = ()  # of ended requests, sorted
+    course: tuple[SimulationPoint, ...] = field(default=(), repr=False)
+
+    @property
+    def mean_wait_s(self) -> float | None:
+        """None when nothing ended."""
+        return statistics.fmean(self.waits_s) if self.waits_s else None
+
+    def wait_s(self, share: float) -> float | None:
+        """Return the wait that `share` of the ended requests did not exceed; None when nothing
+        ended.
+        """
+        if not self.waits_s:
+            return None
+        return self.waits_s[
+            min(len(self.waits_s) - 1, max(0, math.ceil(share * len(self.waits_s)) - 1))
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, without the course."""
+        return {
+            "rule": self.rule,
+            "requests": self.requests,
+            "ended": self.ended,
+            "changes": self.changes,
+            "flips": self.flips,
+            "killed": self.killed,
+            "makespan_s": self.makespan_s,
+            "pod_s": self.pod_s,
+            "peak_pods": self.peak,
+            "wait_mean_s": self.mean_wait_s,
+            "wait_p50_s": self.wait_s(0.5),
+            "wait_p95_s": self.wait_s(0.95),
+            "wait_p99_s": self.wait_s(0.99),
+            "wait_max_s": self.wait_s(1.0),
+        }
+
+
+def count_turns(changes: Sequence[int]) -> int:
+    """Count how often a sequence of changes changes its sign."""
+    signs = [change > 0 for change in changes if change]
+    return sum(a != b for a, b in pairwise(signs))
 
 
 @dataclass(slots=True, eq=False)
@@ -123,19 +192,16 @@ class _World:
                 self.now = self.until_s
                 break
             self.now = when
-            self.happen(kind, pod, turn)
+            # late events, of a removed pod or a former request, have no effect
+            if pod is None:
+                self.look()
+            elif kind == READY and not pod.gone:
+                self.become_ready(pod)
+            elif kind == FINISH and not pod.gone and pod.turn == turn:
+                self.finish(pod)
+            elif kind == KILL and not pod.gone:
+                self.kill(pod)
         return self.figures()
-
-    def happen(self, kind: int, pod: SimulatedPod | None, turn: int) -> None:
-        """Process an event. Late ones, of a removed pod or a former request, have no effect."""
-        if pod is None:
-            self.look()
-        elif kind == READY and not pod.gone:
-            self.become_ready(pod)
-        elif kind == FINISH and not pod.gone and pod.turn == turn:
-            self.finish(pod)
-        elif kind == KILL and not pod.gone:
-            self.kill(pod)
 
     # -- requests
     # ----------------------------------------------------------------------------------------------

@@ -7,13 +7,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from scaletest.capacity.autoscale.arrivals import Arrivals
-from scaletest.capacity.autoscale.choice import PlayedRule
-from scaletest.capacity.autoscale.result import SimulationResult
+from scaletest.capacity.autoscale.choice import PlayedRule, candidate_rules, find_best
+from scaletest.capacity.autoscale.load import Arrivals, PlayOptions
 from scaletest.capacity.autoscale.rule import Rule, parse_rule, to_values
-from scaletest.capacity.autoscale.search import candidate_rules, find_best
-from scaletest.capacity.autoscale.simulation import simulate
-from scaletest.capacity.options import PlayOptions
+from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
 from scaletest.capacity.report import Simulation, simulation_report
 from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text, echo
@@ -37,10 +34,10 @@ def compare_rules(options: PlayOptions, texts: Sequence[str], output: Output, fo
     arrivals = draw_requests(options)
     with playing(options, arrivals, len(rules), form) as play:
         results = list(map(play, rules))
-    graces = map(load.setting.grace_of, rules)
-    played = list(map(PlayedRule, rules, results, graces))
-    command_line = list(map(masked, sys.argv))
-    simulation = Simulation(arrivals, played, describe(options), options.seed, command_line)
+    played = list(map(PlayedRule, rules, results, map(load.setting.grace_of, rules)))
+    simulation = Simulation(
+        arrivals, played, describe(options), options.seed, list(map(masked, sys.argv))
+    )
     stored.deliver(simulation_report(simulation), output)
     return 0
 
@@ -70,9 +67,13 @@ def search_rule(options: PlayOptions, wait_target_s: float, output: Output, form
                 f" {choice.result.killed:>3}  {choice.rule.name}",
                 err=True,
             )
-    rows = [{"met": choice.met, **choice.result.to_dict()} for choice in choices]
     output.show(
-        {"schema_version": 1, "met": best.met, "values": values, "tried": rows},
+        {
+            "schema_version": 1,
+            "met": best.met,
+            "values": values,
+            "tried": [{"met": choice.met, **choice.result.to_dict()} for choice in choices],
+        },
         [as_text(values, "yaml").rstrip()],
     )
     return 0 if best.met else 3
@@ -113,8 +114,7 @@ def playing(
 
         def play(rule: Rule) -> SimulationResult:
             progress.note(rule.name)
-            chance = random.Random(options.seed)
-            result = simulate(arrivals, rule, options.load.setting, chance)
+            result = simulate(arrivals, rule, options.load.setting, random.Random(options.seed))
             number = next(done)
             left_s = (time.monotonic() - began_s) * (count / number - 1)
             progress.at(number, count, left_s=left_s, unit=RULE)

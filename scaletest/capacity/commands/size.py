@@ -202,21 +202,19 @@ def command(options: SizeOptions) -> None:
     ]
     queue = chart_values(demand.pod, sizes_of_nodes[0][-1].pods, options.headroom)
     values = {"queues": {"NAME": queue}}
-    rows = []
-    for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True):
-        rows.append({"node_cpu": node.cpu, "sizes": [size.to_dict() for size in node_sizes]})
     document = {
         "schema_version": 1,
         "kind": "size",
         "demand": demand.to_dict(),
-        "alternatives": rows,
+        "alternatives": [
+            {"node_cpu": node.cpu, "sizes": [size.to_dict() for size in node_sizes]}
+            for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True)
+        ],
         "notes": notes,
         "values": values,
     }
-    value_lines = ["", "values of the chart:", as_text(values, "yaml").rstrip()]
-    options.output.show(
-        document, [*_text_lines(demand, nodes, sizes_of_nodes, notes), *value_lines]
-    )
+    lines = [*_text_lines(demand, nodes, sizes_of_nodes, notes), "", "values of the chart:"]
+    options.output.show(document, [*lines, as_text(values, "yaml").rstrip()])
 
 
 def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:

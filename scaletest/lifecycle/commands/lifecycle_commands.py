@@ -189,6 +189,6 @@ def plot(output_dir: Path, figure: str, view: WorkloadSelection) -> None:
 
     Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
     """
-    from scaletest.lifecycle.commands import lifecycle_files
+    from scaletest.lifecycle.commands import lifecycle_run
 
-    lifecycle_files.plot(output_dir, view, figure)
+    lifecycle_run.plot(output_dir, view, figure)

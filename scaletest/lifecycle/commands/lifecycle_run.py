@@ -1,4 +1,5 @@
-"""What the commands of lifecycle do that speak to a cluster."""
+"""What the commands of lifecycle do, and the files that a run leaves beside its data: a table,
+pictures and a page."""
 
 import os
 import shlex
@@ -8,23 +9,27 @@ from pathlib import Path
 import click
 
 from scaletest.cli import options as shared
+from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import shown
 from scaletest.cli.watching import watched
 from scaletest.cluster.connection import Cluster, connect
-from scaletest.lifecycle.commands.lifecycle_files import show
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import measuring, planning
-from scaletest.lifecycle.measure.backend_times import read_backend_times
-from scaletest.lifecycle.measure.measuring import delete_all
 from scaletest.lifecycle.measure.submit_tools import runai_line
 from scaletest.lifecycle.measure.templating import Workloads
-from scaletest.lifecycle.options import Conditions, LifecycleWorkloadOptions
+from scaletest.lifecycle.options import Conditions, LifecycleWorkloadOptions, WorkloadSelection
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.run_type import read_run
+from scaletest.lifecycle.report import report as lifecycle
+from scaletest.lifecycle.report.charts import phase_charts
+from scaletest.lifecycle.run_type import LifecycleRun, read_run
+from scaletest.lifecycle.runai import read_backend_times
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.wording import as_options
+from scaletest.render.numbers import plural
+from scaletest.report import formats
+from scaletest.report.formats import png
 from scaletest.runs.places import new_path
 
 
@@ -95,7 +100,7 @@ def run(
             err=True,
         )
     elif not keep:
-        echo(f"deleting what was submitted: {delete_all(plan)} deleted", err=True)
+        echo(f"deleting what was submitted: {measuring.delete_all(plan)} deleted", err=True)
     return code
 
 
@@ -104,7 +109,7 @@ def delete(output_dir: Path, *, yes: bool) -> None:
     plan = LifecycleFolder(output_dir).plan()
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
     if shared.confirmed(f"Delete all {objects}?", yes, terminal=True):
-        echo(f"{delete_all(plan)} {objects} deleted")
+        echo(f"{measuring.delete_all(plan)} {objects} deleted")
     else:
         echo("nothing deleted", err=True)
 
@@ -136,8 +141,11 @@ def _plan(
     the kubeconfig's.
     """
     if store.exists:
-        names = [parameter.name for parameter in click.get_current_context().command.params]
-        typed = {name for name in names if name and shared.is_typed(name)}
+        typed = {
+            parameter.name
+            for parameter in click.get_current_context().command.params
+            if parameter.name and shared.is_typed(parameter.name)
+        }
         plan = planning.continue_plan(store, options, typed)
         echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
         return plan
@@ -145,3 +153,32 @@ def _plan(
     if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
         echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
     return plan
+
+
+def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
+    """Write the table of times, and a picture: general or detailed."""
+    store = LifecycleFolder(output_dir)
+    for path in _draw(store, read_run(store, view), figure):
+        echo(f"{path} written", err=True)
+
+
+def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
+    """Draw the table, and the picture; UsageError when it cannot be drawn."""
+    written = [store.put("times.csv", formats.render(lifecycle.lifecycle_report(run), "csv"))]
+    charts = phase_charts(
+        run.result, lifecycle.GENERAL if figure == "general" else lifecycle.DETAILED
+    )
+    picture = png.picture(charts, plural(len(run.result.courses), "workload"))
+    return [*written, store.put(f"{figure}.png", picture)]
+
+
+def show(store: LifecycleFolder, run: LifecycleRun, output: Output) -> int:
+    """After a run: write its table, picture and page, print the result; the exit code."""
+    shown = lifecycle.lifecycle_report(run)
+    store.put("result.json", formats.render(shown, "json"))
+    store.put("report.html", formats.render(shown, "html"))
+    try:
+        _draw(store, run, "general")
+    except UsageError as error:
+        echo(f"warning: no picture: {error.message}", err=True)
+    return stored.deliver_ended(shown, output)

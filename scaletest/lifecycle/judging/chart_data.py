@@ -59,7 +59,13 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
         "scheduled": _times(pods, "scheduled"),
         "ready": _times(pods, "ready"),
     }
-    ended = sorted(filter(None, map(_end_of_readiness, pods)))
+    ends = [
+        [time for name in ENDS for time in _times([pod], name)]
+        for pod in pods
+        if _times([pod], "ready")
+    ]
+    # when pods that had been ready were so no more
+    ended = sorted(min(times) for times in ends if times)
     known = list(chain.from_iterable(events.values()))
     if not events["scheduled"] or not known:
         return None
@@ -69,8 +75,7 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
     moments = [*(zero_s + index * step_s for index in range(MOST_MOMENTS - 1)), last_s]
     counts = {name: _counted(times, moments) for name, times in events.items()}
     if ended:
-        gone = _counted(ended, moments)
-        pairs = zip(counts["ready"], gone, strict=True)
+        pairs = zip(counts["ready"], _counted(ended, moments), strict=True)
         counts["ready now"] = tuple(max(0, ready - ended) for ready, ended in pairs)
     return PodsOverTime(tuple(moment - zero_s for moment in moments), counts)
 
@@ -79,25 +84,13 @@ def first_s(timelines: Iterable[WorkloadTimeline]) -> float:
     """Return when the first workload was submitted, else the first pod scheduled: seconds since
     1970.
     """
-    starts = [start for start in map(start_time, timelines) if start is not None]
-    return min(starts, default=0.0)
+    return min((start for start in map(start_time, timelines) if start is not None), default=0.0)
 
 
 def _times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
     """Return when pods passed this milestone, in order."""
     times = [best_time(pod.stamps.get(name)) for pod in pods]
     return sorted(time for time in times if time is not None)
-
-
-def _end_of_readiness(pod: LifecyclePod) -> float | None:
-    """Return when a pod that had been ready was so no more.
-
-    None where it still is, or never was.
-    """
-    if best_time(pod.stamps.get("ready")) is None:
-        return None
-    ends = [best_time(pod.stamps.get(name)) for name in ENDS]
-    return min((end for end in ends if end is not None), default=None)
 
 
 def _counted(times: Sequence[float], moments: Sequence[float]) -> tuple[int, ...]:
@@ -140,19 +133,16 @@ def waterfall(timelines: Sequence[WorkloadTimeline]) -> list[WaterfallRow]:
         if ends:
             ordered.append((latest_s, timeline.workload.name, tuple(ends)))
     ordered.sort()
+    # evenly spaced ones, the first and the last among them
+    ranks: Sequence[int] = range(len(ordered))
+    if len(ordered) > MOST_ROWS:
+        ranks = [round(row * (len(ordered) - 1) / (MOST_ROWS - 1)) for row in range(MOST_ROWS)]
     rows = []
-    for rank in spaced_ranks(len(ordered), MOST_ROWS):
+    for rank in ranks:
         _, name, passed_ends = ordered[rank]
         share = rank / (len(ordered) - 1) if len(ordered) > 1 else 0.5
         rows.append(WaterfallRow(name, share, passed_ends))
     return rows
-
-
-def spaced_ranks(count: int, most: int) -> list[int]:
-    """At most `most` evenly spaced numbers below `count`, the first and the last among them."""
-    if count <= most:
-        return list(range(count))
-    return [round(index * (count - 1) / (most - 1)) for index in range(most)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated
 
-from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS, OF_A_POD, LifecyclePhase
 from scaletest.lifecycle.judging.timeline import (
+    MILESTONE_TEXTS,
+    OF_A_POD,
+    LifecyclePhase,
     WorkloadTimeline,
     best_time,
     phase_durations,
     reference_milestone,
 )
-from scaletest.lifecycle.stamps import TimeSource
+from scaletest.lifecycle.records import TimeSource
 from scaletest.model.declared import INNER, Count, called, flat
 from scaletest.model.writing import Written
 from scaletest.stats.percentiles import Distribution, summary

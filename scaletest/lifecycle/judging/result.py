@@ -12,8 +12,8 @@ from scaletest.lifecycle.judging.figures import (
     summarize_phase,
     throughput,
 )
-from scaletest.lifecycle.judging.phases import PHASES
 from scaletest.lifecycle.judging.timeline import (
+    PHASES,
     WorkloadTimeline,
     find_error,
     start_time,

@@ -16,7 +16,7 @@ from itertools import product
 
 from scaletest.lifecycle.judging.books import Books
 from scaletest.lifecycle.judging.figures import PhaseDurations
-from scaletest.lifecycle.judging.phases import BY_NAME
+from scaletest.lifecycle.judging.timeline import BY_NAME
 from scaletest.model.checks import cut
 from scaletest.model.threshold import PERCENTILES, Measurable, MeasureTable, Threshold, parse
 from scaletest.model.verdict import Verdict
@@ -43,9 +43,9 @@ def judge_thresholds(
 ) -> tuple[ThresholdResult, ...]:
     """Judge each threshold, in their order."""
     by_name = {phase.step.name: phase for phase in steps}
-    thresholds = [parse(text, MEASURES, EXAMPLE) for text in texts]
     return tuple(
-        judge(threshold, [_figure_of(threshold, by_name, books, per_s)]) for threshold in thresholds
+        judge(threshold, [_figure_of(threshold, by_name, books, per_s)])
+        for threshold in [parse(text, MEASURES, EXAMPLE) for text in texts]
     )
 
 
@@ -67,9 +67,10 @@ def _figure_of(
     if statistic not in PERCENTILES:
         return _exact(figure, "")
     if figure is None:
-        needed = samples_needed(PERCENTILES[statistic])
         return _exact(
-            None, f"{statistic} needs {needed} values, and there are {phase.spread.count}"
+            None,
+            f"{statistic} needs {samples_needed(PERCENTILES[statistic])} values, and there are"
+            f" {phase.spread.count}",
         )
     return replace(_exact(figure.value, ""), estimate=interval_of(figure))
 
@@ -96,46 +97,36 @@ def decide_verdict(
     met = f"{books.measured} of {books.submitted} workloads reached {until}"
     if thresholds:
         met += f", {plural(len(thresholds), 'threshold')} met"
-    stopped = None
+    missing, failed, stopped = None, None, None
+    if not books.balanced:
+        counted = books.measured + books.pending + books.failed + books.lost
+        missing = Ground(
+            Rank.NOT_THE_SUBJECT,
+            f"{books.submitted} workloads were submitted, and {counted} are on record",
+            "look into the output folder, or measure it again",
+        )
+    if books.failed + books.rejected > tolerate:
+        why = next(iter([*books.rejections, *books.failures]), "")
+        failed = Ground(
+            Rank.REFUTED,
+            f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
+            f" {cut(why, 160)}",
+            "fix the cause that the reason names, or allow more with <tolerate_failures>",
+        )
     if interrupted:
         stopped = Ground(
             Rank.OPEN, f"interrupted: {interrupted}", "go on: run the same command again"
         )
     return decide(
         [
-            _records_missing(books),
+            missing,
             ground_of(thresholds, Rank.REFUTED),
-            _too_many_failed(books, tolerate),
+            failed,
             stopped,
             _not_all_measured(books, until),
             ground_of(thresholds, Rank.OPEN),
             Ground(Rank.MET, met),
         ]
-    )
-
-
-def _records_missing(books: Books) -> Ground | None:
-    """Not the subject where workloads are missing from the books."""
-    if books.balanced:
-        return None
-    counted = books.measured + books.pending + books.failed + books.lost
-    return Ground(
-        Rank.NOT_THE_SUBJECT,
-        f"{books.submitted} workloads were submitted, and {counted} are on record",
-        "look into the output folder, or measure it again",
-    )
-
-
-def _too_many_failed(books: Books, tolerate: int) -> Ground | None:
-    """Refuted where more workloads failed or were rejected than are tolerated."""
-    if books.failed + books.rejected <= tolerate:
-        return None
-    why = next(iter([*books.rejections, *books.failures]), "")
-    return Ground(
-        Rank.REFUTED,
-        f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
-        f" {cut(why, 160)}",
-        "fix the cause that the reason names, or allow more with <tolerate_failures>",
     )
 
 

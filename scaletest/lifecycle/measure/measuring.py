@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import Cluster, connect
+from scaletest.cluster.connection import Cluster, Raw, connect
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import submit_tools
 from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
@@ -50,8 +49,14 @@ def sample(
     """Sample the run until every workload is done. once: list, and do not watch."""
     stop = StopRequest()
     with store.locked(SAMPLER_LOCK), stopping(stop, unwind=True):
-        raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
-        sampler = Sampler(plan, store, raw, steady_clock(), stop.asked, backend)
+        sampler = Sampler(
+            plan,
+            store,
+            Raw(connect(plan.namespace, plan.context), CONNECTIONS),
+            steady_clock(),
+            stop.asked,
+            backend,
+        )
         with progress.of_run(store, plan.workload), attentive():
             sampler.follow(math.inf, ProgressReport(progress).tell, once=once)
 
@@ -102,8 +107,7 @@ def measure(
 
 def delete_all(plan: LifecyclePlan) -> int:
     """Delete the run's objects; how many there were. Raises Refused, Unreachable."""
-    raw = Raw(connect(plan.namespace, plan.context), CONNECTIONS)
-    return delete_objects(plan, Objects(raw))
+    return delete_objects(plan, Objects(Raw(connect(plan.namespace, plan.context), CONNECTIONS)))
 
 
 def delete_objects(plan: LifecyclePlan, objects: Objects) -> int:
@@ -142,16 +146,18 @@ def _submitter(
         with store.locked(*locks):
             if fresh:
                 store.begin(plan, environment(sys.argv), labels)
-            submitter = Submitter(
-                plan,
-                store,
-                tool,
-                steady_clock(),
-                fresh=fresh,
-                stopping=stop.asked,
-                pause=stop.wake.wait,
+            yield (
+                Submitter(
+                    plan,
+                    store,
+                    tool,
+                    steady_clock(),
+                    fresh=fresh,
+                    stopping=stop.asked,
+                    pause=stop.wake.wait,
+                ),
+                stop,
             )
-            yield submitter, stop
 
 
 @contextmanager

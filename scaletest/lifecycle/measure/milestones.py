@@ -10,7 +10,7 @@ foreign, counted and left alone.
 
 import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from scaletest.lifecycle.kinds import WORKLOAD_LABEL
@@ -39,25 +39,18 @@ CONDITIONS = {
 
 def workload_of(body: Mapping[str, Any], known: Container[str]) -> str:
     """Return the workload's name; "" for a foreign object."""
-    return next((name for name in _candidates(body) if name in known), "")
-
-
-def _candidates(body: Mapping[str, Any]) -> Iterator[str]:
     metadata = body["metadata"]
     labels = metadata.get("labels") or {}
-    for label in LABELS:
-        if label in labels:
-            yield str(labels[label])
+    candidates = [str(labels[label]) for label in LABELS if label in labels]
     for owner in metadata.get("ownerReferences") or ():
         name = str(owner["name"])
         if owner["kind"] == "ReplicaSet" and labels.get(_HASH):
             name = name.removesuffix(f"-{labels[_HASH]}")
-        yield name
         # a pod's ephemeral claim, or what a controller made between it and the workload: its name
         # begins with the workload's
-        yield from _CLAIM.findall(name)
-    yield str(metadata["name"])
-    yield from _CLAIM.findall(str(metadata["name"]))
+        candidates += [name, *_CLAIM.findall(name)]
+    candidates += [str(metadata["name"]), *_CLAIM.findall(str(metadata["name"]))]
+    return next((name for name in candidates if name in known), "")
 
 
 def workload_of_event(
@@ -90,8 +83,16 @@ def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
         if name == "PodScheduled" and (is_true or condition.get("reason")):
             # a recorded "unschedulable" is a decision as well
             passed["decided"] = time_s
-    containers = len((body.get("spec") or {}).get("containers", ()))
-    passed |= _states_of_containers(status, containers)
+    # the states of its containers
+    states = [row.get("state") or {} for row in status.get("containerStatuses") or ()]
+    begun = list(
+        filter(None, (state.get("running") or state.get("terminated") for state in states))
+    )
+    if len(begun) == len(states) >= max(1, len((body.get("spec") or {}).get("containers", ()))):
+        passed["started"] = latest_time([epoch(run.get("startedAt")) for run in begun])
+    if status.get("phase") in ("Succeeded", "Failed"):
+        terminated = filter(None, (state.get("terminated") for state in states))
+        passed["finished"] = latest_time([epoch(end.get("finishedAt")) for end in terminated])
     metadata = body["metadata"]
     if metadata.get("deletionTimestamp"):
         # the timestamp is when it shall be gone, its grace period included
@@ -99,27 +100,6 @@ def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
         grace_s = metadata.get("deletionGracePeriodSeconds") or 0
         passed["deleted"] = asked - grace_s if asked is not None else None
     return passed
-
-
-def _states_of_containers(status: Mapping[str, Any], containers: int) -> dict[str, float | None]:
-    """Return the milestones that the states of a pod's containers show as passed."""
-    passed = {}
-    states = [row.get("state") or {} for row in status.get("containerStatuses") or ()]
-    begun = list(
-        filter(None, (state.get("running") or state.get("terminated") for state in states))
-    )
-    if len(begun) == len(states) >= max(1, containers):
-        passed["started"] = latest_time([epoch(run.get("startedAt")) for run in begun])
-    if status.get("phase") in ("Succeeded", "Failed"):
-        terminated = filter(None, (state.get("terminated") for state in states))
-        passed["finished"] = latest_time([epoch(end.get("finishedAt")) for end in terminated])
-    return passed
-
-
-def count_claims(body: Mapping[str, Any]) -> int:
-    """Count the claims for devices that are made for a pod."""
-    rows = (body.get("spec") or {}).get("resourceClaims") or ()
-    return sum("resourceClaimTemplateName" in row for row in rows)
 
 
 def latest_time(times: Sequence[float | None]) -> float | None:

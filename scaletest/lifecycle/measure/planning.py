@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-from scaletest.cluster.answers import Busy
-from scaletest.cluster.api_calls import Raw
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.connection import Busy, Cluster, Raw
+from scaletest.cluster.objects import NODES
 from scaletest.cluster.pod_requests import quantity
-from scaletest.cluster.resources import NODES
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder, new_run
 from scaletest.lifecycle.measure import templating

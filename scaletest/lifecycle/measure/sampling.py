@@ -9,24 +9,34 @@ import resource
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
-from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.watch import Feeds
+from scaletest.cluster.connection import Missing, Raw
+from scaletest.cluster.watch import Collection, Feeds
+from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.judging.books import Fate, LifecycleProgress, fate_of, only_end_missing
 from scaletest.lifecycle.judging.timeline import timeline_of
 from scaletest.lifecycle.judging.verdict import ENDLESS
 from scaletest.lifecycle.measure.tracker import Tracker
-from scaletest.lifecycle.measure.watched_collections import collections_of
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.records import LifecycleObject, Submission
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import Stamp, Submission
 from scaletest.model.run_progress import WORKLOAD
 from scaletest.runs.folder import SAMPLING, SUBMISSIONS
 from scaletest.runs.progress import Progress
+
+PODGROUPS = (
+    ("scheduling.run.ai/v1", "PodGroup"),
+    ("scheduling.run.ai/v2alpha2", "PodGroup"),
+    ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+    ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+)
+# Of these versions the first that the cluster has.
+CLAIMS = tuple(
+    (f"resource.k8s.io/{each}", "ResourceClaim") for each in ("v1", "v1beta2", "v1beta1")
+)
 
 LOOK_S = 0.2
 # When nothing changes for so long and all that is pending runs, it is said what that may mean.
@@ -56,8 +66,7 @@ class Sampler:
         self._plan, self._store, self._raw, self._clock = plan, store, raw, clock
         self._stopping = stopping
         self._backend = backend or {}
-        names = set(plan.names())
-        self.tracker = Tracker(names, store.workloads(), bare=plan.object_kind == "Pod")
+        self.tracker = Tracker(set(plan.names()), store.workloads(), bare=plan.object_kind == "Pod")
         self._submissions = _NewSubmissions(store)
         # whether the workload of that name was accepted
         self._answered: dict[str, bool] = {}
@@ -66,7 +75,6 @@ class Sampler:
         self._before = store.read(SAMPLING)
         self._course: list[tuple[float, int]] = []
         self._began_s = clock()
-        self._written_s = 0.0
         self.watching = threading.Event()
 
     def follow(
@@ -87,10 +95,16 @@ class Sampler:
         feeds = Feeds(self._raw, watched, self._clock)
         missing = {collection.role for collection in watched}
         until, done_since = time.monotonic() + timeout_s, 0.0
-        self._written_s, every_s = time.monotonic(), KEEP_EVERY_S
+        written_s, every_s = time.monotonic(), KEEP_EVERY_S
         try:
             while not self._stopping() and time.monotonic() < until:
-                missing -= self._take_events(feeds, self._written_s + every_s)
+                # take in what has come, until it is time to write
+                for event in feeds.events(LOOK_S):
+                    self.tracker.see(event)
+                    if event.kind == "SYNCED":  # the list of this role is complete
+                        missing.discard(event.role)
+                    if time.monotonic() > written_s + every_s:
+                        break
                 tell(self._judge_changes())
                 if not missing:
                     if once:
@@ -100,32 +114,22 @@ class Sampler:
                     is_submitting = submitting() and len(self._answered) < self._plan.count
                     done = not is_submitting and all(
                         self._fates.get(name, Fate.PENDING) is not Fate.PENDING
-                        for name in filter(self._was_accepted, self._answered)
+                        for name, accepted in self._answered.items()
+                        if accepted
                     )
                     done_since = (done_since or time.monotonic()) if done else 0.0
                     if done and time.monotonic() - done_since > SETTLE_S:
                         return True
-                if time.monotonic() - self._written_s > every_s:
-                    began = time.monotonic()
+                if time.monotonic() - written_s > every_s:
+                    began_s = time.monotonic()
                     self.keep(feeds)
-                    self._written_s = time.monotonic()
-                    every_s = max(KEEP_EVERY_S, (self._written_s - began) / KEEP_SHARE)
+                    written_s = time.monotonic()
+                    every_s = max(KEEP_EVERY_S, (written_s - began_s) / KEEP_SHARE)
             return False
         finally:
             feeds.close()
             self._judge_changes()
             self.keep(feeds)
-
-    def _take_events(self, feeds: Feeds, until: float) -> set[str]:
-        """Take in what has come, for as long as that; the roles whose lists are complete now."""
-        synced = set()
-        for event in feeds.events(LOOK_S):
-            self.tracker.see(event)
-            if event.kind == "SYNCED":
-                synced.add(event.role)
-            if time.monotonic() > until:
-                break
-        return synced
 
     def _judge_changes(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
@@ -135,39 +139,30 @@ class Sampler:
                 self.tracker.submitted(row.name, row.namespace, row.submitted_s, row.accepted_s)
         for name in self.tracker.changed_names:
             workload = self.tracker.workloads.get(name)
-            if workload and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
-                self._judge(workload)
+            if not workload or self._fates.get(name) not in (None, Fate.PENDING, Fate.LOST):
+                continue
+            if name in self._backend:
+                workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
+            far = timeline_of(workload)
+            self._fates[name] = fate_of(far, self._plan.until)
+            self._running.discard(name)
+            if (
+                self._fates[name] is Fate.PENDING
+                and self._answered.get(name)
+                and only_end_missing(far, self._plan.until)
+            ):
+                self._running.add(name)
         self.tracker.changed_names.clear()
-        counted = list(filter(self._was_accepted, self.tracker.workloads))
+        counted = [name for name in self.tracker.workloads if self._answered.get(name)]
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in counted)
-        pods = sum(len(workload.pods) for workload in self.tracker.workloads.values())
         return LifecycleProgress(
             self._plan.count,
             len(counted),
             list(self._answered.values()).count(False),
             dict(fates),
-            pods,
+            sum(len(workload.pods) for workload in self.tracker.workloads.values()),
             len(self._running),
         )
-
-    def _judge(self, workload: LifecycleObject) -> None:
-        """Note what became of a workload so far, and whether its pods run."""
-        name, until = workload.name, self._plan.until
-        if name in self._backend:
-            workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
-        far = timeline_of(workload)
-        self._fates[name] = fate_of(far, until)
-        self._running.discard(name)
-        if (
-            self._fates[name] is Fate.PENDING
-            and self._was_accepted(name)
-            and only_end_missing(far, until)
-        ):
-            self._running.add(name)
-
-    def _was_accepted(self, name: str) -> bool:
-        """Return whether a workload was accepted."""
-        return self._answered.get(name, False)
 
     def keep(self, feeds: Feeds) -> None:
         """Write everything down."""
@@ -181,10 +176,10 @@ class Sampler:
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "course": self._course,
         }
-        earlier: Sequence[Any] = self._before.get("samples", [])
+        earlier = self._before.get("samples", [])[-99:]
         self._store.keep(
             self.tracker.workloads,
-            {"schema_version": 1, "samples": [*earlier[-99:], sample]},
+            {"schema_version": 1, "samples": [*earlier, sample]},
             project=self._plan.project,
         )
 
@@ -247,3 +242,36 @@ def steady_clock() -> Callable[[], float]:
     """Return a clock of epoch seconds that corrections of the system's clock do not change."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset
+
+
+def collections_of(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
+    """Return what to watch. Raises Missing when the cluster lacks the kind of workload."""
+
+    def path(api_version: str, name: str) -> str:
+        return objects.resource(api_version, name).path(plan.namespace)
+
+    def present(role: str, candidates: Iterable[tuple[str, str]]) -> list[Collection]:
+        """Return what the cluster has of these kinds, which carry no labels of ours."""
+        watched = []
+        for candidate in candidates:
+            with suppress(Missing):
+                watched.append(Collection(role, path(*candidate)))
+        return watched
+
+    kind = kinds.KINDS.get(plan.workload_type)
+    # the Run:ai command line takes no labels of ours
+    own_label = plan.label if plan.tool != "runai" else ""
+    label = own_label if kind is None or kind.labelled else ""
+    watched = [Collection("pod", path("v1", "Pod"), label)]
+    if plan.object_kind != "Pod":
+        watched.append(Collection("workload", path(plan.api_version, plan.object_kind), own_label))
+    if kind and kind.child:
+        watched += present("job", [kind.child])
+    watched += present("podgroup", PODGROUPS)
+    if plan.pvc or "volumeClaimTemplate" in plan.template:
+        watched.append(Collection("pvc", path("v1", "PersistentVolumeClaim"), label))
+    if "resourceClaimTemplateName" in plan.template:
+        watched += present("claim", CLAIMS)[:1]
+    if plan.event_times:
+        watched.append(Collection("event", path("v1", "Event")))
+    return watched

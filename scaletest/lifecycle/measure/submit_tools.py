@@ -107,8 +107,10 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
     # whole devices, or a part of one
     devices = ["--gpu-devices-request", plan.gpus] if plan.gpus != "0" else []
     if "." in plan.gpus:
-        portion = ["--gpu-request-type", "portion", "--gpu-portion-request", plan.gpus]
-        devices = ["--gpu-devices-request", "1", *portion]
+        devices = [
+            *("--gpu-devices-request", "1", "--gpu-request-type", "portion"),
+            *("--gpu-portion-request", plan.gpus),
+        ]
     arguments = [
         *(*VERBS[plan.workload_type].split(), name, "-p", plan.project, "-i", plan.image),
         *devices,
@@ -118,6 +120,8 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
     if plan.workload_type == "runai-distributed":
         arguments += ["--workers", str(plan.workers)]
     if plan.pvc:
-        claim = f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral"
-        arguments += ["--new-pvc", claim]
+        arguments += [
+            "--new-pvc",
+            f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral",
+        ]
     return [*arguments, "--command", "--", "sleep", plan.seconds]

@@ -79,9 +79,8 @@ class Submitter:
         for first in range(0, len(names), size):
             if self._stopping():
                 break
-            burst = names[first : first + size]
-            answers = [pool.submit(self._submit, name, note) for name in burst]
-            rows = [answer.result() for answer in answers]
+            burst = [pool.submit(self._submit, name, note) for name in names[first : first + size]]
+            rows = [answer.result() for answer in burst]
             refused = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
             fewest = min(HOPELESS, self._plan.count)
             if refused and not self.done[True] and self.done[False] >= fewest:

@@ -105,8 +105,11 @@ class Workloads:
                 _add_labels(claims, labels)  # by which the sampler finds the claims
             if isinstance(limits := table.get("limits"), dict):
                 # a resource of 0 would ask for a kind that may not exist
-                zeros = [name for name in limits if "/" in name and str(limits[name]) == "0"]
-                table["limits"] = {name: limits[name] for name in limits if name not in zeros}
+                table["limits"] = {
+                    name: amount
+                    for name, amount in limits.items()
+                    if "/" not in name or str(amount) != "0"
+                }
         return body
 
     def devices(self) -> dict[str, Decimal]:
@@ -133,9 +136,9 @@ class Workloads:
                 "resources": {"requests": {"storage": "1Mi"}},
             }
             volume = {"name": VOLUME, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
-            mount = {"name": VOLUME, "mountPath": MOUNT_PATH}
             spec.setdefault("volumes", []).append(volume)
-            spec["containers"][0].setdefault("volumeMounts", []).append(mount)
+            mounts = spec["containers"][0].setdefault("volumeMounts", [])
+            mounts.append({"name": VOLUME, "mountPath": MOUNT_PATH})
 
 
 def _tables(value: Any) -> Iterator[dict[str, Any]]:

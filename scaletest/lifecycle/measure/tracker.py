@@ -14,8 +14,7 @@ from itertools import chain
 from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import milestones
-from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
-from scaletest.lifecycle.stamps import Stamp, Stamps, mark
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
 from scaletest.model.times import epoch
 
 # Reasons of events and whose milestone they are.
@@ -67,13 +66,9 @@ class Tracker:
             self._mark_missing(event.role, event.object["uids"], event.at_s or 0.0)
         elif event.role == "event":
             self._see_event(event)
-        elif name := milestones.workload_of(event.object, self._tracked_names):
-            self._see_object(event, name)
-        else:
+        elif not (name := milestones.workload_of(event.object, self._tracked_names)):
             self.untracked_events[event.role] += 1
-
-    def _see_object(self, event: WatchEvent, name: str) -> None:
-        if event.role == "pod":
+        elif event.role == "pod":
             self._see_pod(event, name)
         elif event.role == "claim":
             self._see_claim(event, name)
@@ -83,8 +78,12 @@ class Tracker:
             # a child between a workload and its pods, a pod group or a volume claim: the first of
             # each counts
             workload = self._get(name)
-            created_s = milestones.creation_time(event.object)
-            _note_passed(workload.stamps, CREATED[event.role], created_s, _arrival(event))
+            _note_passed(
+                workload.stamps,
+                CREATED[event.role],
+                milestones.creation_time(event.object),
+                _arrival(event),
+            )
             if event.role == "job" and workload.kind.endswith("Workload"):
                 self._note_end(workload, event)
             # a volume claim says that it is bound but not when: that is known by its arrival alone
@@ -145,7 +144,9 @@ class Tracker:
             )
         for milestone, event_s in self._early.pop(uid, {}).items():
             pod.mark(milestone, Stamp(event_s=event_s))
-        if wanted := milestones.count_claims(body):
+        # claims for devices that are made for this pod alone
+        claims = (body.get("spec") or {}).get("resourceClaims") or ()
+        if wanted := sum("resourceClaimTemplateName" in claim for claim in claims):
             self._wanted[uid] = wanted
             self._note_allocation(pod)
         if event.kind == "DELETED":

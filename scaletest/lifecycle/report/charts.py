@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from itertools import chain
 
 from scaletest.lifecycle.judging import chart_data
-from scaletest.lifecycle.judging.phases import MILESTONE_TEXTS
 from scaletest.lifecycle.judging.result import LifecycleResult
-from scaletest.lifecycle.judging.timeline import start_time
+from scaletest.lifecycle.judging.timeline import MILESTONE_TEXTS, start_time
 from scaletest.render.axis import Axis, ceiling
 from scaletest.render.blocks import Figure
 from scaletest.render.chart import Chart, Point
@@ -65,8 +64,13 @@ def pods_figure(result: LifecycleResult) -> Figure | None:
     for name, values in pods.counts.items():
         css, text = COUNTED[name]
         chart.legend(text, css)
-        moments = (moment / size for moment in pods.moments_s)
-        chart.line(list(zip(moments, map(float, values), strict=True)), css)
+        chart.line(
+            [
+                (moment_s / size, float(value))
+                for moment_s, value in zip(pods.moments_s, values, strict=True)
+            ],
+            css,
+        )
     caption = "How many pods had come so far, by the time since the first submission."
     if "ready now" in pods.counts:
         caption += " A pod that has finished, was evicted or deleted is no longer ready."

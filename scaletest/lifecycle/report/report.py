@@ -11,9 +11,10 @@ from functools import partial
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.books import fate_of
 from scaletest.lifecycle.judging.chart_data import by_node
-from scaletest.lifecycle.judging.phases import BY_NAME, PHASES
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import (
+    BY_NAME,
+    PHASES,
     WorkloadTimeline,
     best_time,
     phase_duration,
@@ -110,13 +111,15 @@ def main_charts(result: LifecycleResult) -> list[Chart]:
 
 def summary(result: LifecycleResult) -> list[Block]:
     """Return the phases, what became of the workloads, and the throughput of scheduling."""
-    rejections = [
-        f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()
-    ]
     return [
         phase_table(result),
         Text([books_line(result), placed(result)]),
-        Text(rejections, "warning", most=MOST_REJECTIONS, rest="reason"),
+        Text(
+            [f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()],
+            "warning",
+            most=MOST_REJECTIONS,
+            rest="reason",
+        ),
         Text(_skipped(result), "warning"),
     ]
 
@@ -134,17 +137,18 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
     for phase in result.steps:
         spread, sources = phase.spread, sorted(phase.sources.items())
         texts = [f"{name} {count}" for name, count in sources]
-        row = (
-            phase.text,
-            str(spread.count),
-            str(phase.missing),
-            seconds(spread.mean),
-            *(percentile(spread, name) for name in ("p50", "p95", "p99")),
-            seconds(spread.max),
-            ", ".join(texts) if len(texts) > 1 else sources[0][0],
-            phase.step.name,
+        rows.append(
+            (
+                phase.text,
+                str(spread.count),
+                str(phase.missing),
+                seconds(spread.mean),
+                *(percentile(spread, name) for name in ("p50", "p95", "p99")),
+                seconds(spread.max),
+                ", ".join(texts) if len(texts) > 1 else sources[0][0],
+                phase.step.name,
+            )
         )
-        rows.append(row)
     text_columns = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
     return Table(HEADINGS, rows, text_columns, spare=("source",), note=note)
 
@@ -216,10 +220,11 @@ def _nodes(result: LifecycleResult) -> Table:
         }
         for node in nodes[:MOST_NODES]
     ]
-    left_out = len(nodes) - MOST_NODES
-    note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if left_out > 0 else ""
-    texts = {"node", "median time from scheduling to ready"}
-    return Table.of_rows(rows, texts, {"node"}, note=note)
+    is_cut = len(nodes) > MOST_NODES
+    note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if is_cut else ""
+    return Table.of_rows(
+        rows, {"node", "median time from scheduling to ready"}, {"node"}, note=note
+    )
 
 
 def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
@@ -235,8 +240,11 @@ def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
 
 
 def _reasons(counts: Mapping[str, int]) -> Table:
-    rows = [{"count": str(count), "reason": reason} for reason, count in counts.items()]
-    return Table.of_rows(rows, {"reason"}, layout="wrapped")
+    return Table.of_rows(
+        [{"count": str(count), "reason": reason} for reason, count in counts.items()],
+        {"reason"},
+        layout="wrapped",
+    )
 
 
 def sheet(run: LifecycleRun) -> Sheet:
@@ -259,18 +267,15 @@ def sheet(run: LifecycleRun) -> Sheet:
         columns[BY_NAME[name].title] = partial(_duration_cell, name, since)
     columns |= {
         "Fate": lambda timeline: str(fate_of(timeline, result.until)),
-        "Pods": _pods_cell,
+        # files of Run:ai's tool have times of pods but no number
+        "Pods": lambda timeline: (
+            ""
+            if not timeline.workload.pods and timeline.stamp("first_pod_created")
+            else str(len(timeline.workload.pods))
+        ),
         "Reason": lambda timeline: timeline.workload.reason,
     }
     return Sheet.of_columns(columns, result.uncut, line_end="\n")
-
-
-def _pods_cell(timeline: WorkloadTimeline) -> str:
-    """Return the number of pods; "" for files of Run:ai's tool, which have times of pods but no
-    number.
-    """
-    pods = timeline.workload.pods
-    return "" if not pods and timeline.stamp("first_pod_created") else str(len(pods))
 
 
 def _time_cell(name: str, timeline: WorkloadTimeline) -> str:

@@ -7,8 +7,8 @@ import logging
 import time
 from collections.abc import Callable
 
-from scaletest.cluster.answers import Busy
 from scaletest.cluster.changes import Changes, Patch
+from scaletest.cluster.connection import Busy
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.model.errors import WaitTimeout

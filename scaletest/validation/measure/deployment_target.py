@@ -13,8 +13,8 @@ from scaletest.cluster.client_access import Direct, ServiceProxy
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
+from scaletest.cluster.objects import DEPLOYMENTS
 from scaletest.cluster.pod_requests import removed
-from scaletest.cluster.resources import DEPLOYMENTS
 from scaletest.load import ClosedLoop
 from scaletest.model import checks
 from scaletest.model.errors import UsageError, WaitTimeout

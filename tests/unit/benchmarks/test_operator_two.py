@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks.objects.manifests import Document
-from scaletest.cluster.resources import Resource
+from scaletest.cluster.objects import Resource
 from scaletest.model.errors import ScaletestError
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, requests_of_a_whole_run
 

@@ -4,7 +4,6 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from scaletest.capacity.autoscale.arrivals import draw_arrivals, draw_run_times
 from scaletest.capacity.autoscale.choice import PlayedRule
 from scaletest.capacity.autoscale.hpa import (
     Behavior,
@@ -12,10 +11,9 @@ from scaletest.capacity.autoscale.hpa import (
     HpaSpec,
     TargetType,
 )
-from scaletest.capacity.autoscale.load import SimulationSetting
-from scaletest.capacity.autoscale.result import SimulationResult
+from scaletest.capacity.autoscale.load import SimulationSetting, draw_arrivals, draw_run_times
 from scaletest.capacity.autoscale.rule import RULES, parse_rule
-from scaletest.capacity.autoscale.simulation import simulate
+from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
 from scaletest.capacity.report import Simulation
 
 

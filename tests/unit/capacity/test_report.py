@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from scaletest.capacity.autoscale.arrivals import Arrivals
+from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.rule import parse_rule, to_values
 from scaletest.capacity.report import Simulation, charts, simulation_report
 from scaletest.render.chart import Chart

@@ -8,11 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.capacity.autoscale.arrivals import PATTERNS, Arrivals, draw_arrivals, draw_run_times
-from scaletest.capacity.autoscale.load import SimulationSetting
-from scaletest.capacity.autoscale.result import SimulationResult, count_turns
+from scaletest.capacity.autoscale.load import (
+    PATTERNS,
+    Arrivals,
+    SimulationSetting,
+    draw_arrivals,
+    draw_run_times,
+)
 from scaletest.capacity.autoscale.rule import RULES, parse_rule
-from scaletest.capacity.autoscale.simulation import SimulatedPod, choose_victims, simulate
+from scaletest.capacity.autoscale.simulation import (
+    SimulatedPod,
+    SimulationResult,
+    choose_victims,
+    count_turns,
+    simulate,
+)
 
 
 def test_pods_are_removed_in_the_order_of_the_replica_set_controller() -> None:

@@ -12,7 +12,7 @@ import pytest
 from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.broker import Queues, keys
 from scaletest.cli.main import run
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import Stamp
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 from tests.unit.virtual_redis import VirtualRedis

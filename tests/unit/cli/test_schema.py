@@ -13,8 +13,7 @@ from hypothesis import given
 from scaletest.cli.main import run as program
 from scaletest.cli.schema import documents
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.records import LifecycleObject
-from scaletest.lifecycle.stamps import Stamp
+from scaletest.lifecycle.records import LifecycleObject, Stamp
 from scaletest.model import Measurement, NodeSample, Record
 from scaletest.model.json_schema import DRAFT
 from scaletest.runs.environment import environment

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.cluster.answers import Missing
-from scaletest.cluster.api_calls import Raw
 from scaletest.cluster.bulk_objects import Objects
+from scaletest.cluster.connection import Missing, Raw
 from scaletest.model.errors import ScaletestError
 from tests.unit.fake_api import Answer, api, status
 

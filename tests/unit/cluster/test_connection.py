@@ -1,4 +1,4 @@
-"""The cluster of a kubeconfig."""
+"""Connections to a cluster, and references to Services."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from scaletest.cluster.connection import connect
+from scaletest.cluster.service import parse_reference
+from scaletest.model.errors import InvalidValue
 
 
 def test_a_kubeconfig_that_is_named_later_is_the_one_that_counts(
@@ -33,3 +35,9 @@ def test_a_kubeconfig_that_is_named_later_is_the_one_that_counts(
             f"http://{name}.invalid",
             f"of-{name}",
         )
+
+
+@pytest.mark.parametrize("text", ["model", "svc/", "svc/Model", "svc/a:b:c", "svc/a b", "pod/a"])
+def test_an_invalid_service_reference_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        parse_reference(text)

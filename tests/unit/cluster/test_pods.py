@@ -1,5 +1,14 @@
-"""States of pods."""
+"""States of pods, what they request, and their usage in the metrics of cAdvisor."""
 
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.cluster.cadvisor import parse_usage
+from scaletest.cluster.pod_requests import pod_requests, quantity, removed
 from scaletest.cluster.pods import first_failing, pod_state
 
 
@@ -16,3 +25,63 @@ def test_the_pod_that_restarts_is_looked_at_first() -> None:
     failing = first_failing([pod_state(row) for row in rows])
     assert (failing.name, failing.container, failing.restarts) == ("bad", "worker", 3)
     assert "CrashLoopBackOff m" in str(failing)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("250m", "0.25"),
+        ("1Gi", "1073741824"),
+        ("2", "2"),
+        ("1k", "1000"),
+        ("1e3", "1000"),
+        ("nonsense", "0"),
+    ],
+)
+def test_kubernetes_quantities_are_parsed(text: str, value: str) -> None:
+    assert quantity(text) == Decimal(value)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_read_as_a_quantity(text: str) -> None:
+    assert isinstance(quantity(text), Decimal)
+
+
+def test_a_resource_limit_counts_where_no_resource_request_is_set() -> None:
+    spec = {
+        "initContainers": [{"resources": {"requests": {"cpu": "2"}}}],
+        "containers": [
+            {"resources": {"limits": {"a/gpu": 1}, "requests": {"cpu": "500m"}}},
+            {"name": "bare"},
+        ],
+    }
+    assert pod_requests(spec) == {"cpu": 2, "a/gpu": 1, "pods": 1}
+
+
+def test_only_what_was_removed_is_warned_of() -> None:
+    def spec(*names: str) -> dict[str, Any]:
+        return {
+            "initContainers": [{}],
+            "containers": [{"resources": {"requests": dict.fromkeys(names, "1")}}],
+        }
+
+    assert removed("x", spec("gpu.intel.com/i915", "cpu")) == []
+    (line,) = removed("deployment x", spec("gpu.intel.com/i915", "gpu.intel.com/memory.max"))
+    assert line.startswith("deployment x requests gpu.intel.com/memory.max, which")
+
+
+def test_figures_of_cadvisor_are_summed_by_pod() -> None:
+    page = """# HELP container_cpu_usage_seconds_total x
+container_cpu_usage_seconds_total{container="a",namespace="n",pod="p",image="x{y}"} 1.5 1700000000000
+container_cpu_usage_seconds_total{container="b",namespace="n",pod="p"} 2
+container_cpu_usage_seconds_total{container="",namespace="n",pod="p"} 99
+container_cpu_usage_seconds_total{container="a",namespace="other",pod="p"} 99
+container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 1e+06
+container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
+"""  # noqa: E501
+    assert parse_usage(page, "n") == {"p": (3.5, 1e6, 1.7e9)}
+
+
+@given(st.text(max_size=200))
+def test_any_page_of_figures_is_read(text: str) -> None:
+    assert isinstance(parse_usage(text, "n"), dict)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.cluster.answers import LONGEST_OBEYED_S
-from scaletest.cluster.api_calls import Raw
+from scaletest.cluster.connection import LONGEST_OBEYED_S, Raw
 from scaletest.cluster.watch import Collection, Feeds, WatchEvent
 from scaletest.model.errors import Unreachable
 from tests.unit.fake_api import Act, Answer, api, event, page, status, thing

@@ -1,5 +1,7 @@
-"""Charts of a lifecycle, and what they are made of."""
+"""Charts of a lifecycle, what they are made of, and its table as CSV."""
 
+import csv
+import io
 import random
 import re
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from scaletest.lifecycle.judging import chart_data
 from scaletest.lifecycle.judging.result import LifecycleResult
-from scaletest.lifecycle.records import LifecycleObject, LifecyclePod
+from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Stamp, Stamps
 from scaletest.lifecycle.report.charts import (
     MOST_POINTS,
     phase_charts,
@@ -27,7 +29,6 @@ from scaletest.lifecycle.report.report import (
     sections,
 )
 from scaletest.lifecycle.run_type import LifecycleRun
-from scaletest.lifecycle.stamps import Stamp, Stamps
 from scaletest.render.blocks import Charts, Figure
 from scaletest.render.chart import Chart
 from scaletest.render.svg import draw_chart
@@ -229,3 +230,28 @@ def test_a_lifecycle_is_told_in_words(form: str) -> None:
     judged = of(*made(60, 2), until="ready", thresholds=["total_ready.p50<60s"])
     run = LifecycleRun("", "/runs/l", judged, title="lifecycle of 60 Jobs")
     golden(f"lifecycle.{form}", formats.render(lifecycle_report(run), form))
+
+
+def test_defect_01_every_heading_stands_over_its_own_values() -> None:
+    lifecycle = of(workload("j-1", evicted=7.5), workload("j-2", submitted=10.0))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                formats.render(
+                    lifecycle_report(
+                        LifecycleRun("", "/runs/l", lifecycle, title="l", project="p")
+                    ),
+                    "csv",
+                )
+            )
+        )
+    )
+    assert all(None not in row and None not in row.values() for row in rows)
+    first = rows[0]
+    assert first["Job Name"] == "j-1"
+    assert first["Workload Submitted"] == "2026-09-21T14:13:20.000000+00:00"
+    assert float(first["Last Pod Creation"]) == 1.0
+    assert float(first["First Eviction"]) == pytest.approx(5.5)
+    assert float(first["Total Ready"]) == 6.0
+    assert rows[1]["First Eviction"] == ""
+    assert len(set(first)) == len(first)

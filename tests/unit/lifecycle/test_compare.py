@@ -4,8 +4,8 @@ import random
 from dataclasses import replace
 
 from scaletest.lifecycle.judging.result import LifecycleResult
+from scaletest.lifecycle.records import Stamp
 from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun
-from scaletest.lifecycle.stamps import Stamp
 from scaletest.model.verdict import VerdictKind
 from scaletest.stats.comparison import Comparison, Side, compare
 from tests.unit.lifecycles import of, workload

@@ -1,6 +1,7 @@
-"""Submission of a lifecycle's objects into its folder."""
+"""Submission of a lifecycle's objects into its folder, and threads while one is measured."""
 
 import json
+import sys
 import threading
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from scaletest.cli.main import run
 from scaletest.cluster.bulk_objects import Applied
 from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.measure import measuring
 from scaletest.lifecycle.measure.measuring import delete_objects
 from scaletest.lifecycle.measure.submitting import Submitter
 from scaletest.lifecycle.measure.templating import text_of
@@ -80,3 +82,11 @@ class Gone:
 
     def delete(self, resource: str, namespace: str, names: list[str]) -> None:
         self.names_left = [name for name in self.names_left if name not in names]
+
+
+def test_the_switch_interval_of_threads_is_short_only_while_events_are_stamped() -> None:
+    before = sys.getswitchinterval()
+    with pytest.raises(KeyError), measuring.attentive():
+        assert sys.getswitchinterval() < before
+        raise KeyError
+    assert sys.getswitchinterval() == before

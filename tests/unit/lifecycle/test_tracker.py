@@ -7,7 +7,7 @@ import pytest
 from scaletest.lifecycle.judging.books import count_workloads
 from scaletest.lifecycle.judging.timeline import duration_between, timeline_of
 from scaletest.lifecycle.measure.tracker import Tracker
-from scaletest.lifecycle.stamps import Stamp, TimeSource
+from scaletest.lifecycle.records import Stamp, TimeSource
 from scaletest.model.times import epoch
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import BEGAN, iso, job, of, pod, sighting, submission

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from scaletest.cluster.answers import Busy
 from scaletest.cluster.changes import Patch
+from scaletest.cluster.connection import Busy
 from scaletest.cluster.pods import PodState
 from scaletest.model.errors import WaitTimeout
 from scaletest.validation.measure.deployment import LOOK_S, PATIENCE_S, KubernetesBackend
