@@ -17,8 +17,7 @@ from scaletest.saturation.judging.sequence import SaturationSequence, replay, se
 from scaletest.saturation.judging.step import Assessed, assess
 from scaletest.saturation.judging.verdict import judge, lateness_that_matters
 from scaletest.saturation.judging.warnings import warnings_of
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import KIND, LoadKind, SaturationPlan
+from scaletest.saturation.plan import KIND, LoadKind, SaturationPlan, SaturationStep
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.knee import kneedle
 from scaletest.stats.scaling import MeasuredThroughput

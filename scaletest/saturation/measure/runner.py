@@ -20,12 +20,10 @@ from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
 from scaletest.saturation.judging.sequence import SaturationSequence
-from scaletest.saturation.measure.http_target import NamedUrl
 from scaletest.saturation.measure.machine_use import WatchedMachine
-from scaletest.saturation.measure.queue_target import NamedQueue
 from scaletest.saturation.measure.service_target import NamedService
 from scaletest.saturation.measure.steps import Runner
-from scaletest.saturation.measure.target import Target
+from scaletest.saturation.measure.target import NamedQueue, NamedUrl, Target
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import SaturationPlan
 

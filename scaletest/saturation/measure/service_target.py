@@ -13,9 +13,8 @@ from scaletest.cluster.service import Service
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad
 from scaletest.model.errors import UsageError
-from scaletest.saturation.measure.http_target import http_call, http_load
 from scaletest.saturation.measure.pods import WatchedPods
-from scaletest.saturation.measure.target import Target
+from scaletest.saturation.measure.target import Target, http_call, http_load
 from scaletest.saturation.options import AgentOptions, HttpOptions
 from scaletest.saturation.plan import SaturationPlan
 

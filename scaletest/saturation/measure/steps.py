@@ -17,8 +17,7 @@ from scaletest.saturation.judging.forecast import BACK_OFF_S, forecast
 from scaletest.saturation.judging.search import Probe
 from scaletest.saturation.judging.sequence import OPERATING_STEPS, SaturationSequence
 from scaletest.saturation.judging.step import Assessed, assess, level_text, timing
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan
+from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep
 
 # A step ends early when it is beyond doubt that the service does not follow: this many requests
 # behind at least, so many seconds' worth of them, and as many usual latencies.

@@ -4,7 +4,6 @@ The sheet has one row a step for programs. Test cases are its steps.
 """
 
 import shlex
-from typing import Any
 
 from scaletest.model import VerdictKind
 from scaletest.render import contents
@@ -14,7 +13,7 @@ from scaletest.render.numbers import duration, seconds, significant
 from scaletest.render.sheet import CLOCK_DIGITS, Sheet
 from scaletest.report.words import warnings
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods
-from scaletest.saturation.judging.step import Assessed, level_text
+from scaletest.saturation.judging.step import level_text
 from scaletest.saturation.plan import Phase, SaturationPlan
 from scaletest.saturation.report.figures import charts
 from scaletest.saturation.report.sentences import point_sentence, sentences
@@ -39,28 +38,23 @@ def saturation_report(run: SaturationRun) -> Report:
         comment=lambda: comment(run),
         sections=lambda: sections(run),
         sheet=lambda: Sheet.of_columns(COLUMNS, run.result.steps, digits=CLOCK_DIGITS),
-        cases=lambda: list(map(_case, run.result.steps)),
-        data=lambda: _data(run),
+        # a saturated step is what was looked for, one that the tester spoilt is an error
+        cases=lambda: [
+            Case(
+                f"{assessed.step.number} {assessed.step.phase} {level_text(assessed.step)}",
+                VerdictKind.INVALID if assessed.tester else VerdictKind.PASS,
+                assessed.tester,
+                assessed.step.seconds,
+            )
+            for assessed in run.result.steps
+        ],
+        data=lambda: {
+            **run.result.to_dict(),
+            "pods": [times.to_dict() for times in _pods(run)],
+            "folder": run.folder,
+            **({"extra": run.extra} if run.extra else {}),
+        },
     )
-
-
-def _case(assessed: Assessed) -> Case:
-    """A step: a saturated one is what was looked for, one that the tester spoilt is an error."""
-    step = assessed.step
-    kind = VerdictKind.INVALID if assessed.tester else VerdictKind.PASS
-    name = f"{step.number} {step.phase} {level_text(step)}"
-    return Case(name, kind, assessed.tester, step.seconds)
-
-
-def _data(run: SaturationRun) -> dict[str, Any]:
-    """Return the result, and what else was on record."""
-    extra = {"extra": run.extra} if run.extra else {}
-    return {
-        **run.result.to_dict(),
-        "pods": [times.to_dict() for times in _pods(run)],
-        "folder": run.folder,
-        **extra,
-    }
 
 
 def _pods(run: SaturationRun) -> list[PodTimes]:

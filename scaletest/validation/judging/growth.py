@@ -12,7 +12,7 @@ from scaletest.render.numbers import plural
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.knee import kneedle
-from scaletest.stats.law_choice import Choice, choose, missing_steps
+from scaletest.stats.law import Choice, choose, missing_steps
 from scaletest.stats.law_interval import LawInterval, coefficients, law_interval
 from scaletest.stats.peak import Peak, find_peak
 from scaletest.stats.scaling import Scaled, scaling, usable

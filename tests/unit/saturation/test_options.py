@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.saturation.measure.http_target import http_call
 from scaletest.saturation.measure.runner import without_secrets
+from scaletest.saturation.measure.target import http_call
 from scaletest.saturation.options import HttpOptions
 from scaletest.saturation.plan import SaturationPlan
 

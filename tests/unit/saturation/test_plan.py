@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model.errors import InvalidValue
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import SaturationPlan, latency_limit
+from scaletest.saturation.plan import SaturationPlan, SaturationStep, latency_limit
 from tests.unit.simulated import PLAN
 
 

@@ -20,8 +20,7 @@ from scaletest.runs import registry
 from scaletest.runs.environment import environment
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import evaluate
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import SaturationPlan
+from scaletest.saturation.plan import SaturationPlan, SaturationStep
 from scaletest.saturation.report.figures import charts, state
 from scaletest.saturation.report.report import saturation_report
 from scaletest.saturation.run_type import SaturationRun

@@ -12,7 +12,7 @@ from scaletest.model.attempt import OK, UNSENT, Attempt
 from scaletest.saturation.judging.evaluation import conclude
 from scaletest.saturation.judging.sequence import MOST_AGAIN, SaturationSequence
 from scaletest.saturation.judging.step import assess
-from scaletest.saturation.measured_step import SaturationStep
+from scaletest.saturation.plan import SaturationStep
 from tests.unit.simulated import PLAN, Simulated, step
 
 
