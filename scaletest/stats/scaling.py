@@ -1,10 +1,15 @@
-"""Speed-up and efficiency of every step, each with a 95 % interval.
+"""Speed-up and efficiency of every step, each with a 95 % interval, and the knee of the curve.
 
     S(N) = X(N) / X(1)        E(N) = S(N) / N
 
 When the least number of workers is not 1, it is the base and N counts multiples of it. Intervals
 come from the log delta method: the relative errors of the two throughputs add in squares. The base
 compared with itself is exactly 1.
+
+The knee is the number of workers from which more workers bring less. It lies where the curve is
+farthest above the straight line between its ends (Kneedle, Satopaa et al. 2011). It depends on the
+numbers tested, and a straight line has none. The crossing of two fitted straight lines is not
+offered: it finds a knee in every third straight line.
 """
 
 import itertools

@@ -1,4 +1,5 @@
-"""The result of a saturation run: saturation point, knee, operating point, verdict.
+"""The result of a saturation run: saturation point, knee, operating point, verdict, and warnings,
+which decide nothing.
 
 The operating point is measured after that and decides nothing: its disturbances are warnings.
 """
@@ -20,13 +21,11 @@ from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.judging.verdict import judge, lateness_that_matters
 from scaletest.saturation.plan import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.knee import kneedle
-from scaletest.stats.scaling import MeasuredThroughput
+from scaletest.stats.scaling import MeasuredThroughput, kneedle
 
 # The backlog of a level that held may have grown by this many times the bracket's width; 5 s can
 # show 2 % at best.
 WIDE, NARROWEST = 2.0, 0.02
-
 # Levels of a curve are this factor apart at least: those of the bisection lie so close that noise
 # would bend it.
 APART = 1.1
@@ -89,6 +88,19 @@ def conclude(
         # it would be a figure of the tester
         point, operating = None, None
     low = bracket.low if bracket and not plan.open else None
+    # throughput against requests in flight or the offered rate, each level once
+    first_at: dict[int, Assessed] = {}
+    for step in search_steps(course):
+        usable = step.step.load == plan.load and not step.tester
+        if usable and step.goodput.value > 0 and round(step.step.level) > 0:
+            first_at.setdefault(round(step.step.level), step)
+    curve: list[MeasuredThroughput] = []
+    for level, step in sorted(first_at.items()):
+        if plan.load == LoadKind.OPEN and curve and level < APART * curve[-1].workers:
+            continue
+        half = step.goodput.high - step.goodput.value
+        relative = half / step.goodput.value if math.isfinite(half) else math.inf
+        curve.append(MeasuredThroughput(level, step.goodput.value, relative))
     return SaturationResult(
         plan=plan,
         verdict=judge(course, point, interrupted, lost),
@@ -97,31 +109,13 @@ def conclude(
         warm=course.warm,
         steps=tuple(course.steps),
         operating=None if operating and operating.tester else operating,
-        knee=kneedle(_throughput_curve(course)),
+        knee=kneedle(curve),
         searched=bracket.steps if bracket else len(course.steps),
         warnings=tuple(warnings_of(course, is_known=point is not None)),
         elapsed_s=elapsed_s,
         interrupted=interrupted,
         lost=lost,
     )
-
-
-def _throughput_curve(course: SaturationSequence) -> list[MeasuredThroughput]:
-    """Return throughput against requests in flight or the offered rate, each level once."""
-    load = course.plan.load
-    first_at: dict[int, Assessed] = {}
-    for step in search_steps(course):
-        usable = step.step.load == load and not step.tester
-        if usable and step.goodput.value > 0 and round(step.step.level) > 0:
-            first_at.setdefault(round(step.step.level), step)
-    curve: list[MeasuredThroughput] = []
-    for level, step in sorted(first_at.items()):
-        if load == LoadKind.OPEN and curve and level < APART * curve[-1].workers:
-            continue
-        half = step.goodput.high - step.goodput.value
-        relative = half / step.goodput.value if math.isfinite(half) else math.inf
-        curve.append(MeasuredThroughput(level, step.goodput.value, relative))
-    return curve
 
 
 def warnings_of(course: SaturationSequence, *, is_known: bool) -> list[str]:

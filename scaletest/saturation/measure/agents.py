@@ -54,16 +54,21 @@ def start_load(
     redis = stack.enter_context(closing(connect(url)))
     rendezvous = stack.enter_context(closing(Rendezvous(redis, uuid.uuid4().hex[:12])))
     rendezvous.open(msgspec.to_builtins(work))
-    start = _start_job if options.agent_jobs else _start_processes
-    check = start(options, plan.agents, rendezvous.name, url, stack)
+    if options.agent_jobs:
+        # the pods of a Job, which is deleted with the stack
+        cluster = connection.connect(options.namespace, options.context)
+        job = AgentJob(cluster, rendezvous.name, options.agent_jobs, plan.agents, url)
+        stack.callback(job.delete)
+        job.create()
+        check = job.check
+    else:
+        check = _start_processes(plan.agents, rendezvous.name, url, stack)
     load = AgentsLoad(rendezvous, plan.agents, check)
     load.wait(options.ready_timeout)
     return load
 
 
-def _start_processes(
-    options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
-) -> Callable[[], None]:
+def _start_processes(count: int, name: str, url: str, stack: ExitStack) -> Callable[[], None]:
     """Start agents on this machine; return what raises when one of them ended by itself."""
     guard = stack.enter_context(closing(Guard("KILL")))
     line = python_module("scaletest", "saturate", "--agent", name)
@@ -90,17 +95,6 @@ def _start_processes(
                 raise AgentLost(f"an agent {end}", hint=HINT)
 
     return check
-
-
-def _start_job(
-    options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
-) -> Callable[[], None]:
-    """Start agents as the pods of a Job, which is deleted with the stack."""
-    cluster = connection.connect(options.namespace, options.context)
-    job = AgentJob(cluster, name, options.agent_jobs, count, url)
-    stack.callback(job.delete)
-    job.create()
-    return job.check
 
 
 class AgentsLoad:

@@ -1,4 +1,9 @@
-"""A Service of a cluster as a target: how it is reached, and its autoscalers, which are held."""
+"""A Service of a cluster as a target: how it is reached, its autoscalers, which are held, and its
+pods under load: which did not stay ready, restarts, and warnings.
+
+Pods are looked at before and after each step, so that no clock is compared: a pod that was ready
+and is not, or has been so only since another time, was not ready meanwhile.
+"""
 
 import logging
 import time
@@ -27,7 +32,6 @@ logger = logging.getLogger("scaletest.saturation")
 MOST_EVENTS = 10
 # Pods that a level made unready get this long before the next level begins.
 RECOVERY_S, LOOK_S = 60.0, 1.0
-
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 

@@ -1,4 +1,5 @@
-"""A saturation run as a report: what a terminal, a comment in CI and a page show, and test cases.
+"""A saturation run as a report: what a terminal, a comment in CI and a page show, and test cases;
+what a service can take and what limits it, in sentences.
 
 The sheet has one row a step for programs. Test cases are its steps.
 """
