@@ -34,6 +34,7 @@ from tests.unit.simulated import Simulated, run, stored
 
 DOCS = Path(__file__).parents[3] / "docs"
 HOSTILE = "<script>\x1b[31m|=cmd`\n"
+SHORT = SaturationPlan("http://h/", step_s=2.0, warm_s=0.5)
 
 
 def example_run(
@@ -59,8 +60,7 @@ def example_run(
 
 
 def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) -> None:
-    plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
-    steps, samples = stored(plan, Simulated(), 1)
+    steps, samples = stored(SHORT, Simulated(), 1)
     folder = SaturationFolder(tmp_path / "gone")
     with pytest.raises(UsageError, match="cannot be written") as caught:
         folder.store(steps[0], samples[0])
@@ -68,7 +68,7 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
     # and a run of which nothing is known goes, one with a step stays
     for name, count in (("empty", 0), ("begun", 1)):
         folder = SaturationFolder.create(tmp_path / name)
-        folder.begin(plan, {})
+        folder.begin(SHORT, {})
         for step in steps[:count]:
             folder.store(step, samples[step.number])
         folder.forget_empty()
@@ -76,10 +76,9 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
 
 
 def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
-    plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
-    steps, samples = stored(plan, Simulated(), 1)
+    steps, samples = stored(SHORT, Simulated(), 1)
     folder = SaturationFolder.create(tmp_path / "half")
-    folder.begin(plan, {})
+    folder.begin(SHORT, {})
     for step in steps[:2]:
         folder.store(step, samples[step.number])
     with folder.locked():
@@ -164,13 +163,12 @@ def test_pods_in_trouble_are_in_every_form_and_harmless() -> None:
 
 
 def test_a_level_that_held_with_pods_in_trouble_gets_a_warning() -> None:
-    plan = SaturationPlan("http://h/", step_s=2.0, warm_s=0.5)
-    steps, samples = stored(plan, Simulated(room=64), 1)
+    steps, samples = stored(SHORT, Simulated(room=64), 1)
     event = "Unhealthy: Readiness probe failed: connection refused (1x)"
     troubled = [replace(step, pods=PodTroubles(events=(event,))) for step in steps]
-    warned = evaluate(plan, troubled, samples).warnings
+    warned = evaluate(SHORT, troubled, samples).warnings
     assert any("held, but pods were in trouble: Unhealthy" in line for line in warned)
-    assert not any("pods" in line for line in evaluate(plan, steps, samples).warnings)
+    assert not any("pods" in line for line in evaluate(SHORT, steps, samples).warnings)
 
 
 def test_a_run_without_steps_can_be_shown() -> None:
@@ -190,20 +188,18 @@ def test_a_run_with_a_failed_probe_reports_it() -> None:
 
 
 def test_a_stored_run_is_judged_as_it_was_decided() -> None:
-    plan = SaturationPlan("simulated", step_s=2.0, warm_s=0.5)
-    live = run(plan, Simulated(room=64), 1)
-    steps, samples = stored(plan, Simulated(room=64), 1)
-    again = evaluate(plan, steps, samples)
+    live = run(SHORT, Simulated(room=64), 1)
+    steps, samples = stored(SHORT, Simulated(room=64), 1)
+    again = evaluate(SHORT, steps, samples)
     assert (again.point, again.verdict, again.searched) == (live.point, live.verdict, live.searched)
 
 
 def test_a_run_measured_by_other_rules_is_invalid_with_the_step_named() -> None:
     # given a stored run one step of which another version measured elsewhere
-    plan = SaturationPlan("http://h/", step_s=2.0, warm_s=0.5)
-    steps, samples = stored(plan, Simulated(room=64), 1)
-    assert evaluate(plan, steps, samples).verdict.kind is VerdictKind.PASS
+    steps, samples = stored(SHORT, Simulated(room=64), 1)
+    assert evaluate(SHORT, steps, samples).verdict.kind is VerdictKind.PASS
     steps[4] = replace(steps[4], level=1.1 * steps[4].level)
-    result = evaluate(plan, steps, samples)
+    result = evaluate(SHORT, steps, samples)
     # expect every step shown, and nothing concluded from them
     assert len(result.steps) == len(steps) and result.point is None and result.operating is None
     assert (
@@ -252,10 +248,9 @@ def test_duckdb_answers_the_queries_of_the_guide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a run of eleven agents whose service refuses on overload
-    plan = SaturationPlan("simulated", step_s=2.0, warm_s=0.5)
     folder = SaturationFolder.create(tmp_path / "run")
-    folder.begin(plan, {})
-    steps, samples = stored(plan, Simulated(slots=2, room=8), 1)
+    folder.begin(SHORT, {})
+    steps, samples = stored(SHORT, Simulated(slots=2, room=8), 1)
     for step in steps:
         of_agents = [
             structs.replace(sample, agent=str(sample.request % 11))

@@ -21,7 +21,7 @@ from scaletest.saturation.judging.open_search import open_search
 from scaletest.saturation.judging.search import Bracket, Finding, Probe, Trial
 from scaletest.saturation.judging.sequence import LONGEST, search
 from scaletest.saturation.judging.step import timing
-from scaletest.saturation.measure.steps import Runner
+from scaletest.saturation.measure.runner import Runner
 from scaletest.saturation.plan import SaturationPlan
 from scaletest.stats.estimate import Estimate
 from tests.unit.simulated import PLAN, Simulated, run
