@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import BoundedSemaphore
-from typing import Any
 
 from flask import Response, current_app, request
 from prometheus_client import generate_latest
@@ -23,7 +22,7 @@ from prometheus_client.registry import Collector
 from werkzeug.exceptions import BadRequest, NotFound, ServiceUnavailable
 
 from scaletest.client_page.answers import NUMBER, as_json, counts, steering, with_http
-from scaletest.load.snapshot import LoadSnapshot, SeriesPoint
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.load.statistics import MEASURES
 from scaletest.model import NodeSample, Record, histogram
 from scaletest.model.checks import cut
@@ -112,7 +111,14 @@ def api_series() -> Response:
         "schema_version": SCHEMA_VERSION,
         "generation": snapshot.generation,
         "seq": points[-1].seq if points else since,
-        "points": [point_row(point) for point in points if point.seq > since],
+        "points": [
+            {
+                **point._asdict(),
+                **{name: getattr(point, name)._asdict() for name in MEASURES},
+            }
+            for point in points
+            if point.seq > since
+        ],
     }
     return as_json(body)
 
@@ -171,14 +177,6 @@ def healthz() -> Response:
 def readyz() -> Response:
     """200 when requests can be submitted."""
     return state("" if steering().ready() else "Redis does not answer")
-
-
-def point_row(point: SeriesPoint) -> dict[str, Any]:
-    """A point as a dictionary with names."""
-    names = point._asdict()
-    for name in MEASURES:
-        names[name] = names[name]._asdict()
-    return names
 
 
 def _since() -> int:

@@ -40,10 +40,8 @@ def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
             seconds = (times.high_s or 0.0, times.mean_s or 0.0, times.low_s or 0.0)
             texts = [f"{time_s:.{digits}f}" for time_s in seconds]
             lines.append(f"- {' / '.join(texts)} - {title}")
-            texts = []
-            for quantile in ("p50", "p90", "p95", "p99"):
-                time_s = times.quantiles_s[quantile]
-                texts.append("n/a" if time_s is None else f"{time_s:.3g}")
+            known = (times.quantiles_s[name] for name in ("p50", "p90", "p95", "p99"))
+            texts = ["n/a" if time_s is None else f"{time_s:.3g}" for time_s in known]
             percentile_lines.append(f"- {' / '.join(texts)} - {title}")
         lines += [
             "",

@@ -141,7 +141,7 @@ class Sender:
 
     async def send(self, body: bytes | None) -> HttpResponse:
         """Send one request and read the response to its end; never raises for a failing service."""
-        call = self._call
+        call, client = self._call, self._aiohttp
         try:
             async with self._session.request(
                 call.method, call.url, data=body, allow_redirects=False
@@ -151,31 +151,27 @@ class Sender:
                     size += len(block)  # nothing is kept, because it may be large
         except TimeoutError:
             return HttpResponse(attempt.TIMED_OUT)
-        except (self._aiohttp.ClientError, OSError) as error:
-            return HttpResponse(self._outcome_of(error))
+        except (client.ClientError, OSError) as error:
+            # the first that fits, as some are kinds of others
+            outcomes: dict[Any, str] = {
+                client.ClientSSLError | ssl.SSLError: attempt.TLS,
+                client.ClientConnectorDNSError: attempt.DNS,
+                client.ServerDisconnectedError | client.ClientPayloadError: attempt.RESET,
+                client.ClientResponseError: attempt.PROTOCOL,
+            }
+            for kind, outcome in outcomes.items():
+                if isinstance(error, kind):
+                    return HttpResponse(outcome)
+            # of several addresses the last one's error counts
+            cause = getattr(error, "os_error", error)
+            if isinstance(cause, socket.gaierror):
+                return HttpResponse(attempt.DNS)
+            return HttpResponse(_BY_NUMBER.get(getattr(cause, "errno", None), attempt.RESET))
         # 2xx is success; a redirect is not, it names another service
         outcome = attempt.OK if 200 <= response.status < 300 else str(response.status)
         headers = response.headers
         server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
         return HttpResponse(outcome, size, server_s)
-
-    def _outcome_of(self, error: BaseException) -> str:
-        client = self._aiohttp
-        # the first that fits, as some are kinds of others
-        outcomes: dict[Any, str] = {
-            client.ClientSSLError | ssl.SSLError: attempt.TLS,
-            client.ClientConnectorDNSError: attempt.DNS,
-            client.ServerDisconnectedError | client.ClientPayloadError: attempt.RESET,
-            client.ClientResponseError: attempt.PROTOCOL,
-        }
-        for kind, outcome in outcomes.items():
-            if isinstance(error, kind):
-                return outcome
-        # of several addresses the last one's error counts
-        cause = getattr(error, "os_error", error)
-        if isinstance(cause, socket.gaierror):
-            return attempt.DNS
-        return _BY_NUMBER.get(getattr(cause, "errno", None), attempt.RESET)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -88,9 +88,7 @@ class LoadSnapshot(Gauges):
     @property
     def per_s(self) -> float:
         """Requests that succeeded per second, since the last reset."""
-        if self.elapsed_s > 0:
-            return self.succeeded / self.elapsed_s
-        return 0.0
+        return self.succeeded / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1: base units, unknown is null."""

@@ -52,9 +52,7 @@ class Steering:
         self._pace: RatePace | None = None
         if isinstance(loop, OpenLoop) and isinstance(loop.pace, RatePace):
             self._pace = loop.pace
-        self._resume_with = self.rate
-        if self.steered is Steered.PARALLEL:
-            self._resume_with = 1.0
+        self._resume_with = 1.0 if self.steered is Steered.PARALLEL else self.rate
         statistics.watch(self._gauges)
         if self.rate is not None:
             statistics.ask(self.rate)
@@ -62,9 +60,7 @@ class Steering:
     @property
     def steered(self) -> Steered:
         """What can be changed."""
-        if isinstance(self.loop, ClosedLoop):
-            return Steered.PARALLEL
-        return Steered.RATE
+        return Steered.PARALLEL if isinstance(self.loop, ClosedLoop) else Steered.RATE
 
     @property
     def load(self) -> str:
@@ -74,9 +70,7 @@ class Steering:
     @property
     def parallel(self) -> int:
         """Requests that are kept in flight, at most."""
-        if isinstance(self.loop, ClosedLoop):
-            return self.loop.parallel
-        return self.maximum
+        return self.loop.parallel if isinstance(self.loop, ClosedLoop) else self.maximum
 
     @property
     def rate(self) -> float | None:

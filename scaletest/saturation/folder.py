@@ -10,8 +10,7 @@ from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS
 from scaletest.runs.typed_folder import TypedFolder
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import KIND, SaturationPlan
+from scaletest.saturation.plan import KIND, SaturationPlan, SaturationStep
 
 
 @dataclass(frozen=True, slots=True)

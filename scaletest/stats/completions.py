@@ -128,11 +128,10 @@ class Completions:
 
         trend_per_s: a steady relative change per second, which is taken out.
         """
-        first, last = self.span
-        width = (last - first) / bins
+        width, edges = self._bins(bins)
         return [
             done / width * math.exp(-trend_per_s * index * width)
-            for index, done in enumerate(self.progress(self._edges(bins)))
+            for index, done in enumerate(self.progress(edges))
         ]
 
     def progress_by_worker(self, edges: Sequence[float]) -> dict[str, list[float]]:
@@ -144,15 +143,15 @@ class Completions:
 
     def rates_by_worker(self, bins: int) -> list[list[float]]:
         """Return the throughput of each worker in `bins` equal parts of the span, in requests/s."""
-        first, last = self.span
-        width = (last - first) / bins
-        all_done = self.progress_by_worker(self._edges(bins)).values()
+        width, edges = self._bins(bins)
+        all_done = self.progress_by_worker(edges).values()
         return [[done / width for done in own] for own in all_done]
 
-    def _edges(self, bins: int) -> list[float]:
+    def _bins(self, bins: int) -> tuple[float, list[float]]:
+        """Return the width of `bins` equal parts of the span, and their edges, in s."""
         first, last = self.span
         width = (last - first) / bins
-        return [first + index * width for index in range(bins)] + [last]
+        return width, [first + index * width for index in range(bins)] + [last]
 
     def after(self, cut_s: float) -> Completions:
         """Return the completions at or after `cut_s`; the first of each worker starts a cycle."""

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, Protocol
 
 from scaletest.model import Record
 from scaletest.model.declared import Count, Positive
@@ -95,13 +95,8 @@ def _sums(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     return dict(sums.most_common())
 
 
-class _Kind(NamedTuple):
-    """What the failures of a group have in common."""
-
-    outcome: str
-    reason: str
-    exit_code: int | None
-    pattern: str
+# What the failures of a group have in common: outcome, reason, exit code and pattern.
+_Kind = tuple[str, str, int | None, str]
 
 
 @dataclass(slots=True)
@@ -140,9 +135,7 @@ class FailureTally:
     def add(self, failure: FailedReply, at_s: float) -> None:
         """Count a failure. at_s: when it ended, 0 where that is unknown."""
         error = failure.error[:LONGEST_ERROR]
-        kind = _Kind(
-            str(failure.outcome), str(failure.reason), failure.exit_code, pattern_of(error)
-        )
+        kind = str(failure.outcome), str(failure.reason), failure.exit_code, pattern_of(error)
         counts = self._groups.pop(kind, None)
         if counts is None:
             counts = _Counts(error)

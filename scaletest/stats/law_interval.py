@@ -24,8 +24,7 @@ from scaletest.model.declared import called
 from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.law import PARAMETERS, Law, Point, fit
-from scaletest.stats.law_choice import EQUALLY_GOOD, choose
+from scaletest.stats.law import EQUALLY_GOOD, PARAMETERS, Law, Point, choose, fit
 from scaletest.stats.student import t95
 
 DRAWS = 500

@@ -67,10 +67,10 @@ class Measure(Written):
 
 def place_text(where: Place) -> str:
     """Write a place in words; "" for the whole run."""
-    texts = []
-    for key, setting in where.items():
-        texts.append(f"{key} {short(setting) if isinstance(setting, float) else setting}")
-    return ", ".join(texts)
+    return ", ".join(
+        f"{key} {short(setting) if isinstance(setting, float) else setting}"
+        for key, setting in where.items()
+    )
 
 
 def percentiles(

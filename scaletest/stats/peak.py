@@ -47,12 +47,20 @@ def find_peak(
 
     rows: usable steps. law, interval: the chosen law, None without one.
     """
-    measured_peak = _measured_peak(rows)
-    most_workers = max((step.workers for step in rows), default=0)
-    fitted = _fitted_peak(law, interval, float(most_workers))
-    if measured_peak and (fitted.workers is None or fitted.extrapolated):
-        return measured_peak
-    return fitted
+    fitted = _fitted_peak(law, interval, float(max((step.workers for step in rows), default=0)))
+    if not rows or not (fitted.workers is None or fitted.extrapolated):
+        return fitted
+    # the step with the highest throughput was the peak when a later one is certainly lower; the
+    # nearest steps that are certainly lower enclose it
+    best = max(rows, key=lambda step: step.per_s)
+    lower = [step for step in rows if _over(step, best).high < 1]
+    after = next((step.workers for step in lower if step.workers > best.workers), None)
+    if after is None:
+        return fitted
+    before = [step.workers for step in lower if step.workers < best.workers]
+    reason = f"measured: {after} workers do less than {best.workers}"
+    low = before[-1] if before else rows[0].workers
+    return Peak(best.workers, low, after, False, True, reason)
 
 
 def _fitted_peak(law: Law | None, interval: LawInterval | None, most_workers: float) -> Peak:
@@ -75,24 +83,6 @@ def _fitted_peak(law: Law | None, interval: LawInterval | None, most_workers: fl
         False,
         f"extrapolated: at most {most_workers:g} workers were tested",
     )
-
-
-def _measured_peak(rows: Sequence[MeasuredThroughput]) -> Peak | None:
-    """Return the step with the highest throughput, when a later one is certainly lower.
-
-    The nearest steps that are certainly lower enclose it.
-    """
-    if not rows:
-        return None
-    best = max(rows, key=lambda step: step.per_s)
-    lower = [step for step in rows if _over(step, best).high < 1]
-    after = next((step.workers for step in lower if step.workers > best.workers), None)
-    if after is None:
-        return None
-    before = [step.workers for step in lower if step.workers < best.workers]
-    reason = f"measured: {after} workers do less than {best.workers}"
-    low = before[-1] if before else rows[0].workers
-    return Peak(best.workers, low, after, False, True, reason)
 
 
 def _refuse(reason: str) -> Peak:

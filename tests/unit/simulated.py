@@ -14,8 +14,7 @@ from scaletest.model.attempt import OK, Attempt
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
 from scaletest.saturation.judging.sequence import SaturationSequence
 from scaletest.saturation.judging.step import assess
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import LoadKind, SaturationPlan
+from scaletest.saturation.plan import LoadKind, SaturationPlan, SaturationStep
 
 
 class Simulated:

@@ -11,7 +11,7 @@ from scaletest.render.numbers import NOTHING, percent, seconds, significant
 from scaletest.render.text_table import aligned
 from scaletest.saturation.judging.forecast import SaturationForecast, forecast
 from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN
-from scaletest.saturation.judging.tuning import TriedSetting, rank_settings, settings
+from scaletest.saturation.judging.tuning import rank_settings, settings
 from scaletest.saturation.measure.runner import saturate
 from scaletest.saturation.measure.tuning import tune
 from scaletest.saturation.options import SaturationOptions
@@ -42,24 +42,23 @@ def run_tuning(
     with watched(watch, options.agents.redis_url) as progress:
         tried, code = tune(plan, options, progress)
     tried = rank_settings(tried)
-    rows = [setting.to_dict() for setting in tried]
+    cells = [
+        (
+            " ".join(f"{key}={value}" for key, value in row.setting.items()),
+            _rate(row.per_s),
+            seconds(row.latency_s),
+            _share(row.used_cpu, row.cpu),
+            _share(row.used_memory, row.memory),
+            _rate(row.worth),
+            ", ".join([*row.marks, *filter(None, [row.trouble])]),
+        )
+        for row in tried
+    ]
     output.show(
-        {"schema_version": 1, "kind": "tuning", "settings": rows},
-        aligned(Table(TITLES, list(map(_cells, tried)), texts=(6,))),
+        {"schema_version": 1, "kind": "tuning", "settings": [row.to_dict() for row in tried]},
+        aligned(Table(TITLES, cells, texts=(6,))),
     )
     return code
-
-
-def _cells(tried: TriedSetting) -> tuple[str, ...]:
-    return (
-        " ".join(f"{key}={value}" for key, value in tried.setting.items()),
-        _rate(tried.per_s),
-        seconds(tried.latency_s),
-        _share(tried.used_cpu, tried.cpu),
-        _share(tried.used_memory, tried.memory),
-        _rate(tried.worth),
-        ", ".join([*tried.marks, *filter(None, [tried.trouble])]),
-    )
 
 
 def _rate(per_s: float | None) -> str:

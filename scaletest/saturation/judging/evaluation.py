@@ -1,4 +1,5 @@
-"""The result of a saturation run: saturation point, knee, operating point, verdict.
+"""The result of a saturation run: saturation point, knee, operating point, verdict, and warnings,
+which decide nothing.
 
 The operating point is measured after that and decides nothing: its disturbances are warnings.
 """
@@ -12,17 +13,19 @@ from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
 from scaletest.model.declared import INNER, VERSIONED, called
 from scaletest.model.writing import Written
-from scaletest.saturation.judging.point import saturation_point
+from scaletest.render.numbers import plural
+from scaletest.saturation.judging.point import proven_rate, saturation_point
 from scaletest.saturation.judging.sequence import SaturationSequence, replay, search_steps
-from scaletest.saturation.judging.step import Assessed, assess
+from scaletest.saturation.judging.step import FEWEST, Assessed, assess, level_text
+from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.judging.verdict import judge, lateness_that_matters
-from scaletest.saturation.judging.warnings import warnings_of
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import KIND, LoadKind, SaturationPlan
+from scaletest.saturation.plan import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.knee import kneedle
-from scaletest.stats.scaling import MeasuredThroughput
+from scaletest.stats.scaling import MeasuredThroughput, kneedle
 
+# The backlog of a level that held may have grown by this many times the bracket's width; 5 s can
+# show 2 % at best.
+WIDE, NARROWEST = 2.0, 0.02
 # Levels of a curve are this factor apart at least: those of the bisection lie so close that noise
 # would bend it.
 APART = 1.1
@@ -85,6 +88,19 @@ def conclude(
         # it would be a figure of the tester
         point, operating = None, None
     low = bracket.low if bracket and not plan.open else None
+    # throughput against requests in flight or the offered rate, each level once
+    first_at: dict[int, Assessed] = {}
+    for step in search_steps(course):
+        usable = step.step.load == plan.load and not step.tester
+        if usable and step.goodput.value > 0 and round(step.step.level) > 0:
+            first_at.setdefault(round(step.step.level), step)
+    curve: list[MeasuredThroughput] = []
+    for level, step in sorted(first_at.items()):
+        if plan.load == LoadKind.OPEN and curve and level < APART * curve[-1].workers:
+            continue
+        half = step.goodput.high - step.goodput.value
+        relative = half / step.goodput.value if math.isfinite(half) else math.inf
+        curve.append(MeasuredThroughput(level, step.goodput.value, relative))
     return SaturationResult(
         plan=plan,
         verdict=judge(course, point, interrupted, lost),
@@ -93,7 +109,7 @@ def conclude(
         warm=course.warm,
         steps=tuple(course.steps),
         operating=None if operating and operating.tester else operating,
-        knee=kneedle(_throughput_curve(course)),
+        knee=kneedle(curve),
         searched=bracket.steps if bracket else len(course.steps),
         warnings=tuple(warnings_of(course, is_known=point is not None)),
         elapsed_s=elapsed_s,
@@ -102,19 +118,69 @@ def conclude(
     )
 
 
-def _throughput_curve(course: SaturationSequence) -> list[MeasuredThroughput]:
-    """Return throughput against requests in flight or the offered rate, each level once."""
-    load = course.plan.load
-    first_at: dict[int, Assessed] = {}
-    for step in search_steps(course):
-        usable = step.step.load == load and not step.tester
-        if usable and step.goodput.value > 0 and round(step.step.level) > 0:
-            first_at.setdefault(round(step.step.level), step)
-    curve: list[MeasuredThroughput] = []
-    for level, step in sorted(first_at.items()):
-        if load == LoadKind.OPEN and curve and level < APART * curve[-1].workers:
-            continue
-        half = step.goodput.high - step.goodput.value
-        relative = half / step.goodput.value if math.isfinite(half) else math.inf
-        curve.append(MeasuredThroughput(level, step.goodput.value, relative))
-    return curve
+def warnings_of(course: SaturationSequence, *, is_known: bool) -> list[str]:
+    """Return the warnings of a run. is_known: whether there is a saturation point."""
+    steps, operating = search_steps(course), course.operating
+    lines = [*(_imprecision(course) if is_known else ()), *_lateness(course)]
+    if operating and operating.tester:
+        lines.append(f"the latency at {operating.step.level:.4g}/s is unknown: {operating.tester}")
+    # other programs took the cores of a service on the tester's machine
+    for step in steps:
+        around = step.step.around
+        full = machine_full(around) if step.saturated and around and around.service else ""
+        if full and around and around.others > around.service:
+            lines.append(f"{full} while the service was saturated: alone it may hold more")
+            break
+    few = sum(step.few for step in steps)
+    if few:
+        count = plural(few, "step")
+        lines.append(f"{count} had fewer than {FEWEST} requests: raise <step_time>, or <start>")
+    if operating and operating.saturated and not operating.tester:
+        lines.append(f"even the operating point was saturated: {operating.saturated}")
+    # the first level that held although Kubernetes warned about its pods
+    for step in steps:
+        if step.step.pods and step.step.pods.events and not step.saturated:
+            lines.append(
+                f"{level_text(step.step)} held, but pods were in trouble:"
+                f" {step.step.pods.events[0]}; give them more CPU, memory or concurrency"
+            )
+            break
+    if course.warm and course.warm.errors:
+        lines.append(f"some requests of the probe failed: {', '.join(course.warm.errors)}")
+    return lines
+
+
+def _imprecision(course: SaturationSequence) -> list[str]:
+    """Warn under open load of a wide bracket, or an imprecise lower end."""
+    bracket = course.bracket
+    if not (bracket and bracket.low and bracket.high and course.plan.open):
+        return []
+    lines = []
+    wide, precision = bracket.high / bracket.low - 1, course.plan.precision
+    if wide > precision * 1.5:
+        lines.append(
+            f"the bracket is {wide:.1%} wide: give a <start> nearer to it for a narrower one"
+        )
+    grown = 1 - proven_rate(course, bracket.low) / bracket.low
+    if grown > WIDE * max(precision, NARROWEST):  # so the level may be beyond saturation
+        lines.append(
+            f"at the saturation point the backlog may still have grown by {grown:.1%} of the rate:"
+            " raise <step_time>"
+        )
+    return lines
+
+
+def _lateness(course: SaturationSequence) -> list[str]:
+    """Say how many steps were measured again since the tester was late.
+
+    A late operating point has a warning of its own.
+    """
+    late = [step for step in course.steps if step.tester]
+    again = late
+    if course.operating and course.operating.tester:
+        again = [step for step in late if step.step.phase != Phase.OPERATE]
+    if not again or (course.bracket and course.bracket.unfit):
+        return []
+    reasons = [machine_full(step.step.around) for step in late if step.step.around]
+    reason = next((f" ({reason})" for reason in reasons if reason), "")
+    return [f"in {len(again)} steps the tester itself was late{reason}; they were measured again"]

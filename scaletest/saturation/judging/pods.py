@@ -46,6 +46,5 @@ def times_of_pods(samples: Sequence[Attempt]) -> list[PodTimes]:
         values = [server for server, _ in rows]
         mean_s = sum(values) / len(values)
         queueing = max(0.0, 1.0 - mean_s / latency_s) if latency_s else None
-        times = PodTimes(pod, len(values), mean_s, min(values), max(values), queueing)
-        rows_of_pods.append(times)
+        rows_of_pods.append(PodTimes(pod, len(values), mean_s, min(values), max(values), queueing))
     return rows_of_pods

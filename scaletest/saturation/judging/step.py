@@ -23,8 +23,7 @@ from scaletest.render.numbers import plural
 from scaletest.saturation.judging.backlog import growth, rate, rate_within, scarce_growth
 from scaletest.saturation.judging.exceedance import Exceedance
 from scaletest.saturation.judging.tester import describe_lateness, lateness_s
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, latency_limit
+from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Distribution, summary
 
@@ -138,9 +137,17 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
     due = sorted(attempt.due_s for attempt in samples)
     lag_s = lateness_s(step, samples)
     latency = summary(attempt.latency_s for attempt in succeeded)
-    backlog_growth = _backlog_growth(
-        plan, step, due, sorted(attempt.ended_s for attempt in samples), (begin, end)
-    )
+    # the growth of the backlog under open load, as long as requests were due: a step of a fixed
+    # number of requests goes on until all have ended. Sending that number may take less time than
+    # one request: then few completions show nothing
+    backlog_growth: Estimate | None = None
+    if step.load == LoadKind.OPEN:
+        ended = sorted(attempt.ended_s for attempt in samples)
+        until = due[-1] if plan.count and due else end
+        since = begin or min(step.warmup_s, WARMUP_SHARE * until)
+        backlog_growth = growth(due, ended, since, until)
+        if backlog_growth is None and not plan.count:
+            backlog_growth = scarce_growth(due, ended, since, until)
     success = len(succeeded) / max(1, len(counted))
     overload = failed_pods(step)
     if counted and success < plan.success:
@@ -171,28 +178,6 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
         few=len(counted) < FEWEST,
         lost=max(0, step.requests - len(samples)),
     )
-
-
-def _backlog_growth(
-    plan: SaturationPlan,
-    step: SaturationStep,
-    due: Sequence[float],
-    ended: Sequence[float],
-    window: tuple[float, float],
-) -> Estimate | None:
-    """Return the growth of the backlog, as long as requests were due; None under closed load.
-
-    A step of a fixed number of requests goes on until all have ended. Sending that number may take
-    less time than one request: then few completions show nothing.
-    """
-    if step.load != LoadKind.OPEN:
-        return None
-    begin, end = window
-    if plan.count and due:
-        end = due[-1]
-    begin = begin or min(step.warmup_s, WARMUP_SHARE * end)
-    estimate = growth(due, ended, begin, end)
-    return estimate if estimate or plan.count else scarce_growth(due, ended, begin, end)
 
 
 def failed_pods(step: SaturationStep) -> str:

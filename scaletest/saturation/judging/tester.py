@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from scaletest.model.attempt import Attempt
 from scaletest.model.machine_use import MachineUse
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import QUANTILES, LoadKind
+from scaletest.saturation.plan import QUANTILES, LoadKind, SaturationStep
 from scaletest.stats.percentiles import Distribution, quantile
 
 # Due requests that were noticed up to so many seconds late, or this part of a median latency, were

@@ -1,29 +1,43 @@
-"""The start of a load: of this process, or of agents here or in the pods of a Job."""
+"""The start of a load: of this process, or of agents here or in a Job's pods, which act as one.
 
+A step is divided, begun together, and its samples are merged. Percentiles come from all samples.
+Intended starts are dealt in turn, so all agents together follow exactly the pace of a single one.
+"""
+
+import itertools
+import math
 import os
 import subprocess
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from scaletest.broker import EmbeddedServer, connect
+from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.broker.rendezvous import Rendezvous
 from scaletest.cluster import connection
 from scaletest.cluster.jobs import AgentJob
-from scaletest.load.level_load import LevelLoad
-from scaletest.model.errors import AgentLost
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.model.attempt import Attempt
+from scaletest.model.errors import AgentLost, Unreachable, WaitTimeout
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
 from scaletest.runs.environment import WITHOUT_SETTINGS
-from scaletest.saturation.measure.agents_load import AgentsLoad
-from scaletest.saturation.measure.work import Work
+from scaletest.saturation.judging.forecast import HEAD_START_S
+from scaletest.saturation.measure.agent import Work
 from scaletest.saturation.options import AgentOptions
 from scaletest.saturation.plan import SaturationPlan
 
-# Seconds that agents have to end.
+# Seconds that agents have to come, to bring their results after a step, and to end.
+JOIN_S = 60.0
+LATE_S = 30.0
 END_S = 15.0
+LOOK_S = 0.05
 HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out of memory"
 
 
@@ -40,16 +54,21 @@ def start_load(
     redis = stack.enter_context(closing(connect(url)))
     rendezvous = stack.enter_context(closing(Rendezvous(redis, uuid.uuid4().hex[:12])))
     rendezvous.open(msgspec.to_builtins(work))
-    start = _start_job if options.agent_jobs else _start_processes
-    check = start(options, plan.agents, rendezvous.name, url, stack)
+    if options.agent_jobs:
+        # the pods of a Job, which is deleted with the stack
+        cluster = connection.connect(options.namespace, options.context)
+        job = AgentJob(cluster, rendezvous.name, options.agent_jobs, plan.agents, url)
+        stack.callback(job.delete)
+        job.create()
+        check = job.check
+    else:
+        check = _start_processes(plan.agents, rendezvous.name, url, stack)
     load = AgentsLoad(rendezvous, plan.agents, check)
     load.wait(options.ready_timeout)
     return load
 
 
-def _start_processes(
-    options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
-) -> Callable[[], None]:
+def _start_processes(count: int, name: str, url: str, stack: ExitStack) -> Callable[[], None]:
     """Start agents on this machine; return what raises when one of them ended by itself."""
     guard = stack.enter_context(closing(Guard("KILL")))
     line = python_module("scaletest", "saturate", "--agent", name)
@@ -78,12 +97,143 @@ def _start_processes(
     return check
 
 
-def _start_job(
-    options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
-) -> Callable[[], None]:
-    """Start agents as the pods of a Job, which is deleted with the stack."""
-    cluster = connection.connect(options.namespace, options.context)
-    job = AgentJob(cluster, name, options.agent_jobs, count, url)
-    stack.callback(job.delete)
-    job.create()
-    return job.check
+class AgentsLoad:
+    """The load of all agents, for the coordinator."""
+
+    def __init__(
+        self,
+        rendezvous: Rendezvous,
+        agents: int,
+        check: Callable[[], None] = lambda: None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """check: raises when an agent ended by itself."""
+        self._rendezvous, self._agents, self._check = rendezvous, agents, check
+        self._clock, self._sleep = clock, sleep
+        self._number = 0
+
+    def wait(self, patience_s: float = JOIN_S) -> None:
+        """Wait until all agents have joined. Raises WaitTimeout."""
+        deadline = self._clock() + patience_s
+        while self._rendezvous.joined() < self._agents:
+            self._check()
+            if self._clock() > deadline:
+                raise WaitTimeout(
+                    f"{self._rendezvous.joined()} of {self._agents} agents came within"
+                    f" {patience_s:.0f} s",
+                    hint=(
+                        "can they reach the Redis of <redis_url>? Is there room for the pods of"
+                        " a Job? Look at their logs"
+                    ),
+                )
+            self._sleep(LOOK_S)
+
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
+        """See LevelLoad. Raises Unreachable when the Redis of the rendezvous is gone."""
+        try:
+            self._number += 1
+            begin_s = self._clock() + self._rendezvous.offset_s() + HEAD_START_S
+            parts = _divide(order, self._agents)
+            self._rendezvous.order(
+                [{**part, "number": self._number, "begin_s": begin_s} for part in parts]
+            )
+            deadline = self._clock() + HEAD_START_S + LATE_S + order.patience_s
+            deadline += order.seconds if not order.count else 86_400.0
+            results: list[dict[str, Any]] = []
+            while len(results) < self._agents:
+                if stopping():
+                    self._rendezvous.stop()
+                result = self._rendezvous.brought(self._number)
+                if result is not None:
+                    results.append(result)
+                    tell(sum(len(part["samples"]) for part in results), 0)
+                    continue
+                try:
+                    self._check()
+                except AgentLost:
+                    self._rendezvous.alive()  # raises when agents ended because Redis is gone
+                    raise
+                if self._clock() > deadline:
+                    left = self._agents - len(results)
+                    raise AgentLost(
+                        f"{left} of {self._agents} agents did not bring their results",
+                        hint="look whether they live",
+                    )
+        except REDIS_ERRORS as error:
+            raise Unreachable(
+                f"the Redis of the agents went away: {error}", hint="look whether it runs"
+            ) from error
+        return merge_results(results, self._agents)
+
+    def close(self) -> None:
+        """End the rendezvous; agents end by themselves."""
+        self._rendezvous.close()
+
+
+def _divide(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
+    """Return the order of each agent: its part of the load."""
+    common: dict[str, Any] = {
+        "seconds": math.inf if order.count else order.seconds,
+        "patience_s": order.patience_s,
+    }
+    if order.pace is None:
+        # an agent that keeps nothing in flight could not send its part of the count
+        busy = min(agents, order.parallel)
+        counts = [_part(order.count, busy, index) for index in range(busy)] + [0] * (agents - busy)
+        return [
+            {**common, "parallel": _part(order.parallel, agents, index), "count": count}
+            for index, count in enumerate(counts)
+        ]
+    times = list(
+        itertools.takewhile(
+            lambda due_s: due_s < order.seconds, itertools.islice(order.pace, order.count or None)
+        )
+    )
+    parts = [times[index::agents] for index in range(agents)]
+    return [
+        {
+            **common,
+            "times": part,
+            "count": order.count and len(part),
+            "most_behind": order.most_behind / agents,
+        }
+        for part in parts
+    ]
+
+
+def _part(whole: int, agents: int, index: int) -> int:
+    return whole // agents + (index < whole % agents)
+
+
+def merge_results(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
+    """Merge results: all samples, and of each figure of the tester that of its worst agent."""
+    samples = []
+    for result in results:
+        index, late_s = int(result["agent"]), max(0.0, float(result["late_s"]))
+        for row in result["samples"]:
+            sample = Attempt(*row)
+            # under closed load nothing was due before the agent began
+            due_s = sample.due_s if result["open"] else sample.due_s + late_s
+            samples.append(
+                structs.replace(
+                    sample,
+                    request=sample.request * agents + index,
+                    due_s=due_s,
+                    noticed_s=sample.noticed_s + late_s,
+                    sent_s=sample.sent_s + late_s,
+                    ended_s=sample.ended_s + late_s,
+                )
+            )
+    return LoadResult(
+        samples,
+        max(float(result["seconds"]) for result in results),
+        max(float(result["cpu"]) for result in results),
+        max(float(result["beat_s"]) for result in results),
+        max(float(result["throttled_s"]) for result in results),
+        sum(int(result["unsent"]) for result in results),
+        throttled_periods=max(float(result.get("throttled_periods", 0.0)) for result in results),
+    )

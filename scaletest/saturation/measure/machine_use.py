@@ -131,10 +131,11 @@ def idle_between_requests(activity: Activity) -> Activity:
     seconds = dict(activity.seconds)
     seconds[State.NETWORK] = max(0.0, seconds.get(State.NETWORK, 0.0) - waited_s)
     seconds[State.IDLE] = seconds.get(State.IDLE, 0.0) + waited_s
-    waits = []
-    for wait in activity.waits:
-        waits.append(replace(wait, state=State.IDLE) if _is_for_clients(wait) else wait)
-    return replace(activity, seconds=seconds, waits=tuple(waits))
+    waits = tuple(
+        replace(wait, state=State.IDLE) if _is_for_clients(wait) else wait
+        for wait in activity.waits
+    )
+    return replace(activity, seconds=seconds, waits=waits)
 
 
 def _is_for_clients(wait: Wait) -> bool:

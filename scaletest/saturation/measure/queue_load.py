@@ -95,10 +95,27 @@ class QueueLoad:
             outcome = OK if record.ok else str(reply.reason or reply.outcome)
             if reply.outcome is Outcome.TIMED_OUT:
                 outcome = TIMED_OUT
-            place = reply.pod or reply.worker
-            samples.append(Attempt(0, due, due, due, ended, outcome, 0, reply.run_s, place))
+            samples.append(
+                Attempt(
+                    0,
+                    due,
+                    due,
+                    due,
+                    ended,
+                    outcome,
+                    server_s=reply.run_s,
+                    pod=reply.pod or reply.worker,
+                )
+            )
 
-        loop = self._start_loop(client, take, order, turns, began)
+        more: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
+        loop: LoadLoop
+        if order.pace is not None:
+            more |= {"began": began, "ends_s": math.inf if order.count else order.seconds}
+            loop = OpenLoop(client, self._queue, take, order.pace, maximum=self._maximum, **more)
+        else:
+            loop = ClosedLoop(client, self._queue, take, total=order.count or None, **more)
+            loop.set_parallel(order.parallel)
         started.set()
         try:
             while not stopping():
@@ -149,19 +166,3 @@ class QueueLoad:
             unsent=len(overdue),
             throttled_periods=throttled_periods,
         )
-
-    def _start_loop(
-        self,
-        client: Client,
-        take: Callable[[Record], None],
-        order: LoadOrder,
-        turns: _Turns,
-        began: float,
-    ) -> LoadLoop:
-        more: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
-        if order.pace is not None:
-            more |= {"began": began, "ends_s": math.inf if order.count else order.seconds}
-            return OpenLoop(client, self._queue, take, order.pace, maximum=self._maximum, **more)
-        loop = ClosedLoop(client, self._queue, take, total=order.count or None, **more)
-        loop.set_parallel(order.parallel)
-        return loop

@@ -1,17 +1,23 @@
 """A saturation run from its options to the result on disk: its target, its folder, its steps."""
 
 import os
+import random
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from scaletest.load import busy_check
-from scaletest.model.errors import AgentLost
+from scaletest.load import busy_check, pace
+from scaletest.load.level_load import LevelLoad, LoadOrder
+from scaletest.model.attempt import Attempt, rounded
+from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
 from scaletest.model.labels import Labels
 from scaletest.model.masking import HIDDEN, masked
 from scaletest.observe.node.used_time import own_used_s, used_s
+from scaletest.render.numbers import seconds
 from scaletest.runs.environment import environment
 from scaletest.runs.folder import RESULT
 from scaletest.runs.places import new_path
@@ -19,15 +25,20 @@ from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
-from scaletest.saturation.judging.sequence import SaturationSequence
-from scaletest.saturation.measure.http_target import NamedUrl
+from scaletest.saturation.judging.forecast import BACK_OFF_S, forecast
+from scaletest.saturation.judging.search import Probe
+from scaletest.saturation.judging.sequence import OPERATING_STEPS, SaturationSequence
+from scaletest.saturation.judging.step import Assessed, assess, level_text, timing
 from scaletest.saturation.measure.machine_use import WatchedMachine
-from scaletest.saturation.measure.queue_target import NamedQueue
 from scaletest.saturation.measure.service_target import NamedService
-from scaletest.saturation.measure.steps import Runner
-from scaletest.saturation.measure.target import Target
+from scaletest.saturation.measure.target import NamedQueue, NamedUrl, Target
 from scaletest.saturation.options import SaturationOptions
-from scaletest.saturation.plan import SaturationPlan
+from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep
+
+# A step ends early when it is beyond doubt that the service does not follow: this many requests
+# behind at least, so many seconds' worth of them, and as many usual latencies.
+LEAST_BEHIND = 100.0
+BEHIND_S, BEHIND_USUAL = 1.0, 5.0
 
 _SECRETS = ("--header", "-H")
 
@@ -132,3 +143,136 @@ def choose_target(options: SaturationOptions) -> NamedQueue | NamedService | Nam
             agents=options.agents,
         )
     return NamedUrl(options.url, options.http, options.agents)
+
+
+class Runner:
+    """Measures a plan with a load.
+
+    A request to stop ends it after what is in flight, and the loss of a load agent or of Redis at
+    once, as INVALID: `lost` is why. What was measured before is judged all the same.
+    """
+
+    def __init__(
+        self,
+        plan: SaturationPlan,
+        load: LevelLoad,
+        store: Callable[[SaturationStep, Sequence[Attempt]], None],
+        progress: Progress,
+        stop: StopRequest | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """store: keeps a step and its samples."""
+        self._plan, self._load, self._store, self._progress = plan, load, store, progress
+        self._clock, self._sleep = clock, sleep
+        # every run of a plan has the same arrivals, so that two runs differ by the service alone
+        self._chance = random.Random(0)
+        self._stop = stop or StopRequest()
+        self.lost: ScaletestError | None = None
+
+    def run(self) -> SaturationResult:
+        """Measure the whole run, or what is left of it when it is stopped, and judge it."""
+        plan, course, began = self._plan, SaturationSequence(self._plan), self._clock()
+        # how many steps a search takes is known afterwards, so that progress is an estimate
+        expected = forecast(plan)
+        usual_steps = expected.steps + (plan.warm_s > 0) + 1
+        while course.next is not None and not self._stop.asked():
+            probe, done, left_s = course.next, len(course.steps), None
+            if expected.usual_s is not None and done < usual_steps:
+                left_s = (usual_steps - done) * expected.usual_s / usual_steps
+            self._progress.at(done, max(usual_steps, done + 1), left_s=left_s, is_estimate=True)
+            try:
+                step, samples = self._measure(probe, course)
+            except (AgentLost, Unreachable) as error:
+                # a step without one of its agents is no step; those before it are
+                self.lost = error
+                break
+            if self._stop.asked():
+                break  # a step that was cut short must not be taken for a whole one
+            self._store(step, samples)
+            course.tell(assess(plan, step, samples))
+            assessed = course.steps[-1]  # as it is with all that was sent at its level
+            self._progress.step(progress_line(assessed))
+            self._progress.step_ended()
+            if assessed.saturated and course.next is not None:
+                self._sleep(BACK_OFF_S)
+            if probe.phase is Phase.WARM and assessed.success == 0:
+                break
+        return conclude(
+            course,
+            interrupted=self._stop.reason,
+            lost=self.lost.message if self.lost else "",
+            elapsed_s=self._clock() - began,
+        )
+
+    def _measure(
+        self, probe: Probe, course: SaturationSequence
+    ) -> tuple[SaturationStep, Sequence[Attempt]]:
+        plan = self._plan
+        # the probe's phase decides the kind of load, and how long it lasts
+        kind, seconds_wanted, count = LoadKind(plan.load), plan.step_s, plan.count
+        if probe.phase is Phase.OPERATE:
+            kind, seconds_wanted = LoadKind.OPEN, OPERATING_STEPS * plan.step_s
+        duration_s, warmup_s = timing(seconds_wanted, course.usual_s)
+        if probe.phase is Phase.WARM:
+            kind, duration_s, warmup_s, count = LoadKind.CLOSED, plan.warm_s, 0.0, 0
+        patience_s = plan.timeout_s + 0.1
+        if kind is LoadKind.CLOSED:
+            order = LoadOrder(
+                duration_s,
+                parallel=max(1, round(probe.level)),
+                count=count,
+                patience_s=patience_s,
+            )
+        else:
+            if count:
+                duration_s = count / probe.level
+            order = LoadOrder(
+                float("inf") if count else duration_s,
+                pace=pace.exact_poisson(probe.level, duration_s, self._chance),
+                count=count,
+                most_behind=max(
+                    LEAST_BEHIND, probe.level * (BEHIND_S + BEHIND_USUAL * course.usual_s)
+                ),
+                patience_s=patience_s,
+            )
+        unit = "requests/s" if kind is LoadKind.OPEN else "in flight"
+
+        def tell(ended: int, failed: int) -> None:
+            self._progress.note(
+                f"{probe.phase}, {probe.level:.4g} {unit}: {ended} ended, {failed} failed"
+            )
+
+        began = datetime.now(UTC).isoformat(timespec="milliseconds")
+        result = self._load.measure(order, self._stop.asked, tell)
+        step = SaturationStep(
+            number=len(course.steps),
+            phase=probe.phase,
+            load=kind,
+            level=probe.level,
+            seconds=result.seconds,
+            requests=len(result.samples),
+            warmup_s=warmup_s,
+            cpu=result.cpu,
+            beat_s=result.beat_s,
+            throttled_s=result.throttled_s,
+            unsent=result.unsent,
+            began=began,
+            around=result.around,
+            throttled_periods=result.throttled_periods,
+            pods=result.pods,
+        )
+        # judged as they are stored: whoever reads the run decides the same
+        return step, list(map(rounded, result.samples))
+
+
+def progress_line(assessed: Assessed) -> str:
+    """Describe a step in one line."""
+    step = assessed.step
+    p95 = assessed.latency.p95 or assessed.latency.p50
+    latency = f", p{100 * p95.p:.0f} {seconds(p95.value)}" if p95 else ""
+    wrong = assessed.tester or assessed.saturated or assessed.undecided
+    state = f": {wrong}" if wrong else ""
+    rate = f"{assessed.goodput.value:.4g}/s"
+    return f"{step.phase} {level_text(step)}: {rate} succeed{latency}{state}"

@@ -77,10 +77,12 @@ class Level:
         return f"{self.at:g}: {text}, {self.state}{often}"
 
 
-def levels_of(result: SaturationResult) -> list[Level]:
-    """The levels of the search in order. Steps that the tester spoilt count only where there is no
-    other of their level.
+def charts(result: SaturationResult, point: str) -> Charts | None:
+    """Latency and throughput beside each other; None with fewer than two levels. point: the
+    saturation point as a sentence.
     """
+    # the levels of the search in order; steps that the tester spoilt count only where there is no
+    # other of their level
     by_level: dict[float, list[Assessed]] = defaultdict(list)
     for assessed in result.steps:
         if assessed.step.phase not in (Phase.WARM, Phase.OPERATE):
@@ -89,14 +91,6 @@ def levels_of(result: SaturationResult) -> list[Level]:
     for at in sorted(by_level):
         fit = [assessed for assessed in by_level[at] if not assessed.tester]
         levels.append(Level(at, fit or by_level[at]))
-    return levels
-
-
-def charts(result: SaturationResult, point: str) -> Charts | None:
-    """Latency and throughput beside each other; None with fewer than two levels. point: the
-    saturation point as a sentence.
-    """
-    levels = levels_of(result)
     if len(levels) < 2:
         return None
     counted = "from the intended start" if result.plan.open else "from when it was sent"

@@ -1,25 +1,30 @@
-"""A saturation run as a report: what a terminal, a comment in CI and a page show, and test cases.
+"""A saturation run as a report: what a terminal, a comment in CI and a page show, and test cases;
+what a service can take and what limits it, in sentences.
 
 The sheet has one row a step for programs. Test cases are its steps.
 """
 
+import math
 import shlex
-from typing import Any
 
 from scaletest.model import VerdictKind
+from scaletest.model.machine_use import MachineUse
+from scaletest.model.texts import short
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Text
 from scaletest.render.contents import Case, Head, Report, Section
-from scaletest.render.numbers import duration, seconds, significant
+from scaletest.render.numbers import between, duration, percent, seconds, significant
 from scaletest.render.sheet import CLOCK_DIGITS, Sheet
-from scaletest.report.words import warnings
+from scaletest.report.words import percentile, sentence, warnings
+from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods
+from scaletest.saturation.judging.sequence import OPERATING_SHARE
 from scaletest.saturation.judging.step import Assessed, level_text
 from scaletest.saturation.plan import Phase, SaturationPlan
 from scaletest.saturation.report.figures import charts
-from scaletest.saturation.report.sentences import point_sentence, sentences
 from scaletest.saturation.report.steps import (
     COLUMNS,
+    FEW_QUANTILES,
     error_lines,
     pod_lines,
     step_details,
@@ -39,28 +44,23 @@ def saturation_report(run: SaturationRun) -> Report:
         comment=lambda: comment(run),
         sections=lambda: sections(run),
         sheet=lambda: Sheet.of_columns(COLUMNS, run.result.steps, digits=CLOCK_DIGITS),
-        cases=lambda: list(map(_case, run.result.steps)),
-        data=lambda: _data(run),
+        # a saturated step is what was looked for, one that the tester spoilt is an error
+        cases=lambda: [
+            Case(
+                f"{assessed.step.number} {assessed.step.phase} {level_text(assessed.step)}",
+                VerdictKind.INVALID if assessed.tester else VerdictKind.PASS,
+                assessed.tester,
+                assessed.step.seconds,
+            )
+            for assessed in run.result.steps
+        ],
+        data=lambda: {
+            **run.result.to_dict(),
+            "pods": [times.to_dict() for times in _pods(run)],
+            "folder": run.folder,
+            **({"extra": run.extra} if run.extra else {}),
+        },
     )
-
-
-def _case(assessed: Assessed) -> Case:
-    """A step: a saturated one is what was looked for, one that the tester spoilt is an error."""
-    step = assessed.step
-    kind = VerdictKind.INVALID if assessed.tester else VerdictKind.PASS
-    name = f"{step.number} {step.phase} {level_text(step)}"
-    return Case(name, kind, assessed.tester, step.seconds)
-
-
-def _data(run: SaturationRun) -> dict[str, Any]:
-    """Return the result, and what else was on record."""
-    extra = {"extra": run.extra} if run.extra else {}
-    return {
-        **run.result.to_dict(),
-        "pods": [times.to_dict() for times in _pods(run)],
-        "folder": run.folder,
-        **extra,
-    }
 
 
 def _pods(run: SaturationRun) -> list[PodTimes]:
@@ -157,3 +157,60 @@ def sections(run: SaturationRun) -> list[Section]:
 def _settings(run: SaturationRun) -> list[str]:
     """Return the settings on record, and what each pod said."""
     return [str(line) for line in (*run.extra.get("lines", []), *_pods(run))]
+
+
+def sentences(result: SaturationResult) -> list[str]:
+    """Say the saturation point, the operating point, where the service's time goes and where the
+    knee lies, as far as these are known.
+    """
+    lines = [point_sentence(result)]
+    measured = result.operating
+    if measured is not None:
+        latency = measured.latency
+        known = [name for name in FEW_QUANTILES if getattr(latency, name)]
+        times = ", ".join(f"{name} {percentile(latency, name)}" for name in known)
+        state = f"; {measured.saturated}" if measured.saturated else ""
+        lines.append(
+            f"operate at {short(measured.step.level, 4)} requests/s, {percent(OPERATING_SHARE, 0)}"
+            f" of it: mean latency {seconds(latency.mean)},"
+            f" {times or 'too few for percentiles'}{state}"
+        )
+    lines.append(service_time(result))
+    if result.knee:
+        lines.append(f"knee (Kneedle): {result.knee} {result.plan.unit}")
+    return list(filter(None, lines))
+
+
+def point_sentence(result: SaturationResult) -> str:
+    """Say the saturation point; "" when there is none."""
+    estimate = result.point
+    if estimate is None:
+        return ""
+    if not math.isfinite(estimate.high):
+        return f"{significant(estimate.value)}/s were served, and no limit was reached"
+    point = f"saturation point {between(estimate.value, estimate.low, estimate.high)} requests/s"
+    return f"{point}, reached with {result.parallel} in flight" if result.parallel else point
+
+
+def service_time(result: SaturationResult) -> str:
+    """Say where the service's time goes at the lowest level that is too much, else at the highest.
+
+    "" when that is not known.
+    """
+    known: list[tuple[Assessed, MachineUse]] = []
+    for assessed in result.steps:
+        around = assessed.step.around
+        fit = not assessed.tester and assessed.step.phase != Phase.WARM
+        if fit and around and around.activities:
+            known.insert(0, (assessed, around))
+    if not known:
+        return ""
+    # among repeated steps of one level the last
+    known = sorted(known, key=lambda pair: pair[0].step.level)
+    over = [pair for pair in known if pair[0].saturated]
+    limiting, around = over[0] if over else max(known, key=lambda pair: pair[0].step.level)
+    return (
+        f"at {level_text(limiting.step)} the service's time: {sentence(around.activities)}; of"
+        f" {around.cores:.0f} cores it used {around.service:.2f}, the tester {around.tester:.2f},"
+        f" other programs {around.others:.2f}"
+    )

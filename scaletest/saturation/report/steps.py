@@ -63,18 +63,17 @@ def _quantiles(times: Distribution, names: Sequence[str]) -> dict[str, str]:
 def step_table(steps: Sequence[Assessed]) -> Table:
     """Make a row for each step, in short."""
     queueing = any(assessed.server.count for assessed in steps)
-    rows = []
-    for assessed in steps:
-        rows.append(
-            {
-                **_place(assessed),
-                "succeeded/s": _rate(assessed),
-                **_quantiles(assessed.latency, FEW_QUANTILES),
-                "queueing": percent(assessed.queueing, 0) if queueing else "",
-                "ok": percent(assessed.success),
-                "state": state(assessed),
-            }
-        )
+    rows = [
+        {
+            **_place(assessed),
+            "succeeded/s": _rate(assessed),
+            **_quantiles(assessed.latency, FEW_QUANTILES),
+            "queueing": percent(assessed.queueing, 0) if queueing else "",
+            "ok": percent(assessed.success),
+            "state": state(assessed),
+        }
+        for assessed in steps
+    ]
     return Table.of_rows(rows, spare=("p50", "queueing"))
 
 

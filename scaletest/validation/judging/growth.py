@@ -11,11 +11,10 @@ from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.knee import kneedle
-from scaletest.stats.law_choice import Choice, choose, missing_steps
+from scaletest.stats.law import Choice, choose, missing_steps
 from scaletest.stats.law_interval import LawInterval, coefficients, law_interval
 from scaletest.stats.peak import Peak, find_peak
-from scaletest.stats.scaling import Scaled, scaling, usable
+from scaletest.stats.scaling import Scaled, kneedle, scaling, usable
 from scaletest.stats.student import t95
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.throughput import Throughput

@@ -23,10 +23,9 @@ from scaletest.model.attempt import UNSENT
 from scaletest.model.errors import ScaletestError, WaitTimeout
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.step import assess
-from scaletest.saturation.measure.agents_load import AgentsLoad
+from scaletest.saturation.measure.agents import AgentsLoad
 from scaletest.saturation.measure.queue_load import QueueLoad
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import SaturationPlan
+from scaletest.saturation.plan import SaturationPlan, SaturationStep
 from tests.conftest import call, call_here, eventually, program
 from tests.integration.services import Door, check_verdict, running
 

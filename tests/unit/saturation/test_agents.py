@@ -14,7 +14,7 @@ from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.attempt import OK, Attempt
 from scaletest.saturation.judging.step import assess
 from scaletest.saturation.measure.agent import serve
-from scaletest.saturation.measure.agents_load import AgentsLoad, merge_results
+from scaletest.saturation.measure.agents import AgentsLoad, merge_results
 from tests.unit.simulated import PLAN, step
 
 

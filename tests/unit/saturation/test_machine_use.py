@@ -26,9 +26,8 @@ from scaletest.saturation.judging.evaluation import evaluate
 from scaletest.saturation.judging.step import assess
 from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.measure.machine_use import WatchedMachine, idle_between_requests
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import SaturationPlan
-from scaletest.saturation.report.sentences import sentences, service_time
+from scaletest.saturation.plan import SaturationPlan, SaturationStep
+from scaletest.saturation.report.report import sentences, service_time
 
 QUIET = MachineUse(cores=4, busy=0.6, tester=0.3, service=0.2)
 OTHERS = MachineUse(cores=4, busy=3.9, tester=0.3, service=0.2)

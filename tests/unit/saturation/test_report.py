@@ -1,5 +1,5 @@
 """A saturation run in every form, made of a simulated service: as agreed, and safe with foreign
-text.
+text; and the queries that the guide asks of its files.
 """
 
 import importlib.util
@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import duckdb
 import pytest
+from msgspec import structs
 
+from hack.guides import ROOT, blocks
 from scaletest.cli import main
 from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt, PodTroubles
@@ -20,8 +23,7 @@ from scaletest.runs import registry
 from scaletest.runs.environment import environment
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import evaluate
-from scaletest.saturation.measured_step import SaturationStep
-from scaletest.saturation.plan import SaturationPlan
+from scaletest.saturation.plan import SaturationPlan, SaturationStep
 from scaletest.saturation.report.figures import charts, state
 from scaletest.saturation.report.report import saturation_report
 from scaletest.saturation.run_type import SaturationRun
@@ -32,6 +34,7 @@ from tests.unit.simulated import Simulated, run, stored
 
 DOCS = Path(__file__).parents[3] / "docs"
 HOSTILE = "<script>\x1b[31m|=cmd`\n"
+SHORT = SaturationPlan("http://h/", step_s=2.0, warm_s=0.5)
 
 
 def example_run(
@@ -57,8 +60,7 @@ def example_run(
 
 
 def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) -> None:
-    plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
-    steps, samples = stored(plan, Simulated(), 1)
+    steps, samples = stored(SHORT, Simulated(), 1)
     folder = SaturationFolder(tmp_path / "gone")
     with pytest.raises(UsageError, match="cannot be written") as caught:
         folder.store(steps[0], samples[0])
@@ -66,7 +68,7 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
     # and a run of which nothing is known goes, one with a step stays
     for name, count in (("empty", 0), ("begun", 1)):
         folder = SaturationFolder.create(tmp_path / name)
-        folder.begin(plan, {})
+        folder.begin(SHORT, {})
         for step in steps[:count]:
             folder.store(step, samples[step.number])
         folder.forget_empty()
@@ -74,10 +76,9 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
 
 
 def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
-    plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
-    steps, samples = stored(plan, Simulated(), 1)
+    steps, samples = stored(SHORT, Simulated(), 1)
     folder = SaturationFolder.create(tmp_path / "half")
-    folder.begin(plan, {})
+    folder.begin(SHORT, {})
     for step in steps[:2]:
         folder.store(step, samples[step.number])
     with folder.locked():
@@ -162,13 +163,12 @@ def test_pods_in_trouble_are_in_every_form_and_harmless() -> None:
 
 
 def test_a_level_that_held_with_pods_in_trouble_gets_a_warning() -> None:
-    plan = SaturationPlan("http://h/", step_s=2.0, warm_s=0.5)
-    steps, samples = stored(plan, Simulated(room=64), 1)
+    steps, samples = stored(SHORT, Simulated(room=64), 1)
     event = "Unhealthy: Readiness probe failed: connection refused (1x)"
     troubled = [replace(step, pods=PodTroubles(events=(event,))) for step in steps]
-    warned = evaluate(plan, troubled, samples).warnings
+    warned = evaluate(SHORT, troubled, samples).warnings
     assert any("held, but pods were in trouble: Unhealthy" in line for line in warned)
-    assert not any("pods" in line for line in evaluate(plan, steps, samples).warnings)
+    assert not any("pods" in line for line in evaluate(SHORT, steps, samples).warnings)
 
 
 def test_a_run_without_steps_can_be_shown() -> None:
@@ -188,20 +188,18 @@ def test_a_run_with_a_failed_probe_reports_it() -> None:
 
 
 def test_a_stored_run_is_judged_as_it_was_decided() -> None:
-    plan = SaturationPlan("simulated", step_s=2.0, warm_s=0.5)
-    live = run(plan, Simulated(room=64), 1)
-    steps, samples = stored(plan, Simulated(room=64), 1)
-    again = evaluate(plan, steps, samples)
+    live = run(SHORT, Simulated(room=64), 1)
+    steps, samples = stored(SHORT, Simulated(room=64), 1)
+    again = evaluate(SHORT, steps, samples)
     assert (again.point, again.verdict, again.searched) == (live.point, live.verdict, live.searched)
 
 
 def test_a_run_measured_by_other_rules_is_invalid_with_the_step_named() -> None:
     # given a stored run one step of which another version measured elsewhere
-    plan = SaturationPlan("http://h/", step_s=2.0, warm_s=0.5)
-    steps, samples = stored(plan, Simulated(room=64), 1)
-    assert evaluate(plan, steps, samples).verdict.kind is VerdictKind.PASS
+    steps, samples = stored(SHORT, Simulated(room=64), 1)
+    assert evaluate(SHORT, steps, samples).verdict.kind is VerdictKind.PASS
     steps[4] = replace(steps[4], level=1.1 * steps[4].level)
-    result = evaluate(plan, steps, samples)
+    result = evaluate(SHORT, steps, samples)
     # expect every step shown, and nothing concluded from them
     assert len(result.steps) == len(steps) and result.point is None and result.operating is None
     assert (
@@ -244,3 +242,31 @@ def test_the_picture_of_a_saturation_has_both_charts() -> None:
     latency, goodput, *_ = png.drawn(charts(example.result, "the point").charts, "title").axes
     assert (latency.get_yscale(), goodput.get_yscale()) == ("log", "linear")
     assert latency.get_yticklabels()[0].get_text() == "10 ms"
+
+
+def test_duckdb_answers_the_queries_of_the_guide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a run of eleven agents whose service refuses on overload
+    folder = SaturationFolder.create(tmp_path / "run")
+    folder.begin(SHORT, {})
+    steps, samples = stored(SHORT, Simulated(slots=2, room=8), 1)
+    for step in steps:
+        of_agents = [
+            structs.replace(sample, agent=str(sample.request % 11))
+            for sample in samples[step.number]
+        ]
+        folder.store(step, of_agents)
+    # when the queries of the guide are asked in its folder
+    monkeypatch.chdir(folder.path)
+    guide = blocks(ROOT / "docs/how-to/runs.md")
+    view, queries = (block.text for block in guide if block.language == "sql")
+    with duckdb.connect() as database:
+        database.execute(view)
+        found = [database.sql(query) for query in queries.split(";") if query.strip()]
+        total, errors, seconds, clients, messages = [answer.fetchall() for answer in found]
+    rows = [sample for each in samples.values() for sample in each]
+    assert total == [(len(rows),)]
+    assert sum(row[-1] for row in errors) == sum(not row.ok for row in rows)
+    assert sum(row[1] for row in seconds) == sum(row.ok for row in rows)
+    assert len(clients) == len(messages) == 11

@@ -1,4 +1,4 @@
-"""The search for saturation, against services with a known capacity."""
+"""The search for saturation, against services with a known capacity, and how long it takes."""
 
 import itertools
 import math
@@ -12,17 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt
 from scaletest.saturation.judging.backlog import pool
-from scaletest.saturation.judging.forecast import most_measured
+from scaletest.saturation.judging.forecast import forecast, most_measured
 from scaletest.saturation.judging.open_search import open_search
 from scaletest.saturation.judging.search import Bracket, Finding, Probe, Trial
-from scaletest.saturation.judging.sequence import search
+from scaletest.saturation.judging.sequence import LONGEST, search
 from scaletest.saturation.judging.step import timing
+from scaletest.saturation.measure.runner import Runner
 from scaletest.saturation.plan import SaturationPlan
 from scaletest.stats.estimate import Estimate
 from tests.unit.simulated import PLAN, Simulated, run
+from tests.unit.told import telling
 
 CAPACITY = 800.0
 
@@ -344,3 +347,58 @@ def test_a_search_ends_within_the_steps_that_its_plan_is_said_to_take(
 def test_slow_requests_get_longer_steps_and_warm_ups() -> None:
     assert timing(10.0, 0.01) == (10.0, 1.0)
     assert timing(10.0, 5.0) == (50.0, 10.0)
+
+
+class OnItsOwnClock:
+    """A simulated service as a load that takes as long as its requests do."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def measure(self, order: LoadOrder, stopping: Any, tell: Any) -> LoadResult:
+        if order.pace is None:
+            rows = Simulated().closed(order.parallel, order.seconds)
+        else:
+            due = itertools.takewhile(lambda at: at < order.seconds, order.pace)
+            rows = Simulated().open(list(itertools.islice(due, order.count or None)))
+        ended = max(attempt.ended_s for attempt in rows)
+        self.now_s += ended if order.count else max(order.seconds, ended)
+        return LoadResult(rows, ended if order.count else order.seconds, 0.1, 0.0, 0.0, 0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize("load", ["open", "closed"])
+def test_a_dry_run_tells_how_long_a_run_takes(load: str) -> None:
+    plan = replace(PLAN, load=load)
+    load, silent = OnItsOwnClock(), telling([])
+
+    def sleep(seconds: float) -> None:
+        load.now_s += seconds
+
+    runner = Runner(
+        plan,
+        load,
+        lambda step, samples: None,
+        silent,
+        clock=lambda: load.now_s,
+        sleep=sleep,
+    )
+    result = runner.run()
+    expected = forecast(plan)
+    assert expected.usual_s is not None and expected.longest_s is not None
+    assert expected.usual_s == pytest.approx(result.elapsed_s, rel=0.2)
+    assert result.elapsed_s <= expected.longest_s
+    measured = sum(step.step.phase not in ("warm", "operate") for step in result.steps)
+    assert measured <= expected.most
+
+
+def test_a_dry_run_marks_the_time_that_it_cannot_forecast() -> None:
+    # given steps that end by a number of requests whose rate the search is to find
+    assert forecast(replace(PLAN, count=100)).usual_s is None
+    # expect a latency limit to make it four times as long at most, and agents half a second a step
+    plain, limited = forecast(PLAN), forecast(replace(PLAN, limit="p99<50ms"))
+    assert 3 * plain.longest_s < limited.longest_s <= LONGEST * plain.longest_s
+    agents = forecast(replace(PLAN, agents=4))
+    assert agents.usual_s - plain.usual_s == pytest.approx(0.5 * (plain.steps + 2))

@@ -1,5 +1,6 @@
 """Combinations of settings, and how they change a Deployment."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,16 @@ def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
     assert tuning.rank_settings([failed, dear, slow]) == [slow, dear, failed]
     assert slow.marks == ["CPU pegged at 100%"] and dear.marks == ["CPU idle at 10%"]
     assert slow.worth == 80.0
+
+
+def test_variables_and_arguments_of_the_program_are_tuned_by_their_names() -> None:
+    assert tuning.settings(["WORKERS=1,2", "--threads=4"]) == [
+        {"WORKERS": "1", "--threads": "4"},
+        {"WORKERS": "2", "--threads": "4"},
+    ]
+    for wrong in ("workers=1", "cpu", "replicas=x"):
+        with pytest.raises(InvalidValue):
+            tuning.settings([wrong])
 
 
 @given(

@@ -1,4 +1,6 @@
-"""How pods fare under load: which did not stay ready, restarts, and warnings, by two looks."""
+"""How pods fare under load: which did not stay ready, restarts, and warnings, by two looks; and the
+times that a service measures itself, for each of its pods.
+"""
 
 import logging
 from collections.abc import Callable
@@ -10,8 +12,9 @@ import pytest
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.pods import PodState, PodWarning
 from scaletest.load.level_load import LoadOrder, LoadResult
-from scaletest.model.attempt import PodTroubles
-from scaletest.saturation.measure.pods import MOST_EVENTS, PodLook, WatchedPods, troubles
+from scaletest.model.attempt import OK, Attempt, PodTroubles
+from scaletest.saturation.judging.pods import times_of_pods
+from scaletest.saturation.measure.service_target import MOST_EVENTS, PodLook, WatchedPods, troubles
 from tests.unit.fake_api import Answer, api, page, thing
 
 LABELS = {"app": "model"}
@@ -160,3 +163,15 @@ def test_without_the_right_to_list_events_the_load_runs_and_this_is_told_once(
         for _ in range(2):
             assert watched.measure(ORDER, bool, lambda ended, failed: None).pods is None
     assert caplog.text.count("how the pods fare under load is not known") == 1
+
+
+def test_pods_times_stand_beside_the_clients() -> None:
+    # given a pod that says 10 ms where its client saw 40
+    rows = [Attempt(n, 0.0, 0.0, 0.0, 0.04, OK, server_s=0.01, pod="a") for n in range(3)]
+    (pod_times,) = times_of_pods(rows)
+    assert (pod_times.pod, pod_times.count, pod_times.mean_s, pod_times.queueing) == (
+        "a",
+        3,
+        pytest.approx(0.01),
+        pytest.approx(0.75),
+    )

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.stats.law import LAWS, Law, fit
-from scaletest.stats.law_choice import choose, missing_steps
+from scaletest.stats.law import LAWS, Law, choose, fit, missing_steps
 
 WORKERS = (1, 2, 4, 8, 16)
 

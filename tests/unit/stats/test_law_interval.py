@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from scaletest.stats.law import Law, fit
-from scaletest.stats.law_choice import choose
+from scaletest.stats.law import Law, choose, fit
 from scaletest.stats.law_interval import LawInterval, law_interval
 from scaletest.stats.peak import Peak, find_peak
 from scaletest.stats.scaling import MeasuredThroughput
