@@ -10,7 +10,7 @@ from scaletest.render.numbers import plural
 from scaletest.stats.completions import SLOW
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.stats.verdict_order import Ground, Rank
-from scaletest.validation.judging.disturbances import CHANGES
+from scaletest.validation.judging.measurement_grounds import CHANGES
 from scaletest.validation.judging.ratio import SLOW_REQUESTS, WAYS
 from scaletest.validation.judging.sharing import Sharing
 from scaletest.validation.judging.steps import Step

@@ -18,14 +18,13 @@ from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.thresholds import ThresholdResult
-from scaletest.validation.judging.background import BackgroundStep, summarise_background
-from scaletest.validation.judging.disturbances import worst_disturbances
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, growth
 from scaletest.validation.judging.judge import judge
 from scaletest.validation.judging.measured_step import course_of
+from scaletest.validation.judging.measurement_grounds import worst_disturbances
 from scaletest.validation.judging.sharing import Sharing, sharing
-from scaletest.validation.judging.steps import Step, summarise
+from scaletest.validation.judging.steps import BackgroundStep, Step, summarise, summarise_background
 from scaletest.validation.judging.thresholds import evaluate_thresholds
 from scaletest.validation.judging.warnings import changed_evenly, warnings
 from scaletest.validation.plan import Plan

@@ -6,19 +6,22 @@ worker whose requests fail completes nothing, and they end sooner than the clien
 these are given the rank of their doubt.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from scaletest.causes.interference import Interference
+from scaletest.causes.interference import Interference, between
 from scaletest.render.numbers import plural
 from scaletest.stats.verdict_order import Ground, Rank
-from scaletest.validation.judging.disturbances import CHANGES
 from scaletest.validation.judging.measured_step import MeasuredStep
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.judging.throughput import MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER
 from scaletest.validation.plan import Plan
 
+# What may slow a machine down for a while, where no samples of its resources say more.
+CHANGES = "thermal throttling, frequency scaling, other programs on the machine"
+POSSIBLE_CAUSES = f"possible causes: {CHANGES}"
 RESUME = "continue it where it ended: <resume>"
 # The part of a request's time that the tester may cost; above there is no verdict.
 MOST_OVERHEAD = 0.10
@@ -152,3 +155,16 @@ def _steadier(sample: MeasuredStep, worst: Mapping[tuple[int, int], Interference
     if sample.drift.shift > 0:
         return f"it may have been warming up: try <warmup> {math.ceil(at_s)}"
     return f"find what changed after {at_s:.0f} s ({CHANGES}), and run it again"
+
+
+def worst_disturbances(
+    steps: Sequence[Step], disturbed: Sequence[Interference]
+) -> dict[tuple[int, int], Interference]:
+    """Return what disturbed each measurement most, by its key, where that is known."""
+    worst = {}
+    for sample in itertools.chain.from_iterable(step.samples for step in steps):
+        end_s = sample.began_s + sample.measurement.measured_s
+        spell = between(disturbed, sample.began_s, end_s)
+        if spell:
+            worst[sample.measurement.key] = spell
+    return worst

@@ -8,9 +8,8 @@ from types import MappingProxyType
 
 from scaletest.causes.interference import Interference
 from scaletest.render.numbers import plural
-from scaletest.validation.judging.disturbances import POSSIBLE_CAUSES
 from scaletest.validation.judging.measured_step import MeasuredStep
-from scaletest.validation.judging.measurement_grounds import MOST_OVERHEAD
+from scaletest.validation.judging.measurement_grounds import MOST_OVERHEAD, POSSIBLE_CAUSES
 from scaletest.validation.judging.steps import Step
 
 # A part of a request's time that the tester may cost without a warning.

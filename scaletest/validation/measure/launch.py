@@ -15,11 +15,11 @@ from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import stopping
 from scaletest.validation.folder import StoredValidation, ValidationFolder
-from scaletest.validation.judging.background import queue_of
 from scaletest.validation.judging.evaluation import Evaluation
+from scaletest.validation.judging.steps import queue_of
 from scaletest.validation.measure.deployment_target import DeploymentTarget, find_target
 from scaletest.validation.measure.interfaces import BackgroundLoad
-from scaletest.validation.measure.local_site import LocalSite
+from scaletest.validation.measure.local import LocalSite
 from scaletest.validation.measure.runner import READY_TIMEOUT_S, ValidationRunner, complete
 from scaletest.validation.options import OWN_QUEUE, Devices, ValidationPlace
 from scaletest.validation.plan import Background, Plan

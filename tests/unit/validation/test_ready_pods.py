@@ -8,7 +8,7 @@ from scaletest.cluster.answers import Busy
 from scaletest.cluster.changes import Patch
 from scaletest.cluster.pods import PodState
 from scaletest.model.errors import WaitTimeout
-from scaletest.validation.measure.deployment import LOOK_S, PATIENCE_S, KubernetesBackend
+from scaletest.validation.measure.deployment_target import LOOK_S, PATIENCE_S, KubernetesBackend
 from tests.unit.fakes import Clock
 
 
