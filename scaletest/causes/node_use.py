@@ -105,7 +105,17 @@ def _node_use(
     """Return one node in a step, and warnings. samples: of that node, in the order of time."""
     inside = samples_inside(samples, windows)
     energy, warnings = energies(name, samples, windows)
-    figures = _means(inside)
+    # the mean of each figure over the samples that have it, weighted with their seconds
+    sums: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for sample, weight in inside:
+        for resource, values in sample.resources.items():
+            for figure, value in values.items():
+                total, whole = sums[resource, figure]
+                sums[resource, figure] = total + weight * value, whole + weight
+    figures: dict[str, dict[str, float]] = defaultdict(dict)
+    for (resource, figure), (total, whole) in sums.items():
+        if figure != ENERGY_J:
+            figures[resource][figure] = total / whole
     # devices that no sample calls busy: the requests' own use of their engines counts
     for device, parts in _engines(name, windows).items():
         sampled = figures.get(f"{DEVICE}:{device}", {})
@@ -120,7 +130,7 @@ def _node_use(
     use = NodeUse(
         node=name,
         samples=len(inside),
-        resources=figures,
+        resources=dict(figures),
         energy=energy,
         requests_cpu=_requests_cpu(name, windows),
         devices=frozenset(filter(None, devices)),
@@ -156,21 +166,6 @@ def _covered(
         if seconds > least * sample.interval_s:
             covered.append((sample, seconds))
     return covered
-
-
-def _means(weighted: Sequence[tuple[NodeSample, float]]) -> dict[str, dict[str, float]]:
-    """Return the mean of each figure over the samples that have it, weighted with their seconds."""
-    sums: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for sample, weight in weighted:
-        for resource, figures in sample.resources.items():
-            for figure, value in figures.items():
-                total, whole = sums[resource, figure]
-                sums[resource, figure] = total + weight * value, whole + weight
-    means: dict[str, dict[str, float]] = defaultdict(dict)
-    for (resource, figure), (total, weight) in sums.items():
-        if figure != ENERGY_J:
-            means[resource][figure] = total / weight
-    return dict(means)
 
 
 def _engines(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str, float]]:

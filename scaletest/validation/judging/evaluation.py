@@ -99,7 +99,9 @@ def evaluate(
         step.workers: part for step in used if (part := step.throttled_periods) is not None
     }
     doubling = failed_doubling(plan, steps)
-    as_wanted = doubling is None and not missed and all_ratios_pass(steps)
+    ratios = [step.ratio for step in steps[1:]]
+    reached = all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
+    as_wanted = doubling is None and not missed and reached
     enough = [step for step in steps if step.throughput.enough]
     grew = attribute(enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled)
     causes = add_evidence(grew, used)
@@ -130,12 +132,6 @@ def evaluate(
         disturbed=disturbed,
         noticed=noticed,
     )
-
-
-def all_ratios_pass(steps: Sequence[Step]) -> bool:
-    """Whether every doubling reaches the ratio that is wanted."""
-    ratios = [step.ratio for step in steps[1:]]
-    return all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
 
 
 def missing_samples(damaged: str) -> list[str]:

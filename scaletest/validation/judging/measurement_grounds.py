@@ -107,19 +107,26 @@ def step_missing(
         longer = f"give a longer <step_time> than {plan.step_s:g} s"
     for step in steps:
         if step.throughput.completions == 0:
-            reason = f"no request was completed with {plural(step.workers, 'worker')}"
-            return Ground(Rank.OPEN, reason, f"{longer}, or correct <seconds>")
+            return Ground(
+                Rank.OPEN,
+                f"no request was completed with {plural(step.workers, 'worker')}",
+                f"{longer}, or correct <seconds>",
+            )
         if not step.throughput.enough:
             return Ground(Rank.OPEN, _too_few(step), f"{longer}, or correct <seconds>")
         at = f"with {plural(step.workers, 'worker')}"
         for measured in _doubtful(step):
             if measured.drift.unsteady:
-                reason = f"{at} throughput changed by {measured.drift.shift:+.1%} while measured"
-                return Ground(Rank.OPEN, reason, _steadier(measured, worst))
-            if not measured.settled:
-                reason = f"{at} throughput had not settled by the end of the step"
                 return Ground(
-                    Rank.OPEN, reason, f"{longer}, or say how long warming up takes with <warmup>"
+                    Rank.OPEN,
+                    f"{at} throughput changed by {measured.drift.shift:+.1%} while measured",
+                    _steadier(measured, worst),
+                )
+            if not measured.settled:
+                return Ground(
+                    Rank.OPEN,
+                    f"{at} throughput had not settled by the end of the step",
+                    f"{longer}, or say how long warming up takes with <warmup>",
                 )
     if not complete:
         return Ground(Rank.OPEN, "not every step was measured", "run it again to the end")

@@ -21,11 +21,10 @@ from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import Distribution, summary
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.student import t95
-from scaletest.validation.judging.doubling import doubling
+from scaletest.validation.judging.doubling import Ratio, doubling, ratio
 from scaletest.validation.judging.fairness import Fairness, fairness_by_group
 from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
-from scaletest.validation.judging.ratio import Ratio, ratio
 from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.stall import find_starving_steps
 from scaletest.validation.judging.step_parts import StepPart, join_parts, parts_to_judge

@@ -77,7 +77,17 @@ class DeploymentTarget:
         )
         stack.callback(backend.close)
         if not self.options.client:
-            return backend, *self._own_load(plan, runner, stack)
+            redis = stack.enter_context(closing(connect(self.redis_url)))
+            client = Client(connect(self.redis_url), patience_s=REDIS_PATIENCE_S)
+            own = ClosedLoop(
+                stack.enter_context(client),
+                self.queue,
+                runner.record,
+                arguments=(repr(plan.seconds),),
+                time_limit_s=plan.time_limit_s,
+            )
+            stack.enter_context(closing(own))
+            return backend, own, SampleReader(redis, self.queue).read
         load = RemoteLoad(_http(self.cluster, self.options.client), runner.record)
         load.check_limit(plan.limit)
         stack.callback(load.close)
@@ -89,21 +99,6 @@ class DeploymentTarget:
                     hint="look whether there are workers",
                 )
         return backend, load, RemoteSamples(_http(self.cluster, self.options.client)).read
-
-    def _own_load(
-        self, plan: Plan, runner: ValidationRunner, stack: ExitStack
-    ) -> tuple[Load, ReadSamples]:
-        redis = stack.enter_context(closing(connect(self.redis_url)))
-        client = stack.enter_context(Client(connect(self.redis_url), patience_s=REDIS_PATIENCE_S))
-        load = ClosedLoop(
-            client,
-            self.queue,
-            runner.record,
-            arguments=(repr(plan.seconds),),
-            time_limit_s=plan.time_limit_s,
-        )
-        stack.enter_context(closing(load))
-        return load, SampleReader(redis, self.queue).read
 
 
 def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> DeploymentTarget:
@@ -165,8 +160,8 @@ def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ..
     supply = Supply.read(cluster)
     room = supply.headroom(spec, deployment.placed())
     if room.room is None or room.room >= limit:
-        warnings = [*removed(f"deployment {deployment.name}", spec), *supply.unknown, room.doubt]
-        return tuple(filter(None, warnings))
+        lines = removed(f"deployment {deployment.name}", spec)
+        return tuple(filter(None, [*lines, *supply.unknown, room.doubt]))
     hint = "look at requests, device resources, node selector and taints: scaletest cluster check"
     if room.room:
         hint = f"give <limit> {room.room}, or add nodes or devices"
