@@ -160,14 +160,18 @@ def attribute(
     before, after = times[first.workers].of(repeats), times[second.workers].of(repeats)
     if not before.cycles or not after.cycles:
         return None
-    grown = _measure_growth(before, after, chance, throttled or {})
-    return _explain(grown, tuple(times_by_step), as_wanted=as_wanted)
+    return _explain(
+        _measure_growth(before, after, chance, throttled or {}),
+        tuple(times_by_step),
+        as_wanted=as_wanted,
+    )
 
 
 def _explain(grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool) -> Causes:
     """Return the causes of a growth. as_wanted: whether nothing grew more than is wanted."""
     whole_s = sum(grown.growth.values())
     unseen = _part(grown.growth[State.NOT_OBSERVED], whole_s)
+    covered = min(grown.before.covered, grown.after.covered)
     causes: tuple[Cause, ...] = ()
     slow = None
     if as_wanted:
@@ -186,7 +190,16 @@ def _explain(grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool) -> 
             for place in ranked
             if shares[place].value >= LEAST_SHARE and shares[place].low > 0
         )
-        headline = _why_unknown(grown, causes, unseen)
+        # why no cause can be named, "" when one can
+        added = seconds_text(whole_s)
+        headline = "" if causes else f"unknown: no state stands out in the added {added}"
+        largest = max((cause.share.value for cause in causes), default=0.0)
+        if 1.0 - covered > MOST_UNCOVERED:
+            headline = (
+                f"unknown: {1.0 - covered:.0%} of the requests do not report where their time went"
+            )
+        elif unseen >= LEAST_SHARE and unseen >= largest:
+            headline = f"unknown: {min(1.0, unseen):.0%} of the added {added} was not observed"
         if whole_s > 2.0 * grown.growth[GAP]:
             slow = slow_member(grown.before, grown.after)
     return Causes(
@@ -195,7 +208,7 @@ def _explain(grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool) -> 
         causes=causes,
         grown_s=grown.grown_s,
         observed=1.0 - min(1.0, max(0.0, unseen)),
-        covered=min(grown.before.covered, grown.after.covered),
+        covered=covered,
         headline=headline,
         slow=slow,
         times=times,
@@ -230,21 +243,6 @@ def _measure_growth(
 
     draws = [_growth(drawn, drawn_more, in_turn, limited) for drawn, drawn_more in resamples]
     return _Grown(before, after, base, more, _growth(base, more, in_turn, limited), draws)
-
-
-def _why_unknown(grown: _Grown, causes: Sequence[Cause], unseen: float) -> str:
-    """Return why no cause can be named; "" when one can. unseen: share that was not observed."""
-    added = seconds_text(sum(grown.growth.values()))
-    uncovered = 1.0 - min(grown.before.covered, grown.after.covered)
-    if uncovered > MOST_UNCOVERED:
-        return f"unknown: {uncovered:.0%} of the requests do not report where their time went"
-    if unseen >= LEAST_SHARE and unseen >= max(
-        (cause.share.value for cause in causes), default=0.0
-    ):
-        return f"unknown: {min(1.0, unseen):.0%} of the added {added} was not observed"
-    if causes:
-        return ""
-    return f"unknown: no state stands out in the added {added}"
 
 
 def _growth(before: Seconds, after: Seconds, in_turn: bool, limited: bool) -> dict[str, float]:

@@ -23,7 +23,15 @@ def busy(resources: Resources, own_cores: float) -> list[str]:
     itself used of them.
     """
     cpu, pressure = resources.get(CPU, {}), resources.get(PRESSURE, {})
-    signs = _cpu_signs(cpu, own_cores)
+    signs = []
+    # other programs and a hypervisor on the cores, where these are known
+    cores = cpu.get("cores", 0.0)
+    if cores > 0:
+        foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
+        if foreign >= BUSY_PART * cores:
+            signs.append(f"other programs used {cores_text(foreign, cores)}")
+        if cpu.get("steal", 0.0) >= STOLEN_PART * cores:
+            signs.append(f"the hypervisor took {cores_text(cpu['steal'], cores)}")
     if cpu.get("heat_throttled"):
         signs.append(f"heat lowered a CPU's clock {cpu['heat_throttled']:.1f} times a second")
     signs += [
@@ -36,17 +44,3 @@ def busy(resources: Resources, own_cores: float) -> list[str]:
         if kind == DEVICE and figures.get("throttled"):
             signs.append(f"heat, power or another limit lowered the clock of {name}")
     return [f"before the run, {', '.join(signs)}: {REMEDY}"] if signs else []
-
-
-def _cpu_signs(cpu: Mapping[str, float], own_cores: float) -> list[str]:
-    """Signs of other programs and of a hypervisor on the cores; none where cores are unknown."""
-    cores = cpu.get("cores", 0.0)
-    if cores <= 0:
-        return []
-    signs = []
-    foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
-    if foreign >= BUSY_PART * cores:
-        signs.append(f"other programs used {cores_text(foreign, cores)}")
-    if cpu.get("steal", 0.0) >= STOLEN_PART * cores:
-        signs.append(f"the hypervisor took {cores_text(cpu['steal'], cores)}")
-    return signs

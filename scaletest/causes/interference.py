@@ -84,8 +84,11 @@ def interferences(
 
 def between(spells: Sequence[Interference], begin_s: float, end_s: float) -> Interference | None:
     """The costliest disturbance that touches that time; None where there is none."""
-    touching = [spell for spell in spells if spell.begin_s < end_s and spell.end_s > begin_s]
-    return max(touching, key=lambda spell: spell.cost, default=None)
+    return max(
+        [spell for spell in spells if spell.begin_s < end_s and spell.end_s > begin_s],
+        key=lambda spell: spell.cost,
+        default=None,
+    )
 
 
 def _of_node(
@@ -100,15 +103,18 @@ def _of_node(
     def spells(
         kind: str, spans: Iterable[Span], cost: Cost, name: str = "", usual: float = 0.0
     ) -> Iterator[Interference]:
-        for spell in _spells(spans):
-            text = TEXTS[kind].format(
-                used=cores_text(spell.value, cores),
-                where=where,
-                name=name,
-                value=spell.value,
-                usual=usual,
-            )
-            yield Interference(kind, node, spell.begin_s, spell.end_s, cost(spell.value), text)
+        # disturbed spans that follow each other are one, with the mean of their values, if they are
+        # long enough and one of them is certain
+        for disturbed, group in itertools.groupby(spans, key=lambda span: span.disturbed):
+            parts = list(group)
+            begin_s, end_s = parts[0].begin_s, parts[-1].end_s
+            certain = any(span.certain for span in parts)
+            if disturbed and certain and len(parts) > 1 and end_s - begin_s >= SHORTEST_S:
+                value = statistics.fmean(span.value for span in parts)
+                text = TEXTS[kind].format(
+                    used=cores_text(value, cores), where=where, name=name, value=value, usual=usual
+                )
+                yield Interference(kind, node, begin_s, end_s, cost(value), text)
 
     if cores:
         yield from spells(
@@ -158,16 +164,3 @@ def _median(samples: Sequence[NodeSample], resource: str, figure: str) -> float:
     readings = [sample.value(resource, figure) for sample in samples]
     known = [reading for reading in readings if reading is not None]
     return statistics.median(known) if known else 0.0
-
-
-def _spells(spans: Iterable[Span]) -> Iterator[Span]:
-    """Disturbed spans that follow each other as one, with the mean of their values.
-
-    They must be long enough, and one of them certain.
-    """
-    for disturbed, group in itertools.groupby(spans, key=lambda span: span.disturbed):
-        parts = list(group)
-        begin_s, end_s = parts[0].begin_s, parts[-1].end_s
-        certain = any(span.certain for span in parts)
-        if disturbed and certain and len(parts) > 1 and end_s - begin_s >= SHORTEST_S:
-            yield Span(begin_s, end_s, statistics.fmean(span.value for span in parts), True, True)

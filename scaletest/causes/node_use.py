@@ -4,19 +4,70 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from scaletest.causes.energy import ENERGY_J, energies
-from scaletest.causes.resources import NodeUse, StepResources
+from scaletest.causes.resources import ENERGY_J, Energy, NodeUse, StepResources
 from scaletest.causes.steps import MeasuredStep, Rows
-from scaletest.causes.windows import MeasuredWindow, windows_of
-from scaletest.model import Reply
+from scaletest.model import Record, Reply
 from scaletest.model.node_sample import DEVICE, NodeSample
 from scaletest.render.numbers import plural
+from scaletest.stats.completions import Completions
 
 # A sample lies in a step when more than this part of its interval lies there; less where the rest
 # is between two measurements of the step that follow each other.
 WHOLE, BETWEEN = 0.999, 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWindow:
+    """The time of one measurement on Redis's clock."""
+
+    begin_s: float
+    end_s: float
+    completions: Completions
+    rows: Sequence[Record]  # of the measurement
+    # since when all workers run requests that count, before the first of these are completed
+    at_work_s: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return self.end_s - self.begin_s
+
+    def covers(self, sample: NodeSample) -> float:
+        """The seconds of a sample's interval that lie in it."""
+        return max(
+            0.0, min(self.end_s, sample.at_s) - max(self.begin_s, sample.at_s - sample.interval_s)
+        )
+
+    def includes(self, instant_s: float) -> bool:
+        """Whether an instant lies in it."""
+        return self.begin_s <= instant_s <= self.end_s
+
+
+def windows_of(step: MeasuredStep, records: Rows) -> list[MeasuredWindow]:
+    """Return the times behind a step's throughput.
+
+    Of every measurement that counts, from the first completion of all workers to the last.
+    """
+    repeats = step.used_repeats
+    windows = []
+    for sample in step.samples:
+        completions = sample.counted_completions
+        if sample.starved:
+            completions = completions.in_turn
+        first_s, last_s = completions.span
+        if sample.measurement.repeat not in repeats or last_s <= first_s:
+            continue
+        # when the last worker began its first request that counts; `first_s` where it is unknown
+        began: dict[str, float] = {}
+        for record in sample.counted:
+            reply = record.reply
+            began[reply.worker] = min(reply.started_s or first_s, began.get(reply.worker, first_s))
+        rows = records.get(sample.measurement.key, ())
+        at_work_s = max(began.values(), default=first_s)
+        windows.append(MeasuredWindow(first_s, last_s, completions, rows, at_work_s))
+    return windows
 
 
 def resources(
@@ -54,7 +105,17 @@ def _node_use(
     """Return one node in a step, and warnings. samples: of that node, in the order of time."""
     inside = samples_inside(samples, windows)
     energy, warnings = energies(name, samples, windows)
-    figures = _means(inside)
+    # the mean of each figure over the samples that have it, weighted with their seconds
+    sums: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for sample, weight in inside:
+        for resource, values in sample.resources.items():
+            for figure, value in values.items():
+                total, whole = sums[resource, figure]
+                sums[resource, figure] = total + weight * value, whole + weight
+    figures: dict[str, dict[str, float]] = defaultdict(dict)
+    for (resource, figure), (total, whole) in sums.items():
+        if figure != ENERGY_J:
+            figures[resource][figure] = total / whole
     # devices that no sample calls busy: the requests' own use of their engines counts
     for device, parts in _engines(name, windows).items():
         sampled = figures.get(f"{DEVICE}:{device}", {})
@@ -69,7 +130,7 @@ def _node_use(
     use = NodeUse(
         node=name,
         samples=len(inside),
-        resources=figures,
+        resources=dict(figures),
         energy=energy,
         requests_cpu=_requests_cpu(name, windows),
         devices=frozenset(filter(None, devices)),
@@ -105,21 +166,6 @@ def _covered(
         if seconds > least * sample.interval_s:
             covered.append((sample, seconds))
     return covered
-
-
-def _means(weighted: Sequence[tuple[NodeSample, float]]) -> dict[str, dict[str, float]]:
-    """Return the mean of each figure over the samples that have it, weighted with their seconds."""
-    sums: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for sample, weight in weighted:
-        for resource, figures in sample.resources.items():
-            for figure, value in figures.items():
-                total, whole = sums[resource, figure]
-                sums[resource, figure] = total + weight * value, whole + weight
-    means: dict[str, dict[str, float]] = defaultdict(dict)
-    for (resource, figure), (total, weight) in sums.items():
-        if figure != ENERGY_J:
-            means[resource][figure] = total / weight
-    return dict(means)
 
 
 def _engines(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str, float]]:
@@ -177,3 +223,40 @@ def _requests_cpu(node: str, windows: Sequence[MeasuredWindow]) -> float | None:
         return None
     used_s = [cpu_s[worker] * ran_s[worker] / reported_s[worker] for worker in ran_s]
     return math.fsum(used_s) / whole_s
+
+
+def energies(
+    node: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
+) -> tuple[dict[str, Energy], list[str]]:
+    """Return the energy of every device with a counter, and a warning for each unusable counter."""
+    # device -> (time, joules) of every reading
+    readings: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for sample in samples:
+        for name, figures in sample.of_kind(DEVICE).items():
+            if ENERGY_J in figures:
+                readings[name].append((sample.at_s, figures[ENERGY_J]))
+    by_name: dict[str, Energy] = {}
+    warnings: list[str] = []
+    for name in sorted(readings):
+        inside = [
+            [each for each in readings[name] if window.includes(each[0])] for window in windows
+        ]
+        # where a counter fell, the difference of its ends is not the energy used
+        falls = (
+            after[1] < before[1] for part in inside for before, after in itertools.pairwise(part)
+        )
+        if any(falls):
+            warnings.append(
+                f"the energy counter of {name} on {node} was reset: no joules are reported"
+            )
+            continue
+        joules, seconds, requests = [], [], []
+        for part, window in zip(inside, windows, strict=True):
+            if len(part) > 1:
+                (first_s, first_j), (last_s, last_j) = part[0], part[-1]
+                joules.append(last_j - first_j)
+                seconds.append(last_s - first_s)
+                requests.append(sum(window.completions.progress((first_s, last_s))))
+        if math.fsum(requests) > 0:
+            by_name[name] = Energy(math.fsum(joules), math.fsum(seconds), math.fsum(requests))
+    return by_name, warnings

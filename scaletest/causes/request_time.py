@@ -11,12 +11,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from scaletest.causes.places import PLACES
-from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
-from scaletest.model import Activity, Record, Reply, State
+from scaletest.causes.steps import MeasuredStep, Rows
+from scaletest.model import Activity, Reply, State
 from scaletest.stats.chance import Chance
 
 # Times of a request beside those of the places where it is spent.
@@ -124,31 +124,24 @@ def request_time(step: MeasuredStep, records: Rows) -> RequestTime:
     cycles: list[Cycle] = []
     requests: dict[Stratum, int] = defaultdict(int)
     for sample in step.samples:
-        if sample.measurement.repeat not in repeats:
+        if sample.measurement.repeat not in repeats or not sample.counted:
             continue
-        for record, gap_s in _gaps(sample, records.get(sample.measurement.key, ())):
-            requests[record.repeat, record.reply.worker] += 1
-            if record.reply.activity is not None:
-                cycles.append(Cycle(record.reply, record.reply.activity, record.repeat, gap_s))
+        # At the end of a step workers run out of requests one by one: what ends after the first did
+        # is left out.
+        first, last = sample.counted_completions.under_load
+        before: dict[str, float] = {}
+        rows = records.get(sample.measurement.key, ())
+        for record in sorted(rows, key=lambda record: record.reply.ended_s):
+            reply = record.reply
+            if record.ok and reply.worker in before and first < reply.ended_s <= last:
+                requests[record.repeat, reply.worker] += 1
+                if reply.activity is not None:
+                    # since the last one of its worker ended, whatever became of that
+                    gap_s = max(0.0, reply.ended_s - before[reply.worker] - reply.run_s)
+                    cycles.append(Cycle(reply, reply.activity, record.repeat, gap_s))
+            if reply.ended_s:
+                before[reply.worker] = reply.ended_s
     return RequestTime(step.workers, step.per_device, cycles, requests)
-
-
-def _gaps(sample: MeasuredOnce, rows: Sequence[Record]) -> Iterator[tuple[Record, float]]:
-    """The requests that count, each with the seconds since the last one of its worker ended.
-
-    Whatever became of that last one. At the end of a step workers run out of requests one by one:
-    what ends after the first did is left out.
-    """
-    if not sample.counted:
-        return
-    first, last = sample.counted_completions.under_load
-    before: dict[str, float] = {}
-    for record in sorted(rows, key=lambda record: record.reply.ended_s):
-        reply = record.reply
-        if record.ok and reply.worker in before and first < reply.ended_s <= last:
-            yield record, max(0.0, reply.ended_s - before[reply.worker] - reply.run_s)
-        if reply.ended_s:
-            before[reply.worker] = reply.ended_s
 
 
 def _drawn(

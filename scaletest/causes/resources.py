@@ -9,12 +9,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from scaletest.causes.energy import Energy
-from scaletest.model.declared import INNER, Count, Positive
+from scaletest.model.declared import INNER, Count, Positive, called
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, NodeFigures
 from scaletest.model.writing import Written
 
+ENERGY_J = "energy_j"
 Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Energy(Written):
+    """Energy that a device used in a step, by the difference of its counter."""
+
+    joules: Annotated[float, "the difference of the device's counter"]
+    seconds: Annotated[float, "between its two readings"]
+    requests: Annotated[float, "of the whole step in these seconds, with fractions"]
+
+    @property
+    def per_request_j(self) -> Annotated[float, called("joules_per_request")]:
+        """Joules that the device used for each request of the step."""
+        return self.joules / self.requests
+
+    @property
+    def power_w(self) -> Annotated[float, "the mean, from the counter"]:
+        """The mean power, from the counter."""
+        return self.joules / self.seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,25 +59,20 @@ class SlowMember(Written):
 def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
     """The worker, else device, else node, that got slower alone; None without one."""
     base_s = _mean([cycle.reply.run_s for cycle in before.cycles])
+    # repeats have workers of their own, so the first one stands for all
+    first = min((cycle.repeat for cycle in after.cycles), default=0)
     for kind in ("worker", "device", "node"):
-        members = _members(kind, after)
+        members: dict[str, list[float]] = defaultdict(list)  # run times
+        for cycle in after.cycles:
+            member = getattr(cycle.reply, kind)
+            if member and (kind != "worker" or cycle.repeat == first):
+                members[member].append(cycle.reply.run_s)
         name = _slow(members, base_s) if len(members) > 1 else ""
         if name:
-            others = _others(members, name)
             place = _place(name, after.cycles) if kind == "worker" else ""
-            return SlowMember(kind, name, place, _mean(members[name]), _mean(others))
+            others_s = _mean(_others(members, name))
+            return SlowMember(kind, name, place, _mean(members[name]), others_s)
     return None
-
-
-def _members(kind: str, time: RequestTime) -> dict[str, list[float]]:
-    """Run times by member; repeats have workers of their own, so the first one stands for all."""
-    first = min((cycle.repeat for cycle in time.cycles), default=0)
-    members: dict[str, list[float]] = defaultdict(list)
-    for cycle in time.cycles:
-        name = getattr(cycle.reply, kind)
-        if name and (kind != "worker" or cycle.repeat == first):
-            members[name].append(cycle.reply.run_s)
-    return members
 
 
 def _slow(members: Mapping[str, Sequence[float]], base_s: float) -> str:

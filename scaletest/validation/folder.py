@@ -78,6 +78,15 @@ class ValidationFolder(TypedFolder[Plan]):
             if (record.step, record.repeat) in complete:
                 own = record.queue == plan.queue
                 (records[record.step, record.repeat] if own else background).append(record)
+        # Samples count up to the first that cannot be read. A run is judged without the others:
+        # they only say why it went as it did.
+        samples: list[NodeSample] = []
+        damaged = ""
+        try:
+            for sample in self.rows(SAMPLES):
+                samples.append(sample)
+        except UsageError as error:
+            damaged = f"{SAMPLES} of {self.name}: {error.message}"
         return StoredValidation(
             plan,
             self.read(ENVIRONMENT),
@@ -85,22 +94,9 @@ class ValidationFolder(TypedFolder[Plan]):
             dict(records),
             background,
             self.read(RESULT),
-            *self._readable_samples(),
+            samples,
+            damaged,
         )
-
-    def _readable_samples(self) -> tuple[list[NodeSample], str]:
-        """The samples up to the first that cannot be read, and why that one cannot; "" when all
-        can.
-
-        A run is judged without them: they only say why it went as it did.
-        """
-        samples: list[NodeSample] = []
-        try:
-            for sample in self.rows(SAMPLES):
-                samples.append(sample)
-        except UsageError as error:
-            return samples, f"{SAMPLES} of {self.name}: {error.message}"
-        return samples, ""
 
     def forget_unfinished(self, stored: StoredValidation) -> None:
         """Rewrite steps, records and samples to `stored`: what was cut off leaves nothing
@@ -108,8 +104,9 @@ class ValidationFolder(TypedFolder[Plan]):
         """
         whole = {measurement.key for measurement in stored.measurements}
         records = [*itertools.chain(*stored.records.values()), *stored.background]
-        kept = (each.to_json() for each in records if (each.step, each.repeat) in whole)
-        self.replace(RECORDS, kept)
+        self.replace(
+            RECORDS, (each.to_json() for each in records if (each.step, each.repeat) in whole)
+        )
         self.replace(STEPS, (measurement.to_json() for measurement in stored.measurements))
         if (self.path / SAMPLES).exists():
             self.replace_samples(stored.samples)

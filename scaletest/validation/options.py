@@ -41,8 +41,11 @@ class DeploymentOptions:
 
     def refuse_alone(self) -> None:
         """UsageError for what says where the Deployment is, when there is none."""
-        names = ("namespace", "context", "client", "pause_autoscalers")
-        alone = [name for name in names if getattr(self, name)]
+        alone = [
+            name
+            for name in ("namespace", "context", "client", "pause_autoscalers")
+            if getattr(self, name)
+        ]
         if alone and not self.deployment:
             raise UsageError(
                 f"{' and '.join(alone)} would have no effect without a Deployment",

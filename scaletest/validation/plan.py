@@ -145,8 +145,31 @@ class Plan(Document):
 
     def __post_init__(self) -> None:
         check(self)
-        self._check_warmup()
-        self._check_sharing()
+        longest_s = self.step_s + self.seconds if self.step_s else self.longest_s
+        if self.warmup_s is not None and self.warmup_s >= longest_s:
+            raise InvalidValue(
+                f"the warm-up of {self.warmup_s:g} s leaves nothing of a step of {longest_s:g} s",
+                hint="give a shorter <warmup>, or a longer <max_step> or <step_time>",
+            )
+        # devices that workers share
+        if self.per_device:
+            if list(self.per_device) != sorted(set(self.per_device)):
+                raise InvalidValue(
+                    f"workers per device are {' '.join(map(str, self.per_device))}",
+                    hint="give each number once, the smallest first, as in <per_device> 1,2,4",
+                )
+            if not self.device_glob and not self.preset:
+                raise InvalidValue(
+                    "there is no device to share", hint="add <device_glob> GLOB or <preset> NAME"
+                )
+            slots = self.per_device[-1] * self.devices
+            if self.devices and not self.compares and self.limit > slots:
+                devices = "1 device" if self.devices == 1 else f"{self.devices} devices"
+                raise InvalidValue(
+                    f"{self.limit} workers do not fit into {slots} slots of {devices}",
+                    hint=f"give <limit> {slots}, or more workers with <per_device>",
+                )
+        # other queues, and what the run must meet besides
         if len({queue.name for queue in self.background}) < len(self.background):
             raise InvalidValue(
                 "two background queues have the same name", hint="give each a name of its own"
@@ -157,36 +180,6 @@ class Plan(Document):
                     "a run that compares numbers of workers per device has no ratio",
                     hint="leave the threshold out",
                 )
-
-    def _check_warmup(self) -> None:
-        if self.warmup_s is None:
-            return
-        longest_s = self.step_s + self.seconds if self.step_s else self.longest_s
-        if self.warmup_s >= longest_s:
-            raise InvalidValue(
-                f"the warm-up of {self.warmup_s:g} s leaves nothing of a step of {longest_s:g} s",
-                hint="give a shorter <warmup>, or a longer <max_step> or <step_time>",
-            )
-
-    def _check_sharing(self) -> None:
-        if not self.per_device:
-            return
-        if list(self.per_device) != sorted(set(self.per_device)):
-            raise InvalidValue(
-                f"workers per device are {' '.join(map(str, self.per_device))}",
-                hint="give each number once, the smallest first, as in <per_device> 1,2,4",
-            )
-        if not self.device_glob and not self.preset:
-            raise InvalidValue(
-                "there is no device to share", hint="add <device_glob> GLOB or <preset> NAME"
-            )
-        slots = self.per_device[-1] * self.devices
-        if self.devices and not self.compares and self.limit > slots:
-            devices = "1 device" if self.devices == 1 else f"{self.devices} devices"
-            raise InvalidValue(
-                f"{self.limit} workers do not fit into {slots} slots of {devices}",
-                hint=f"give <limit> {slots}, or more workers with <per_device>",
-            )
 
     @property
     def compares(self) -> bool:

@@ -93,18 +93,14 @@ class ValidationType(RunType):
         if any(compares):
             workload |= {"devices"} if all(compares) else DEVICES
         planned = set(plans[0].steps) & set(plans[1].steps)
-        measured = _measured(base) & _measured(candidate)
+        measured = [{step.workers for step in run.result.steps} for run in (base, candidate)]
         return Contrast(
             differences(plans[0].to_dict(), plans[1].to_dict(), workload, NO_MATTER),
-            [f"{workers} workers" for workers in sorted(planned - measured)],
+            [f"{workers} workers" for workers in sorted(planned - (measured[0] & measured[1]))],
         )
 
 
 RUN_TYPE = ValidationType()
-
-
-def _measured(run: ValidationRun) -> set[int]:
-    return {step.workers for step in run.result.steps}
 
 
 def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:

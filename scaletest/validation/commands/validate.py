@@ -1,7 +1,6 @@
 """scaletest validate: the main job. Its options, and what they exclude."""
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,12 +139,14 @@ def command(
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.validation.commands import validate_options, validate_run
 
-    where = place.deployment.deployment
-    has_place = place.local or place.redis_url or where or dry_run
+    has_place = place.local or place.redis_url or place.deployment.deployment or dry_run
     if command and not has_place and not _is_plan_file(command[0]):
         place = replace(place, local=True)
     elif not has_place:
-        raise UsageError("validate needs to know where to run", hint=_place_hint(command))
+        hint = "add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine"
+        if command:
+            hint = f"for a plan file: -f {command[0]}; for a program: --local -- ./{command[0]}"
+        raise UsageError("validate needs to know where to run", hint=hint)
     if resume:
         return validate_run.resume_validation(resume, place, output, watch)
     plan, is_limited = validate_options.plan(click.get_current_context())
@@ -160,9 +161,3 @@ def _is_plan_file(word: str) -> bool:
     """Whether the first word is a file that is no program, such as plan.yaml without -f."""
     is_file = Path(word).is_file() or Path(word).suffix in (".yaml", ".yml")
     return is_file and shutil.which(word) is None
-
-
-def _place_hint(command: Sequence[str]) -> str:
-    if command:
-        return f"for a plan file: -f {command[0]}; for a program: --local -- ./{command[0]}"
-    return "add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine"

@@ -106,13 +106,11 @@ def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple
     yield "wanted", f"{aim}, {plan.tolerate_failures} failures tolerated"
     if plan.per_device:
         numbers = ", ".join(map(str, plan.per_device))
-        shared_by = f"shared by {numbers} workers each"
-        yield "devices", f"{plan.devices}, {shared_by}"
+        yield "devices", f"{plan.devices}, shared by {numbers} workers each"
     yield from (("", text) for text in plan.thresholds)
     for estimate in expected:
         widths = ", ".join(f"{width:.1%}" for width in estimate.half_widths)
-        scatter = f"if run times scatter by {estimate.spread:.1%}"
-        takes = f"about {estimate.seconds:.0f} s {scatter}"
+        takes = f"about {estimate.seconds:.0f} s if run times scatter by {estimate.spread:.1%}"
         yield "takes", f"{takes}; intervals of the steps then ± {widths}"
     if not plan.step_s:
         often = "if they scatter more, or a doubling stays undecided"

@@ -10,8 +10,8 @@ from scaletest.render.numbers import plural
 from scaletest.stats.completions import SLOW
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.stats.verdict_order import Ground, Rank
-from scaletest.validation.judging.disturbances import CHANGES
-from scaletest.validation.judging.ratio import SLOW_REQUESTS, WAYS
+from scaletest.validation.judging.doubling import SLOW_REQUESTS, WAYS
+from scaletest.validation.judging.measurement_grounds import CHANGES
 from scaletest.validation.judging.sharing import Sharing
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
@@ -168,5 +168,7 @@ def passed_reason(
             f" ({fewest.tail.count} requests with {plural(fewest.workers, 'worker')} cannot show"
             f" slow ones rarer than 1 in {max(2, round(1.0 / share))})"
         )
-    reached = f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}"
-    return f"{reached}: {least}{unseen}{thresholds_met}"
+    return (
+        f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}:"
+        f" {least}{unseen}{thresholds_met}"
+    )

@@ -18,14 +18,13 @@ from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.thresholds import ThresholdResult
-from scaletest.validation.judging.background import BackgroundStep, summarise_background
-from scaletest.validation.judging.disturbances import worst_disturbances
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, growth
 from scaletest.validation.judging.judge import judge
 from scaletest.validation.judging.measured_step import course_of
+from scaletest.validation.judging.measurement_grounds import worst_disturbances
 from scaletest.validation.judging.sharing import Sharing, sharing
-from scaletest.validation.judging.steps import Step, summarise
+from scaletest.validation.judging.steps import BackgroundStep, Step, summarise, summarise_background
 from scaletest.validation.judging.thresholds import evaluate_thresholds
 from scaletest.validation.judging.warnings import changed_evenly, warnings
 from scaletest.validation.plan import Plan
@@ -100,7 +99,9 @@ def evaluate(
         step.workers: part for step in used if (part := step.throttled_periods) is not None
     }
     doubling = failed_doubling(plan, steps)
-    as_wanted = doubling is None and not missed and all_ratios_pass(steps)
+    ratios = [step.ratio for step in steps[1:]]
+    reached = all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
+    as_wanted = doubling is None and not missed and reached
     enough = [step for step in steps if step.throughput.enough]
     grew = attribute(enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled)
     causes = add_evidence(grew, used)
@@ -131,12 +132,6 @@ def evaluate(
         disturbed=disturbed,
         noticed=noticed,
     )
-
-
-def all_ratios_pass(steps: Sequence[Step]) -> bool:
-    """Whether every doubling reaches the ratio that is wanted."""
-    ratios = [step.ratio for step in steps[1:]]
-    return all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
 
 
 def missing_samples(damaged: str) -> list[str]:

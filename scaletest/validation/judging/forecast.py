@@ -52,8 +52,7 @@ def at_most_s(plan: Plan) -> float:
 
 def _without_load_s(plan: Plan) -> float:
     """Seconds until workers serve, and until the last requests of each part have ended."""
-    ending_s = PARTS * len(plan.steps) * plan.seconds
-    return plan.repeats * (ending_s + START_S * max(plan.steps))
+    return plan.repeats * (PARTS * len(plan.steps) * plan.seconds + START_S * max(plan.steps))
 
 
 def left_s(plan: Plan, turns: Sequence[Turn], measurements: Sequence[Measurement]) -> float:

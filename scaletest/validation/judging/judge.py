@@ -68,8 +68,23 @@ def judge(
     # what the thresholds say
     refuted = ground_of(thresholds, Rank.REFUTED)
     unmet = ground_of(thresholds, Rank.OPEN)
-    in_order = [lost, stalled, tester, failures, failed, refuted, stopped, cut_short, missing]
-    return decide([*in_order, undecided, unlike, unmet, passed])
+    return decide(
+        [
+            lost,
+            stalled,
+            tester,
+            failures,
+            failed,
+            refuted,
+            stopped,
+            cut_short,
+            missing,
+            undecided,
+            unlike,
+            unmet,
+            passed,
+        ]
+    )
 
 
 def too_many_failures(plan: Plan, steps: Sequence[Step]) -> Ground | None:

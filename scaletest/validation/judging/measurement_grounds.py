@@ -6,19 +6,22 @@ worker whose requests fail completes nothing, and they end sooner than the clien
 these are given the rank of their doubt.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from scaletest.causes.interference import Interference
+from scaletest.causes.interference import Interference, between
 from scaletest.render.numbers import plural
 from scaletest.stats.verdict_order import Ground, Rank
-from scaletest.validation.judging.disturbances import CHANGES
 from scaletest.validation.judging.measured_step import MeasuredStep
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.judging.throughput import MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER
 from scaletest.validation.plan import Plan
 
+# What may slow a machine down for a while, where no samples of its resources say more.
+CHANGES = "thermal throttling, frequency scaling, other programs on the machine"
+POSSIBLE_CAUSES = f"possible causes: {CHANGES}"
 RESUME = "continue it where it ended: <resume>"
 # The part of a request's time that the tester may cost; above there is no verdict.
 MOST_OVERHEAD = 0.10
@@ -104,19 +107,26 @@ def step_missing(
         longer = f"give a longer <step_time> than {plan.step_s:g} s"
     for step in steps:
         if step.throughput.completions == 0:
-            reason = f"no request was completed with {plural(step.workers, 'worker')}"
-            return Ground(Rank.OPEN, reason, f"{longer}, or correct <seconds>")
+            return Ground(
+                Rank.OPEN,
+                f"no request was completed with {plural(step.workers, 'worker')}",
+                f"{longer}, or correct <seconds>",
+            )
         if not step.throughput.enough:
             return Ground(Rank.OPEN, _too_few(step), f"{longer}, or correct <seconds>")
         at = f"with {plural(step.workers, 'worker')}"
         for measured in _doubtful(step):
             if measured.drift.unsteady:
-                reason = f"{at} throughput changed by {measured.drift.shift:+.1%} while measured"
-                return Ground(Rank.OPEN, reason, _steadier(measured, worst))
-            if not measured.settled:
-                reason = f"{at} throughput had not settled by the end of the step"
                 return Ground(
-                    Rank.OPEN, reason, f"{longer}, or say how long warming up takes with <warmup>"
+                    Rank.OPEN,
+                    f"{at} throughput changed by {measured.drift.shift:+.1%} while measured",
+                    _steadier(measured, worst),
+                )
+            if not measured.settled:
+                return Ground(
+                    Rank.OPEN,
+                    f"{at} throughput had not settled by the end of the step",
+                    f"{longer}, or say how long warming up takes with <warmup>",
                 )
     if not complete:
         return Ground(Rank.OPEN, "not every step was measured", "run it again to the end")
@@ -152,3 +162,16 @@ def _steadier(sample: MeasuredStep, worst: Mapping[tuple[int, int], Interference
     if sample.drift.shift > 0:
         return f"it may have been warming up: try <warmup> {math.ceil(at_s)}"
     return f"find what changed after {at_s:.0f} s ({CHANGES}), and run it again"
+
+
+def worst_disturbances(
+    steps: Sequence[Step], disturbed: Sequence[Interference]
+) -> dict[tuple[int, int], Interference]:
+    """Return what disturbed each measurement most, by its key, where that is known."""
+    worst = {}
+    for sample in itertools.chain.from_iterable(step.samples for step in steps):
+        end_s = sample.began_s + sample.measurement.measured_s
+        spell = between(disturbed, sample.began_s, end_s)
+        if spell:
+            worst[sample.measurement.key] = spell
+    return worst

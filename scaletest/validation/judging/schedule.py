@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scaletest.model import VerdictKind
 from scaletest.validation.judging.doubling import doubling
-from scaletest.validation.judging.machine_trend import MachineTrend, run_course
+from scaletest.validation.judging.machine_trend import run_course
 from scaletest.validation.judging.step_parts import StepPart, together
 from scaletest.validation.judging.stopping import PARTS, WIDER
 from scaletest.validation.plan import Plan
@@ -65,7 +65,12 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
         ratio = doubling(first, second, plan, course=course)
         if ratio and ratio.kind is VerdictKind.FAIL:
             return []  # a doubling that fails decides the run
-        if _is_open(plan, first, second, course):
+        # measuring again may decide it: undecided by the wider interval, and still imprecise
+        wider = doubling(first, second, plan, wider=WIDER, course=course)
+        relative = max(together(first).relative, together(second).relative)
+        if wider is None or (
+            wider.kind is VerdictKind.INVALID and (wider.widened_by or relative > plan.precision)
+        ):
             pair = (first[0].workers, second[0].workers)
             length = min(spent[workers] for workers in pair)
             for workers in pair:
@@ -79,17 +84,3 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     open_steps = [workers for workers in plan.steps if workers in lengths]
     up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in open_steps]
     return up + [Turn(turn.workers, repeat + 1, turn.length_s) for turn in reversed(up)]
-
-
-def _is_open(
-    plan: Plan, first: Sequence[StepPart], second: Sequence[StepPart], course: MachineTrend
-) -> bool:
-    """Return whether measuring again may decide this doubling: undecided and still imprecise."""
-    ratio = doubling(first, second, plan, wider=WIDER, course=course)
-    if ratio is None:
-        return True
-    if ratio.kind is not VerdictKind.INVALID:
-        return False
-    if ratio.widened_by:
-        return True
-    return max(together(first).relative, together(second).relative) > plan.precision

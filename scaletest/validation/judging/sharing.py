@@ -103,9 +103,17 @@ def sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
     candidates |= {step.per_device: _compared(step, leader, len(able) - 1) for step in able}
     rows = tuple(candidates.values())
     equals = tuple(row.per_device for row in rows if not (row.worse or row.excluded))
-    return Sharing(
-        plan.devices, equals[0], leader.per_device, equals, rows, _sentence(equals, leader, plan)
-    )
+    # the answer in words
+    best = f"{plural(equals[0], 'worker')} on each device"
+    sentence = f"{best}: every other number does less"
+    if len(equals) > 1:
+        others = ", ".join(map(str, equals[1:]))
+        sharper = "more <repeats>" if plan.repeats > 1 else f"<precision> {plan.precision / 2:g}"
+        most = "it did most"
+        if leader.per_device != equals[0]:
+            most = f"most was measured with {leader.per_device}"
+        sentence = f"{best}: {most}, but {others} may do as much ({sharper} would separate them)"
+    return Sharing(plan.devices, equals[0], leader.per_device, equals, rows, sentence)
 
 
 def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
@@ -122,15 +130,3 @@ def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
 def _error(step: Step) -> float:
     """Return the relative error of a step's throughput, with what one run alone cannot show."""
     return math.hypot(step.throughput.error, 0.0 if step.between else UNSEEN)
-
-
-def _sentence(equals: Sequence[int], leader: Step, plan: Plan) -> str:
-    best = f"{plural(equals[0], 'worker')} on each device"
-    if len(equals) == 1:
-        return f"{best}: every other number does less"
-    others = ", ".join(map(str, equals[1:]))
-    sharper = "more <repeats>" if plan.repeats > 1 else f"<precision> {plan.precision / 2:g}"
-    most = "it did most"
-    if leader.per_device != equals[0]:
-        most = f"most was measured with {leader.per_device}"
-    return f"{best}: {most}, but {others} may do as much ({sharper} would separate them)"

@@ -1,5 +1,10 @@
-"""The figures of every step, all its measurements together: throughput, ratio, times and faults."""
+"""The figures of every step, all its measurements together: throughput, ratio, times and faults.
 
+And of the load beside it, by measurement.
+"""
+
+import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,18 +20,21 @@ from scaletest.render.text import device_name
 from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import Distribution, summary
 from scaletest.stats.scaling import MeasuredThroughput
-from scaletest.validation.judging.doubling import doubling
+from scaletest.stats.student import t95
+from scaletest.validation.judging.doubling import Ratio, doubling, ratio
 from scaletest.validation.judging.fairness import Fairness, fairness_by_group
 from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
-from scaletest.validation.judging.ratio import Ratio, ratio
 from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.stall import find_starving_steps
 from scaletest.validation.judging.step_parts import StepPart, join_parts, parts_to_judge
-from scaletest.validation.judging.throughput import Throughput
-from scaletest.validation.judging.work import count_memory_hits, work_rates
-from scaletest.validation.plan import Plan
+from scaletest.validation.judging.throughput import Throughput, throughput
+from scaletest.validation.plan import Background, Plan
 
+# Figures that are amounts of work, such as frames of transcodes, samples of training, bytes moved,
+# so that adding them up over requests makes sense.
+FIGURES = ("frames", "samples", "bytes")
+MEMORY_HITS = "memory_limit_hits"
 # What the interval of a step covers.
 BETWEEN_REPEATS, WITHIN_RUN = "between repeats", "within the run"
 
@@ -255,3 +263,90 @@ def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
         name for name, count in wrong.items() if good and name and count >= 5 and name not in good
     )
     return tuple(sorted(failing))
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundStep(Written):
+    """One background queue during one measurement of a step. No verdict depends on it.
+
+    Times of successful requests in seconds.
+    """
+
+    name: str
+    workers: Annotated[Positive, "of the validated queue"]
+    repeat: Annotated[Count, "as in the steps"]
+    throughput: Annotated[Throughput, flat()]
+    failures: Count
+    wait: Annotated[Distribution, called("wait_s"), "from enqueued to started"]
+    run: Annotated[Distribution, called("run_s"), "run time"]
+
+
+def queue_of(plan: Plan, background: Background) -> str:
+    """The queue of a background load: the queue of the run and its name."""
+    return f"{plan.queue}-{background.name}"
+
+
+def summarise_background(
+    plan: Plan, measurements: Sequence[Measurement], records: Sequence[Record]
+) -> list[BackgroundStep]:
+    """One BackgroundStep for every background queue and measurement, in the order of both."""
+    steps = []
+    for background in plan.background:
+        queue = queue_of(plan, background)
+        for measurement in measurements:
+            own = [
+                record
+                for record in records
+                if record.queue == queue and (record.step, record.repeat) == measurement.key
+            ]
+            good = [record for record in own if record.ok]
+            steps.append(
+                BackgroundStep(
+                    name=background.name,
+                    workers=measurement.workers,
+                    repeat=measurement.repeat,
+                    throughput=throughput(Completions.of(own), background.workers),
+                    failures=sum(failed(record) for record in own),
+                    wait=summary(record.reply.wait_s for record in good),
+                    run=summary(record.reply.run_s for record in good),
+                )
+            )
+    return steps
+
+
+def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Throughput]:
+    """Return work per second of every figure that counted requests report, with 95 % intervals.
+
+    It is requests per second times the mean work of the requests that are counted there, so both
+    rest on the same completions after the same warm-up, and a request that reports none has done
+    none. The relative errors of the two add in squares; requests of equal work add nothing to the
+    error of the throughput.
+
+    rate: of the counted requests.
+    """
+    rates = {}
+    for name in FIGURES:
+        reported = [_positive_number(record.reply.figures.get(name)) for record in counted]
+        if not any(reported):
+            continue
+        amounts = [amount or 0.0 for amount in reported]
+        mean, error = statistics.fmean(amounts), math.inf
+        if len(amounts) > 1:
+            spread = statistics.stdev(amounts, mean)
+            error = t95(len(amounts) - 1) * spread / mean / math.sqrt(len(amounts))
+        per_s = rate.per_s * mean
+        half_width = per_s * math.hypot(rate.relative, error)
+        rates[name] = replace(rate, per_s=per_s, half_width=half_width)
+    return rates
+
+
+def count_memory_hits(rows: Sequence[Record]) -> int:
+    """Return how many requests reached the limit of a device's memory, failed or not."""
+    return sum(bool(_positive_number(record.reply.figures.get(MEMORY_HITS))) for record in rows)
+
+
+def _positive_number(value: object) -> float | None:
+    """Return a figure as a number; None for text and negative amounts, which programs may give."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if value > 0 else None

@@ -24,22 +24,19 @@ from scaletest.stats.estimate import Estimate, exactly
 from scaletest.stats.percentiles import Distribution, Percentile, samples_needed
 from scaletest.stats.scaling import scaled
 from scaletest.stats.thresholds import Measured, ThresholdResult, judge
+from scaletest.validation.judging.doubling import Ratio
 from scaletest.validation.judging.drift import BATCHES
-from scaletest.validation.judging.ratio import Ratio
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.plan import Plan
 
-# contention and coherency of the fitted law
-Coefficients = Mapping[str, Estimate]
-
 
 def evaluate_thresholds(
-    plan: Plan, steps: Sequence[Step], coefficients: Coefficients | None = None
+    plan: Plan, steps: Sequence[Step], coefficients: Mapping[str, Estimate] | None = None
 ) -> tuple[ThresholdResult, ...]:
     """Return one result for each of the plan's thresholds, in their order.
 
-    coefficients: None when no law was fitted.
+    coefficients: contention and coherency of the fitted law; None when no law was fitted.
     """
     by_workers = {step.workers: step for step in steps}
     results = []
@@ -47,10 +44,22 @@ def evaluate_thresholds(
         threshold = parse_of_steps(text, plan.steps)
         measure, named = threshold.measure, threshold.workers
         if measure in ("contention", "coherency"):
-            results.append(judge(threshold, [_coefficient(measure, coefficients or {})]))
+            coefficient = Measured(
+                None,
+                "no scaling law could be fitted",
+                "measure 4 steps or more: raise <limit> or <repeats>",
+            )
+            if coefficients and measure in coefficients:
+                coefficient = Measured(coefficients[measure])
+            results.append(judge(threshold, [coefficient]))
             continue
         if measure == "failures" and named is None:
-            results.append(judge(threshold, [_run_failures(threshold, plan, steps)]))
+            # of the whole run: while steps are missing only a refuted bound counts
+            failures = _failures(threshold, steps)
+            holds = failures.estimate and threshold.holds(failures.estimate.value)
+            if holds and by_workers.keys() != {*plan.steps}:
+                failures = Measured(None, "not every step was measured", "run it to the end")
+            results.append(judge(threshold, [failures]))
             continue
         wanted = plan.steps
         if named is not None:
@@ -137,27 +146,4 @@ def _failures(threshold: Threshold, steps: Sequence[Step]) -> Measured:
     ended = failed + sum(step.run.count for step in steps)
     if threshold.share and not ended:
         return Measured(None, "no request ended")
-    failures = failed / ended if threshold.share else float(failed)
-    return Measured(exactly(failures))
-
-
-def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> Measured:
-    """Return the failures of the whole run; while steps are missing only a refuted bound counts."""
-    failures = _failures(threshold, steps)
-    if (
-        failures.estimate
-        and threshold.holds(failures.estimate.value)
-        and {step.workers for step in steps} != {*plan.steps}
-    ):
-        return Measured(None, "not every step was measured", "run it to the end")
-    return failures
-
-
-def _coefficient(name: str, coefficients: Coefficients) -> Measured:
-    if name not in coefficients:
-        return Measured(
-            None,
-            "no scaling law could be fitted",
-            "measure 4 steps or more: raise <limit> or <repeats>",
-        )
-    return Measured(coefficients[name])
+    return Measured(exactly(failed / ended if threshold.share else float(failed)))

@@ -100,12 +100,19 @@ def throughput(completions: Completions, workers: int, *, cautious: bool = False
         return Throughput(rough, math.inf, completions.total, 0, False)
     # from all cycles together where a worker has only one
     if completions.fewest < 3:
-        estimate = _of_all(completions)
+        seconds = completions.all_cycles
+        estimate = _Estimate(math.inf, 1)
+        if len(seconds) >= 2:  # workers that are not alike make the scatter larger
+            error = completions.rate * error_of_mean([seconds]) / statistics.fmean(seconds)
+            estimate = _Estimate(error, len(seconds) - 1)
     else:
         estimate = _of_workers(completions, cautious)
         if len(completions.by_worker) > 1:
-            in_common = _in_common(completions, estimate)
-            estimate = max(estimate, in_common, key=lambda candidate: candidate.half_width)
+            estimate = max(
+                estimate,
+                _in_common(completions, estimate),
+                key=lambda candidate: candidate.half_width,
+            )
     freedom = max(1, int(estimate.freedom))
     return Throughput(completions.rate, estimate.half_width, completions.total, freedom, True)
 
@@ -149,15 +156,6 @@ def relative_spread(completions: Completions) -> float | None:
     if len(seconds) < 2 or not any(seconds):
         return None
     return statistics.stdev(seconds) / statistics.fmean(seconds)
-
-
-def _of_all(completions: Completions) -> _Estimate:
-    """Estimate from the scatter of all cycles; workers that are not alike make it larger."""
-    seconds = completions.all_cycles
-    if len(seconds) < 2:
-        return _Estimate(math.inf, 1)
-    error = completions.rate * error_of_mean([seconds]) / statistics.fmean(seconds)
-    return _Estimate(error, len(seconds) - 1)
 
 
 def _of_workers(completions: Completions, cautious: bool) -> _Estimate:

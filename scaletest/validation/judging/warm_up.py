@@ -88,8 +88,12 @@ def cut_by_mser(completions: Completions) -> Warmup:
         if room < 1:
             return Warmup(completions, first, 0.0, False)
     cut_s = first + min(at, room) * (last - first) / count
-    settled = None if at <= room else False
-    return Warmup(completions.after(cut_s), cut_s, min(at, room) / count, settled)
+    return Warmup(
+        completions.after(cut_s),
+        cut_s,
+        share=min(at, room) / count,
+        settled=None if at <= room else False,
+    )
 
 
 def mser(batches: Sequence[float]) -> int:

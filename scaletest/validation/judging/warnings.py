@@ -8,9 +8,7 @@ from types import MappingProxyType
 
 from scaletest.causes.interference import Interference
 from scaletest.render.numbers import plural
-from scaletest.validation.judging.disturbances import POSSIBLE_CAUSES
-from scaletest.validation.judging.measured_step import MeasuredStep
-from scaletest.validation.judging.measurement_grounds import MOST_OVERHEAD
+from scaletest.validation.judging.measurement_grounds import MOST_OVERHEAD, POSSIBLE_CAUSES
 from scaletest.validation.judging.steps import Step
 
 # A part of a request's time that the tester may cost without a warning.
@@ -45,7 +43,22 @@ def warnings(
                 " requests"
             )
         for measured in step.samples:
-            lines += _unsteady(at, measured, worst)
+            # a lasting change or short dips within one measurement
+            drift, warm_s = measured.drift, measured.warmup_s
+            spell = worst.get(measured.measurement.key)
+            if drift.shift:
+                way = "fell" if drift.shift < 0 else "rose"
+                lines.append(
+                    f"{at}: throughput {way} by {abs(drift.shift):.1%} after "
+                    f"{warm_s + drift.shift_at_s:.0f} s;"
+                    f" {spell.sentence if spell else POSSIBLE_CAUSES}"
+                )
+            if drift.dips:
+                at_s, depth = min(drift.dips, key=lambda dip: dip[1])
+                remedy = spell.sentence if spell else "check what else ran at that time"
+                lines.append(
+                    f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; {remedy}"
+                )
         starved = step.samples[0].starved
         if starved is not None:
             lines.append(
@@ -95,29 +108,6 @@ def changed_evenly(trend_per_s: float) -> list[str]:
         f"the machine {way} steadily by {abs(math.expm1(trend_per_s)):.2%} a second; the ratios are"
         " not affected, since steps were measured on the way up and on the way down"
     ]
-
-
-def _unsteady(
-    at: str, sample: MeasuredStep, worst: Mapping[tuple[int, int], Interference]
-) -> list[str]:
-    """Return warnings about a lasting change or short dips within one measured step."""
-    drift, warm_s = sample.drift, sample.warmup_s
-    spell = worst.get(sample.measurement.key)
-    disturbance = spell.sentence if spell else ""
-    lines = []
-    if drift.shift:
-        way = "fell" if drift.shift < 0 else "rose"
-        lines.append(
-            f"{at}: throughput {way} by {abs(drift.shift):.1%} after "
-            f"{warm_s + drift.shift_at_s:.0f} s; {disturbance or POSSIBLE_CAUSES}"
-        )
-    if drift.dips:
-        at_s, depth = min(drift.dips, key=lambda dip: dip[1])
-        lines.append(
-            f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; "
-            f"{disturbance or 'check what else ran at that time'}"
-        )
-    return lines
 
 
 def too_good_lines(steps: Sequence[Step], limit: float) -> list[str]:

@@ -1,14 +1,21 @@
-"""A Deployment that may be validated: what is checked before, and who loads its queue."""
+"""A Deployment that may be validated: what is checked before, its pods, and who loads its queue.
 
+Its number of replicas and what scales it are always put back at the end.
+"""
+
+import logging
 import os
+import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
 from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster.answers import Busy
 from scaletest.cluster.capacity import Supply
-from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
+from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
 from scaletest.cluster.client_access import Direct, ServiceProxy
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
@@ -18,15 +25,17 @@ from scaletest.cluster.pod_requests import removed
 from scaletest.load import ClosedLoop
 from scaletest.model import checks
 from scaletest.model.errors import UsageError, WaitTimeout
-from scaletest.validation.measure.deployment import PATIENCE_S, KubernetesBackend
 from scaletest.validation.measure.interfaces import Backend, Load
-from scaletest.validation.measure.local_site import REDIS_PATIENCE_S
+from scaletest.validation.measure.local import REDIS_PATIENCE_S
 from scaletest.validation.measure.remote import RemoteLoad, RemoteSamples
 from scaletest.validation.measure.runner import ValidationRunner
 from scaletest.validation.measure.samples import ReadSamples
 from scaletest.validation.options import DeploymentOptions
 from scaletest.validation.plan import Plan
 
+logger = logging.getLogger("scaletest.validation")
+LOOK_S = 0.5
+PATIENCE_S = 60.0
 QUEUE_ANNOTATION = "scaletest/queue"
 CLIENT_PORT = "9996"
 URLS = ("http://", "https://")
@@ -68,7 +77,17 @@ class DeploymentTarget:
         )
         stack.callback(backend.close)
         if not self.options.client:
-            return backend, *self._own_load(plan, runner, stack)
+            redis = stack.enter_context(closing(connect(self.redis_url)))
+            client = Client(connect(self.redis_url), patience_s=REDIS_PATIENCE_S)
+            own = ClosedLoop(
+                stack.enter_context(client),
+                self.queue,
+                runner.record,
+                arguments=(repr(plan.seconds),),
+                time_limit_s=plan.time_limit_s,
+            )
+            stack.enter_context(closing(own))
+            return backend, own, SampleReader(redis, self.queue).read
         load = RemoteLoad(_http(self.cluster, self.options.client), runner.record)
         load.check_limit(plan.limit)
         stack.callback(load.close)
@@ -80,21 +99,6 @@ class DeploymentTarget:
                     hint="look whether there are workers",
                 )
         return backend, load, RemoteSamples(_http(self.cluster, self.options.client)).read
-
-    def _own_load(
-        self, plan: Plan, runner: ValidationRunner, stack: ExitStack
-    ) -> tuple[Load, ReadSamples]:
-        redis = stack.enter_context(closing(connect(self.redis_url)))
-        client = stack.enter_context(Client(connect(self.redis_url), patience_s=REDIS_PATIENCE_S))
-        load = ClosedLoop(
-            client,
-            self.queue,
-            runner.record,
-            arguments=(repr(plan.seconds),),
-            time_limit_s=plan.time_limit_s,
-        )
-        stack.enter_context(closing(load))
-        return load, SampleReader(redis, self.queue).read
 
 
 def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> DeploymentTarget:
@@ -156,8 +160,8 @@ def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ..
     supply = Supply.read(cluster)
     room = supply.headroom(spec, deployment.placed())
     if room.room is None or room.room >= limit:
-        warnings = [*removed(f"deployment {deployment.name}", spec), *supply.unknown, room.doubt]
-        return tuple(filter(None, warnings))
+        lines = removed(f"deployment {deployment.name}", spec)
+        return tuple(filter(None, [*lines, *supply.unknown, room.doubt]))
     hint = "look at requests, device resources, node selector and taints: scaletest cluster check"
     if room.room:
         hint = f"give <limit> {room.room}, or add nodes or devices"
@@ -177,3 +181,67 @@ def _http(cluster: Cluster, client: str) -> Direct | ServiceProxy:
         raise UsageError(f"<client> is {client!r}", hint="give svc/NAME, svc/NAME:PORT, or a URL")
     name, _, port = name.partition(":")
     return ServiceProxy(cluster, name, port or CLIENT_PORT, token)
+
+
+class KubernetesBackend:
+    """Scales a Deployment for a run, and back at the end.
+
+    scalers: who else scales it. ready_s: how long pods may take to be ready.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        scalers: Autoscalers,
+        changes: Changes,
+        *,
+        ready_s: float = 120.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._deployment, self._scalers, self._changes = deployment, scalers, changes
+        self._ready_s = ready_s
+        self._clock = clock
+        self._wanted = self._ready = 0
+        self._asked_at = self._looked_at = self._answered_at = clock()
+
+    def scale(self, workers: int) -> None:
+        """Request this many pods."""
+        self._wanted = workers
+        self._scalers.scale(Patch({"replicas": workers}), self._changes)
+        self._asked_at = self._answered_at = self._clock()
+        self._looked_at = self._asked_at - LOOK_S
+        self._ready = 0
+
+    def ready(self) -> int:
+        """Pods that are ready; 0 while there are more pods than requested.
+
+        Raises WaitTimeout with the reason.
+        """
+        now = self._clock()
+        if now - self._looked_at < LOOK_S:
+            return self._ready
+        self._looked_at = now
+        try:
+            pods = self._deployment.pods()
+        except Busy as error:
+            if now - self._answered_at > PATIENCE_S:
+                raise
+            logger.warning("%s; trying again", error)
+            return self._ready
+        self._answered_at = now
+        wanted = self._wanted
+        ready = sum(pod.ready and not pod.going for pod in pods)
+        self._ready = ready if len(pods) <= wanted else 0
+        if self._ready >= wanted:
+            self._asked_at = now  # a pod that ends later has as much time to be replaced
+        elif now - self._asked_at > self._ready_s:
+            raise WaitTimeout(
+                f"{ready} of {wanted} pods of {self._deployment.name} are ready {self._ready_s:.0f}"
+                f" s after they were requested\n  {self._deployment.trouble()}",
+                hint="give a longer <ready_timeout>, or a smaller <limit>",
+            )
+        return self._ready
+
+    def close(self) -> None:
+        """Put back the number of pods and what scales them. Does nothing the second time."""
+        self._changes.close()

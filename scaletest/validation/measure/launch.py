@@ -15,11 +15,11 @@ from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import stopping
 from scaletest.validation.folder import StoredValidation, ValidationFolder
-from scaletest.validation.judging.background import queue_of
 from scaletest.validation.judging.evaluation import Evaluation
+from scaletest.validation.judging.steps import queue_of
 from scaletest.validation.measure.deployment_target import DeploymentTarget, find_target
 from scaletest.validation.measure.interfaces import BackgroundLoad
-from scaletest.validation.measure.local_site import LocalSite
+from scaletest.validation.measure.local import LocalSite
 from scaletest.validation.measure.runner import READY_TIMEOUT_S, ValidationRunner, complete
 from scaletest.validation.options import OWN_QUEUE, Devices, ValidationPlace
 from scaletest.validation.plan import Background, Plan
@@ -161,19 +161,16 @@ def _validate(
             return runner.run(backend, load, samples=samples)
         site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
         progress.warn(unlike_devices(plan, devices))
-        return _run_here(plan, runner, site)
-
-
-def _run_here(plan: Plan, runner: ValidationRunner, site: LocalSite) -> Evaluation:
-    main = Background(
-        "main",
-        seconds=plan.seconds,
-        command=plan.command,
-        device_glob=plan.device_glob,
-        time_limit_s=plan.time_limit_s,
-    )
-    others = [
-        BackgroundLoad(load, *site.set_up(queue_of(plan, load), load)) for load in plan.background
-    ]
-    backend, load = site.set_up(plan.queue, main, plan)
-    return runner.run(backend, load, others, site.samples(plan.queue))
+        main = Background(
+            "main",
+            seconds=plan.seconds,
+            command=plan.command,
+            device_glob=plan.device_glob,
+            time_limit_s=plan.time_limit_s,
+        )
+        others = [
+            BackgroundLoad(other, *site.set_up(queue_of(plan, other), other))
+            for other in plan.background
+        ]
+        workers, work = site.set_up(plan.queue, main, plan)
+        return runner.run(workers, work, others, site.samples(plan.queue))

@@ -7,6 +7,7 @@ says that the run was interrupted. A stored run continues where it ended.
 Counts of the current step are updated with every record, so that reading them is cheap.
 """
 
+import math
 import random
 import time
 from collections import defaultdict
@@ -18,7 +19,7 @@ from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, Record, VerdictKind, wire
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.processes.wake import Wake
-from scaletest.render.numbers import plural
+from scaletest.render.numbers import percent, plural, significant
 from scaletest.runs.folder import RESULT, elapsed_s
 from scaletest.runs.progress import Progress
 from scaletest.stats.completions import Completions
@@ -31,15 +32,58 @@ from scaletest.validation.judging.schedule import Turn, further_pair, planned_pa
 from scaletest.validation.judging.step_parts import StepPart
 from scaletest.validation.judging.steps import summarise
 from scaletest.validation.judging.stopping import Stop, Stopping
+from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.measure.interfaces import Backend, BackgroundLoad, Load
 from scaletest.validation.measure.samples import Collector, ReadSamples, SampleStore
-from scaletest.validation.measure.step_tally import StepTally, progress_line
 from scaletest.validation.plan import Plan
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
 # A step with more failures than tolerated continues this long, to show which workers fail.
 FAILING_S = 5.0
+
+
+class StepTally:
+    """Counts and completions of one step. The load's thread calls `add`, the runner's the rest."""
+
+    def __init__(self) -> None:
+        self.completions = 0
+        self.failures = 0
+        self._began_s = math.inf
+        self._ends: dict[str, list[float]] = defaultdict(list)
+
+    def add(self, record: Record) -> None:
+        """Count a finished request."""
+        reply = record.reply
+        if reply.started_s:
+            self._began_s = min(self._began_s, reply.started_s - reply.wait_s)
+        if record.ok:
+            self._ends[reply.worker].append(reply.ended_s)
+            self.completions += 1
+        else:
+            self.failures += 1
+
+    def course(self) -> tuple[Completions, float]:
+        """Return the completions, and when the first request was submitted on Redis' clock."""
+        times = {worker: sorted(own) for worker, own in list(self._ends.items())}
+        return Completions(times), self._began_s
+
+
+def progress_line(
+    workers: int,
+    tally: StepTally,
+    passed_s: float,
+    longest_s: float,
+    rate: Throughput | None,
+) -> str:
+    """The state of a step. rate: throughput at its last evaluation, if there is one."""
+    seen = f", {significant(rate.per_s, 4)}/s ± {percent(rate.relative)}" if rate else ""
+    failed = f", {tally.failures} failed" if tally.failures else ""
+    time_used = f"{passed_s:.0f} s of {longest_s:.0f} s at most"
+    return (
+        f"{plural(workers, 'worker')}: measuring, {tally.completions} done{seen}{failed},"
+        f" {time_used}"
+    )
 
 
 class ValidationRunner:
@@ -193,8 +237,7 @@ class ValidationRunner:
                 self._progress.note(f"{plural(workers, 'worker')}: waiting for requests in flight")
                 load.set_parallel(0)
                 # they finish, so that each belongs to one step; the wait is limited
-                limit_s = self._plan.time_limit_s or 10.0 * self._plan.seconds
-                patience_s = max(30.0, 2.0 * limit_s)
+                patience_s = max(30.0, 2.0 * (self._plan.time_limit_s or 10.0 * self._plan.seconds))
                 if not load.wait_idle(patience_s):
                     self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
             finally:
@@ -203,7 +246,11 @@ class ValidationRunner:
                         workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s
                     )
                 )
-            if self._stopped_by or self._hopeless(turn.workers, turn.repeat):
+            # where every request failed, more workers would only fail faster; but each number is a
+            # result where numbers of workers per device are compared
+            rows = self._records.get(turn.key, [])
+            hopeless = len(rows) > self._plan.tolerate_failures and not any(row.ok for row in rows)
+            if self._stopped_by or (hopeless and rows and not self._plan.compares):
                 return False
         return True
 
@@ -307,21 +354,6 @@ class ValidationRunner:
                 if measurement.key == mirror
             ),
             0.0,
-        )
-
-    def _hopeless(self, workers: int, repeat: int) -> bool:
-        """Whether every request failed, so that more workers would only fail faster.
-
-        Never where numbers of workers per device are compared, because each number is a result
-        there.
-        """
-        if self._plan.compares:
-            return False
-        records = self._records[workers, repeat]
-        return (
-            bool(records)
-            and not any(record.ok for record in records)
-            and len(records) > self._plan.tolerate_failures
         )
 
 

@@ -1,6 +1,5 @@
 """Throughput over time in every measurement, a panel each."""
 
-from collections.abc import Sequence
 from itertools import chain
 
 from scaletest.render.axis import Axis, ceiling
@@ -64,12 +63,8 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
             shown = True
     if shown:
         chart.legend("disturbed", "c-foreign", "area")
-    _draw_course(chart, sample, course, long)
-    return chart
-
-
-def _draw_course(chart: Chart, sample: MeasuredStep, course: Sequence[float], long: float) -> None:
-    rate, drift, warm = sample.throughput, sample.drift, min(sample.warmup_s, long)
+    # the warm-up, the mean, the course itself, and where it changed
+    drift, warm = sample.drift, min(sample.warmup_s, long)
     chart.shade(0.0, warm, "c-shade")
     if rate.enough:
         half = min(rate.half_width, rate.per_s)
@@ -81,3 +76,4 @@ def _draw_course(chart: Chart, sample: MeasuredStep, course: Sequence[float], lo
         chart.upright(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
     for at_s, depth in drift.dips:
         chart.dot(warm + at_s, rate.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
+    return chart

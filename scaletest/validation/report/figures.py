@@ -8,7 +8,6 @@ from scaletest.render.blocks import Figure
 from scaletest.render.chart import Chart, Point
 from scaletest.render.numbers import plural, significant
 from scaletest.stats.law import Law
-from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.report.rows import rate_text
 from scaletest.validation.report.words import interval_text, workers_label
@@ -95,29 +94,22 @@ class Curve:
         return Axis("requests/s", lowest * 0.7, self.top * 1.4, "log2")
 
 
-def curve_of(result: Evaluation) -> Curve | None:
-    """None when no step has a throughput."""
-    steps = [step for step in result.steps if step.throughput.per_s > 0]
-    if not steps:
-        return None
-    law = result.growth.choice.law if result.growth.choice else None
-    last = steps[-1].level
-    peak = result.growth.peak.workers
-    end = last * (BEYOND if law else 1.06)
-    if law and peak and peak <= FARTHEST * last:
-        end = max(end, peak * 1.1)
-    return Curve(steps, law, peak, end)
-
-
 def throughput(run: ValidationRun) -> Figure | None:
     """Throughput with intervals, the fitted law and the ideal line; None when there is nothing to
     draw.
     """
     result = run.result
-    data = curve_of(result)
-    if data is None:
+    steps = [step for step in result.steps if step.throughput.per_s > 0]
+    if not steps:
         return None
-    first, last = data.steps[0], data.steps[-1]
+    # the law and its peak, and how far the axis goes
+    law = result.growth.choice.law if result.growth.choice else None
+    first, last = steps[0], steps[-1]
+    peak = result.growth.peak.workers
+    end = last.level * (BEYOND if law else 1.06)
+    if law and peak and peak <= FARTHEST * last.level:
+        end = max(end, peak * 1.1)
+    data = Curve(steps, law, peak, end)
     times = significant(last.throughput.per_s / first.throughput.per_s)
     many = len(data.steps) > 1
     sound = all(step.sound for step in data.steps)

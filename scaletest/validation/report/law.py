@@ -10,7 +10,6 @@ from scaletest.render.numbers import (
     significant,
 )
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.peak import Peak
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.growth import Growth
 from scaletest.validation.judging.steps import Step
@@ -33,21 +32,28 @@ def law_sentence(result: Evaluation) -> str:
     if vague:
         return f"unknown, since the throughput is with {', '.join(vague)} workers"
     if growth.choice is None:
-        remedy = growth.remedies.get("amdahl", "measure more steps")
-        return f"too few steps to tell: {remedy}"
+        return f"too few steps to tell: {growth.remedies.get('amdahl', 'measure more steps')}"
     few = ""
     if growth.lacking:
         few = f" (too few steps to be sure: {next(iter(growth.remedies.values()))})"
     place = " on each device" if result.plan.compares else ""
-    missed = "".join(f"; {line}" for line in _missed(result))
-    return f"{_law(growth)}{_peak(growth.peak, f'workers{place}')}{few}{missed}"
+    peak, most = growth.peak, ""
+    if peak.workers is not None:
+        around = ""
+        if peak.low is not None and peak.high is not None:
+            high = f"{peak.high:.0f}" if math.isfinite(peak.high) else "no limit"
+            around = f" [{peak.low:.0f}, {high}]"
+        most = (
+            f"; throughput is highest with {peak.workers:.0f}{around} workers{place}, {peak.reason}"
+        )
+    return f"{_law(growth)}{most}{few}{_missed(result)}"
 
 
-def _missed(result: Evaluation) -> list[str]:
-    """The step that the law misses most, if it misses any by more than chance."""
+def _missed(result: Evaluation) -> str:
+    """The step that the law misses most; "" if it misses none by more than chance."""
     sound = [step for step in result.steps if step.sound and step.throughput.per_s > 0]
     if result.growth.choice is None or not sound:
-        return []
+        return ""
     at = result.growth.choice.law.at
 
     def missed(step: Step) -> float:
@@ -56,10 +62,10 @@ def _missed(result: Evaluation) -> list[str]:
 
     worst = max(sound, key=missed)
     if missed(worst) <= MISSED:
-        return []
+        return ""
     off = _off(at(worst.level), worst)
     amount = f"{percent(abs(off), 0)} {'more' if off > 0 else 'less'}"
-    return [f"the law gives {amount} than {plural(worst.workers, 'worker')} did"]
+    return f"; the law gives {amount} than {plural(worst.workers, 'worker')} did"
 
 
 def _off(fitted: float, step: Step) -> float:
@@ -104,13 +110,3 @@ def _coefficient(value: float, interval: Estimate | None) -> str:
     return (
         f"{percent(interval.low, 0)} or more" if interval.low >= LEAST_KNOWN else "an unknown part"
     )
-
-
-def _peak(peak: Peak, workers: str) -> str:
-    if peak.workers is None:
-        return ""
-    around = ""
-    if peak.low is not None and peak.high is not None:
-        high = f"{peak.high:.0f}" if math.isfinite(peak.high) else "no limit"
-        around = f" [{peak.low:.0f}, {high}]"
-    return f"; throughput is highest with {peak.workers:.0f}{around} {workers}, {peak.reason}"

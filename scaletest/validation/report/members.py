@@ -65,5 +65,8 @@ def _members(kind: str, by_name: Mapping[str, Sequence[Record]]) -> Table:
                 "failed": str(sum(map(failed, by_name[name]))),
             }
         )
-    rest = f"{left_out} of the middle are left out." if left_out else ""
-    return Table.of_rows(cells, {kind, "share"}, note=rest)
+    return Table.of_rows(
+        cells,
+        {kind, "share"},
+        note=f"{left_out} of the middle are left out." if left_out else "",
+    )

@@ -38,7 +38,6 @@ def sections(parts: ReportParts) -> list[Section]:
     """Return all sections that have anything to show."""
     run, result = parts.run, parts.result
     limits = "What limits it"
-    leading = limits if limits_known(result.causes) else ""
     return contents.page(
         {
             "How far it scales": _scaling(parts),
@@ -52,7 +51,7 @@ def sections(parts: ReportParts) -> list[Section]:
             "Who did how much": _shares(run),
             "Other queues": [_background(result)],
         },
-        leading,
+        limits if limits_known(result.causes) else "",
     )
 
 
@@ -215,8 +214,11 @@ def _shares(run: ValidationRun) -> list[Block | None]:
         f"With {steps[-1].workers} workers. Workers and pods are those of the way up. Even"
         " shares are fair; one that lags points at a slow device, node or pod."
     )
-    by_node = times.histograms_of_nodes(steps[-1], run.records)
-    return [Text([meaning], "soft"), *tables, by_node]
+    return [
+        Text([meaning], "soft"),
+        *tables,
+        times.histograms_of_nodes(steps[-1], run.records),
+    ]
 
 
 def _background(result: Evaluation) -> Table:

@@ -26,20 +26,17 @@ def quick_lines(result: Evaluation) -> Iterator[str]:
         yield f"interrupted: {result.interrupted}; {rest}."
     yield from (f"warning: {line}" for line in result.noticed[:1])
     yield from bars
-    yield from _failures(result)
-    if answer is not None and len(result.steps) > 1:
-        yield _reached(answer, result)
-        yield from _stopped_by(answer, result)
-    yield "This was a quick look, not a verdict. To measure it well:"
-    yield f"  scaletest validate {_options(result, answer)} -- {shlex.join(result.plan.command)}"
-    yield "To see charts of it: scaletest report LAST -o report.html"
-
-
-def _failures(result: Evaluation) -> Iterator[str]:
     count = sum(step.failures for step in result.steps)
     if count:
         error = clean(result.failures[0].error, LONGEST_ERROR) if result.failures else ""
         yield f"{plural(count, 'request')} failed: {error}".rstrip(": ")
+    if answer is not None and len(result.steps) > 1:
+        yield _reached(answer, result)
+        if answer.is_limited:
+            yield from _stopped_by(answer, result)
+    yield "This was a quick look, not a verdict. To measure it well:"
+    yield f"  scaletest validate {_options(result, answer)} -- {shlex.join(result.plan.command)}"
+    yield "To see charts of it: scaletest report LAST -o report.html"
 
 
 def _reached(answer: QuickAnswer, result: Evaluation) -> str:
@@ -68,19 +65,14 @@ def _beyond(answer: QuickAnswer, result: Evaluation) -> int:
 
 def _stopped_by(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
     """The cause, and what to try."""
-    if not answer.is_limited:
-        return
     causes = result.causes
-    if causes is None or not limits_known(causes) or causes.headline:
-        yield from _by_cores(_beyond(answer, result), result)
+    if causes and limits_known(causes) and not causes.headline:
+        first = causes.causes[0]
+        yield f"What stops it: {'; '.join([first.sentence, *first.evidence[:1]])}."
+        yield f"  What to try: {first.remedy}."
         return
-    first = causes.causes[0]
-    yield f"What stops it: {'; '.join([first.sentence, *first.evidence[:1]])}."
-    yield f"  What to try: {first.remedy}."
-
-
-def _by_cores(workers: int, result: Evaluation) -> Iterator[str]:
-    """The CPU as the cause, where so many workers need more cores than there are."""
+    # the CPU, where so many workers need more cores than there are
+    workers = _beyond(answer, result)
     needed = cores_needed(result.resources, workers)
     if needed is None:
         yield "What stops it is not clear from so short a look."

@@ -1,29 +1,49 @@
-"""A validation as a report: what each form shows of it."""
+"""A validation as a report: what each form shows of it.
+
+A terminal and a page have modules of their own; a comment in CI and test cases are made here.
+"""
 
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from scaletest.model import VerdictKind
 from scaletest.render import contents
+from scaletest.render.blocks import Block, Text
 from scaletest.render.chart import Chart
 from scaletest.render.contents import (
+    Case,
     Head,
     Report,
 )
 from scaletest.render.numbers import (
+    NOTHING,
+    between,
     duration,
     percent,
     plural,
     significant,
 )
+from scaletest.report import failures
+from scaletest.validation.judging.evaluation import Evaluation
+from scaletest.validation.judging.steps import Step
 from scaletest.validation.plan import Plan
-from scaletest.validation.report.cases import cases
-from scaletest.validation.report.comment import comment
+from scaletest.validation.report import resources
+from scaletest.validation.report.causes import (
+    causes_note,
+    causes_table,
+    doubling_text,
+    evidence_text,
+    limits_known,
+)
 from scaletest.validation.report.page import sections
-from scaletest.validation.report.parts import ReportParts
+from scaletest.validation.report.parts import ReportParts, as_sentence, spread_texts
 from scaletest.validation.report.rows import rate_text, sheet
 from scaletest.validation.report.summary import summary
 from scaletest.validation.report.words import wanted_text
 from scaletest.validation.run_type import ValidationRun
+
+MOST_FAILURES = 10
 
 
 def validation_report(run: ValidationRun) -> Report:
@@ -34,27 +54,11 @@ def validation_report(run: ValidationRun) -> Report:
         chart = parts.scaling_chart
         return [chart.wide] if chart else []
 
-    return Report(
-        head=_head(parts),
-        summary=lambda: summary(parts),
-        comment=lambda: comment(parts),
-        sections=lambda: sections(parts),
-        sheet=lambda: sheet(parts.rows),
-        cases=lambda: list(cases(run.result)),
-        data=lambda: {**run.result.to_dict(), "folder": run.folder},
-        picture=picture,
-    )
-
-
-def _head(parts: ReportParts) -> Head:
-    """Return the verdict, with the few numbers that stand beside it."""
-    run = parts.run
     result, name = run.result, shlex.quote(run.name)
-    failed = any(step.failures for step in result.steps)
     following = f"scaletest report {name} -o report.html"
     if result.interrupted and result.verdict.kind is not VerdictKind.RUNNING:
         following = f"scaletest validate --local --resume {name}"
-    return Head(
+    head = Head(
         title=f"validate {result.plan.workload}",
         verdict=result.verdict,
         folder=run.folder,
@@ -68,7 +72,17 @@ def _head(parts: ReportParts) -> Head:
         environment=run.environment,
         plan=result.plan.to_dict(),
         usual=contents.usual_settings(Plan),
-        alarming=("failed",) if failed else (),
+        alarming=("failed",) if any(step.failures for step in result.steps) else (),
+    )
+    return Report(
+        head=head,
+        summary=lambda: summary(parts),
+        comment=lambda: comment(parts),
+        sections=lambda: sections(parts),
+        sheet=lambda: sheet(parts.rows),
+        cases=lambda: list(cases(result)),
+        data=lambda: {**result.to_dict(), "folder": run.folder},
+        picture=picture,
     )
 
 
@@ -96,3 +110,69 @@ def _facts(parts: ReportParts) -> list[tuple[str, str]]:
     if result.verdict.kind is not VerdictKind.RUNNING:
         pairs.append(("duration", duration(result.elapsed_s)))
     return pairs
+
+
+def cases(result: Evaluation) -> Iterator[Case]:
+    """Yield the doublings; that of the run's causes tells them."""
+    levels: Sequence[int] = () if result.plan.compares else result.plan.steps
+    steps = {step.workers: step for step in result.steps}
+    causes = result.causes
+    for before, after in pairwise(levels):
+        case = _doubling_case(before, after, steps, result.verdict.kind)
+        if causes and (causes.before, causes.after) == (before, after):
+            evidence = [
+                f"{each.label}, {evidence_text(each)}" for each in causes.causes if each.evidence
+            ]
+            lines = [causes.sentence, causes.remedy, *evidence]
+            case = case._replace(message="\n".join([case.message, *filter(None, lines)]))
+        if after in steps:
+            spread = [
+                f"{text.label}: {' '.join(text.lines)}" for text in spread_texts([steps[after]])
+            ]
+            case = case._replace(output="\n".join(spread))
+        yield case
+
+
+def _doubling_case(fewer: int, more: int, steps: Mapping[int, Step], run: VerdictKind) -> Case:
+    name, before, after = f"{fewer} -> {more} workers", steps.get(fewer), steps.get(more)
+    time_s = after.measured_s if after else 0.0
+    ratio = after.ratio if after else None
+    if not (before and after and ratio):
+        if run is VerdictKind.RUNNING:
+            return Case(name, run, "it is not measured yet", time_s)
+        return Case(name, VerdictKind.INVALID, "it was not measured", time_s)
+    message = f"ratio {between(ratio.value, ratio.low, ratio.high)}, wanted {ratio.wanted:.2f}"
+    if before.sound and after.sound:
+        return Case(name, ratio.kind, message, time_s)
+    message = f"{message}; one of the two steps may not be judged"
+    return Case(name, VerdictKind.INVALID, message, time_s)
+
+
+def comment(parts: ReportParts) -> list[Block]:
+    """Return the table of steps, what limits the run, what the nodes did, and failures."""
+    result = parts.result
+    # what stops the run, ranked; nothing where nothing grew
+    causes, limits = result.causes, list[Block]()
+    if causes and limits_known(causes):
+        heading = f"What limits it, from {doubling_text(causes)}"
+        note = causes_note(causes)
+        if causes.causes:
+            limits.append(causes_table(causes, on_page=False, title=heading, note=note))
+        else:
+            limits.append(Text([note and f"{heading}: {note}"]))
+    title = "Resources of the nodes while each step was measured"
+    kinds = [
+        f"{plural(group.count, 'request')} {group.outcome}{failures.spread(group)}:"
+        f" {group.error or NOTHING}"
+        for group in result.failures
+    ]
+    return [
+        parts.table(("fair",)),
+        Text([as_sentence(parts.intervals)]),
+        *limits,
+        resources.table(result, title=title, note=resources.note(result)),
+        Text([as_sentence(parts.law)], label="Law"),
+        Text([as_sentence(parts.best_share)], label="Shares"),
+        *parts.spread,
+        Text(kinds, "list", most=MOST_FAILURES, rest="failure group"),
+    ]

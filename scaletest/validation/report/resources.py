@@ -58,11 +58,18 @@ def _cells(use: NodeUse) -> dict[str, str]:
     disks, networks = use.of_kind(DISK), use.of_kind(NETWORK)
     busy = {name: figures["busy"] for name, figures in disks.items() if "busy" in figures}
     moved = {name: _moved(figures) for name, figures in networks.items() if _moved(figures)}
+    # on the CPUs, and on memory and disks where there is any
+    pressures = _known({name: use.value(PRESSURE, figure) for name, figure in PRESSURES.items()})
+    pressure = ", ".join(
+        f"{name} {percent(value, 0)}"
+        for name, value in pressures.items()
+        if value >= 0.005 or name == "CPU"
+    )
     return {
         "cores busy": f"{busy_cores} of {cores:g}" if cores and busy_cores != NOTHING else NOTHING,
         "requests' own": _decimal(use.requests_cpu),
         "steal": _decimal(use.value(CPU, "steal")),
-        "pressure": _pressure(use),
+        "pressure": pressure,
         "CPU limit": NOTHING if limit is None else f"{limit:.3g}{periods}",
         "disk": _largest(busy, lambda part: percent(part, 0)),
         "network": _largest(moved, lambda per_s: quantity(per_s, "B/s", 3)),
@@ -76,16 +83,6 @@ def _text(value: float | None, show: Callable[[float], str]) -> str:
 
 def _decimal(value: float | None) -> str:
     return _text(value, lambda known: f"{known:.1f}")
-
-
-def _pressure(use: NodeUse) -> str:
-    """Pressure on the CPUs, and on memory and disks where there is any."""
-    values = {name: use.value(PRESSURE, figure) for name, figure in PRESSURES.items()}
-    return ", ".join(
-        f"{name} {percent(value, 0)}"
-        for name, value in _known(values).items()
-        if value >= 0.005 or name == "CPU"
-    )
 
 
 def _largest(values: Mapping[str, float], show: Callable[[float], str]) -> str:
@@ -144,17 +141,14 @@ def line(result: Evaluation) -> str:
         "joules a request": joules,
     }
     courses = "; ".join(f"{name} {course}" for name, course in parts.items() if course)
-    return f"{courses}{_sampled(result, steps)}" if courses else ""
-
-
-def _sampled(result: Evaluation, steps: Sequence[StepResources]) -> str:
-    """The numbers of workers of these steps, in words; "" where they are all."""
-    if len(steps) == len(result.steps):
-        return ""
-    *firsts, last = [step.per_device or step.workers for step in steps]
-    known = ", ".join([*map(str, firsts), plural(last, "worker")])
-    place = " on each device" if result.plan.compares else ""
-    return f" (with {known}{place}: the other steps are too short for a sample)"
+    # the numbers of workers of these steps, where they are not all
+    sampled = ""
+    if len(steps) != len(result.steps) and courses:
+        *firsts, last = [step.per_device or step.workers for step in steps]
+        known = ", ".join([*map(str, firsts), plural(last, "worker")])
+        place = " on each device" if result.plan.compares else ""
+        sampled = f" (with {known}{place}: the other steps are too short for a sample)"
+    return f"{courses}{sampled}"
 
 
 def _course(values: Sequence[float | None], show: Callable[[float], str]) -> str:

@@ -17,8 +17,7 @@ from scaletest.render.sheet import CLOCK_DIGITS, Sheet, Value, at
 from scaletest.report.words import percentile
 from scaletest.stats.scaling import Scaled
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.steps import Step
-from scaletest.validation.judging.work import FIGURES
+from scaletest.validation.judging.steps import FIGURES, Step
 
 COLUMNS: dict[str, Callable[[Row], Value]] = {
     "workers": at("step.workers"),

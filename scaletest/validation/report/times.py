@@ -106,32 +106,23 @@ def _histograms(steps: Sequence[RunTimes]) -> list[Chart]:
     parts = [max(counts) / sum(counts) for counts in counted]
     marks = up_to(max(parts), 3)
     up = Axis("requests", 0.0, marks[-1], marks=marks, names=[percent(at, 0) for at in marks])
+    length_s, unit = unit_of(high_s)
     charts = []
     for step, counts in zip(steps, counted, strict=True):
-        chart = _histogram(step, sum(counts), ends_s, up, last=step is steps[-1])
+        slowest = len(step.values) - sum(counts)
+        left_out = f", {slowest} of them beyond {seconds(high_s)}" if slowest else ""
+        # the lowest names the axis of all
+        label = f"run in {unit}" if step is steps[-1] else ""
+        chart = Chart(
+            f"histogram-{step.key}",
+            f"{step.name}, {plural(len(step.values), 'request')}{left_out}",
+            f"run from {seconds(step.values[0])} to {seconds(step.values[-1])}, median"
+            f" {seconds(step.at(0.5))}",
+            Axis(label, low_s / length_s, high_s / length_s, most=8),
+            up,
+            *HISTOGRAM_SIZE,
+        )
         draw(chart, counts, ends_s, "request", sum(counts))
-        length_s, _ = unit_of(ends_s[1])
         chart.upright(step.at(0.5) / length_s, "c-mark", f"median {seconds(step.at(0.5))}")
         charts.append(chart)
     return charts
-
-
-def _histogram(
-    step: RunTimes, count: int, ends_s: tuple[float, float], up: Axis, *, last: bool
-) -> Chart:
-    """The axes of a step or node. count: of the requests that are shown; last: whether the lowest,
-    which names the axis of all.
-    """
-    low_s, high_s = ends_s
-    length_s, unit = unit_of(high_s)
-    slowest = len(step.values) - count
-    left_out = f", {slowest} of them beyond {seconds(high_s)}" if slowest else ""
-    return Chart(
-        f"histogram-{step.key}",
-        f"{step.name}, {plural(len(step.values), 'request')}{left_out}",
-        f"run from {seconds(step.values[0])} to {seconds(step.values[-1])}, median"
-        f" {seconds(step.at(0.5))}",
-        Axis(f"run in {unit}" if last else "", low_s / length_s, high_s / length_s, most=8),
-        up,
-        *HISTOGRAM_SIZE,
-    )

@@ -23,8 +23,8 @@ from scaletest.load.busy_check import BusyCheck
 from scaletest.model import Activity, Measurement, Record, State, VerdictKind
 from scaletest.model.node_sample import FIGURES, NodeSample
 from scaletest.observe.node.used_time import own_used_s, used_s
-from scaletest.validation.judging.disturbances import CHANGES
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
+from scaletest.validation.judging.measurement_grounds import CHANGES
 from scaletest.validation.plan import Plan
 from tests.unit import made_runs as runs
 from tests.unit.activities import Injected, Phase, run

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.causes.node_use import resources, samples_inside
+from scaletest.causes.node_use import MeasuredWindow, resources, samples_inside, windows_of
 from scaletest.causes.resources import StepResources
-from scaletest.causes.windows import MeasuredWindow, windows_of
 from scaletest.model import State
 from scaletest.model.node_sample import NodeSample
 from scaletest.validation.judging.evaluation import Evaluation, evaluate

@@ -46,12 +46,6 @@ def test_the_last_mark_of_an_axis_is_not_below_its_data(high: float) -> None:
     assert marks[0] == 0.0 and high <= marks[-1] <= 1.0 + 1e-9 and len(marks) > 1
 
 
-def scaling(run: ValidationRun) -> Chart:
-    """The chart of throughput against workers."""
-    figure = figures.throughput(run)
-    return figure.wide
-
-
 def test_a_step_that_the_law_misses_is_named_in_every_form(tmp_path: Path) -> None:
     # given throughput that falls in the middle and recovers, as no law does
     plan = replace(COMMAND, limit=64)
@@ -66,7 +60,7 @@ def test_a_step_that_the_law_misses_is_named_in_every_form(tmp_path: Path) -> No
 def test_what_was_measured_fills_the_chart(tmp_path: Path, last: int) -> None:
     # given workers that share all, so that the ideal line lies far above
     plan = replace(COMMAND, limit=last)
-    chart = scaling(run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps}))
+    chart = figures.throughput(run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps})).wide
     highest = max(mark.points[0][1] for mark in chart.marks if mark.shape == "dot")
     assert chart.y.part(highest) > (0.7 if chart.y.kind == "linear" else 0.4)
     # expect the ideal line to end at the frame, where it keeps its slope

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from scaletest.model import VerdictKind
 from scaletest.stats.completions import Completions
 from scaletest.stats.student import chi_square_limit
-from scaletest.validation.judging.doubling import doubling
+from scaletest.validation.judging.doubling import WAYS, Ratio, doubling
 from scaletest.validation.judging.machine_trend import (
     MachineTrend,
     UpAndDown,
     machine_trend,
     run_course,
 )
-from scaletest.validation.judging.ratio import WAYS, Ratio
 from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs
 from scaletest.validation.judging.slow_requests import Tail, tail
 from scaletest.validation.judging.step_parts import StepPart, parts_to_judge, together

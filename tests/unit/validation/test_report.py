@@ -1,5 +1,6 @@
 """What people see of a validation is compared with files; look at them when they change
-(REGENERATE=1 writes them anew).
+(REGENERATE=1 writes them anew). The page needs no other host and acts on no foreign text, and what
+is broken or missing in a run is told.
 """
 
 import importlib.util
@@ -12,28 +13,61 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
-from scaletest.model import Activity, State, Wait
-from scaletest.model.errors import UsageError
+from scaletest.model import Activity, State, VerdictKind, Wait
+from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.render.blocks import Table
 from scaletest.render.text_table import aligned
 from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format
+from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import evaluate
+from scaletest.validation.judging.schedule import way
 from scaletest.validation.judging.throughput import Throughput
-from scaletest.validation.measure.step_tally import StepTally, progress_line
+from scaletest.validation.measure.runner import StepTally, progress_line
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.report.rows import COLUMNS
-from scaletest.validation.run_type import ValidationRun
+from scaletest.validation.run_type import RUN_TYPE, ValidationRun
 from tests.conftest import missing
 from tests.unit import made_runs as runs
 from tests.unit.golden_files import golden
 from tests.unit.made import measured
 from tests.unit.report_page import Page
+
+FILES = (
+    "plan.json",
+    "environment.json",
+    "steps.jsonl",
+    "records.jsonl",
+    "samples.jsonl",
+    "result.json",
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(
+    [
+        "elapsed_s",
+        "interrupted",
+        "command_line",
+        "began",
+        "host",
+        "processor",
+        "cores",
+        "devices",
+        "packages",
+    ]
+)
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -235,3 +269,164 @@ def test_a_line_of_progress_counts_requests_and_tells_the_rate_without_an_expone
     assert told == (
         "2 workers: measuring, 740000 done, 12350/s ± 0.1%, 1 failed, 10 s of 20 s at most"
     )
+
+
+def test_a_page_says_why_no_cause_is_named(tmp_path: Path) -> None:
+    plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
+    page = Page(
+        formats.render(
+            validation_report(
+                runs.slower_at_last(tmp_path, plan, Activity({State.ON_CPU: 0.2}, cpu_s=0.2))
+            ),
+            "html",
+        )
+    )
+    assert "The cause is unknown: 100% of the added 0.2 s was not observed." in page.text
+
+
+@pytest.mark.parametrize("case", runs.CASES)
+def test_the_page_loads_no_other_resource_and_runs_no_foreign_text(
+    example_runs: dict[str, ValidationRun], case: str
+) -> None:
+    page = Page(formats.render(validation_report(example_runs[case]), "html"))
+    assert not page.open
+    names = {tag for tag, _ in page.tags}
+    assert not names & {
+        "script",
+        "img",
+        "link",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+        "image",
+        "use",
+    }
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    for tag, attributes in page.tags:
+        if tag == "a":
+            # links lead to headings of the page itself
+            assert attributes.keys() == {"href"}
+            address = attributes.pop("href") or ""
+            assert address.startswith("#") and address[1:] in ids
+        assert not any(
+            name.startswith("on") or name in ("src", "href", "xlink:href") for name in attributes
+        ), tag
+    styles = [attributes["style"] or "" for _, attributes in page.tags if "style" in attributes]
+    # pages whose policy forbids styles in attributes show the same blocks
+    assert not styles
+    policy = next(
+        a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None and "default-src 'none'" in policy and "script" not in policy
+
+
+@pytest.mark.parametrize("case", runs.CASES)
+def test_the_page_holds_no_url(example_runs: dict[str, ValidationRun], case: str) -> None:
+    text = formats.render(validation_report(example_runs[case]), "html")
+    if case == "hostile":  # there it is foreign text that was asked for, and only shown
+        text = text.replace("http://evil.example/x", "")
+    assert not re.search(
+        r"(?i)(?<![\w-])(https?|ftp|data|file|javascript):|url\((?!#)|@import|//[a-z]", text
+    )
+
+
+def test_hostile_text_is_escaped_on_the_page(example_runs: dict[str, ValidationRun]) -> None:
+    text = formats.render(validation_report(example_runs["hostile"]), "html")
+    assert "<script" not in text and "<img" not in text
+    assert text.count("</style>") == 1
+    assert "49" not in Page(text).text.rpartition("How to reproduce")[2].partition("Environment")[0]
+    assert "</style><script>alert(1)</script>" in Page(text).text
+    assert "\x1b" not in text and "\u202e" not in text
+
+
+def test_ids_on_a_page_are_unique(example_runs: dict[str, ValidationRun]) -> None:
+    for run in example_runs.values():
+        ids = [
+            a["id"]
+            for _, a in Page(formats.render(validation_report(run), "html")).tags
+            if "id" in a
+        ]
+        assert len(ids) == len(set(ids))
+
+
+def test_every_chart_has_a_title_and_description_for_screen_readers(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    page = Page(formats.render(validation_report(example_runs["pass"]), "html"))
+    pictures = [attributes for tag, attributes in page.tags if tag == "svg"]
+    # bars of cells are decoration: their text stands beside them
+    charts = [attributes for attributes in pictures if "aria-hidden" not in attributes]
+    ids = {attributes.get("id") for _, attributes in page.tags}
+    assert len(charts) > 8
+    for chart in charts:
+        assert chart["role"] == "img"
+        assert set((chart["aria-labelledby"] or "").split()) <= ids
+
+
+def test_further_pairs_are_numbered_from_the_second_on() -> None:
+    names = [way(repeat) for repeat in range(4)]
+    assert names == ["way up", "way down", "way up, pair 2", "way down, pair 2"]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "content", [b"{", b"\xff\xfe\n", b"[]\n", b"null\n"], ids=["half", "bytes", "list", "null"]
+)
+def test_a_broken_file_is_an_error_that_names_the_run(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    folder = runs.stored(tmp_path / "run", Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
+    (folder.path / name).write_bytes(content)
+    if content == b"{" and name.endswith(
+        "jsonl"
+    ):  # a line that was being written when the run was killed
+        lost = name != "samples.jsonl"  # without the last sample a run is judged all the same
+        assert RUN_TYPE.judge(folder).result.verdict.kind is (
+            VerdictKind.INVALID if lost else VerdictKind.PASS
+        )
+        return
+    if name == "samples.jsonl":
+        _expect_missing_samples(folder)
+        return
+    with pytest.raises(UsageError, match=r"run run (cannot be read|holds bytes)") as caught:
+        RUN_TYPE.judge(folder)
+    assert str(folder.path) in caught.value.hint
+
+
+def _expect_missing_samples(folder: ValidationFolder) -> None:
+    """The run is judged, and says so."""
+    result = RUN_TYPE.judge(folder).result
+    assert result.verdict.kind is VerdictKind.PASS
+    (line,) = [
+        line for line in result.warnings if line.startswith("samples of the nodes are missing: ")
+    ]
+    assert "samples.jsonl" in line
+
+
+def test_samples_that_may_not_be_read_are_missing(tmp_path: Path) -> None:
+    folder = runs.stored(tmp_path / "run", Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
+    (folder.path / "samples.jsonl").mkdir()
+    _expect_missing_samples(folder)
+
+
+@given(st.dictionaries(KEYS | st.text(max_size=5), json_values, max_size=6))
+def test_any_environment_and_result_can_be_shown(
+    tmp_path_factory: pytest.TempPathFactory, data: dict[str, object]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "run"
+    folder = runs.stored(path, Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
+    for name in ("environment.json", "result.json"):
+        (path / name).write_text(json.dumps(data))
+    try:
+        run = RUN_TYPE.judge(folder)
+    except ScaletestError:
+        return
+    for form in formats.texts():
+        formats.render(validation_report(run), form).encode()
+
+
+def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no run"):
+        RUN_TYPE.judge(ValidationFolder(tmp_path))

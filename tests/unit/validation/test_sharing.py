@@ -14,9 +14,8 @@ from scaletest.model.errors import UsageError
 from scaletest.validation.before_run import device_names
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.sharing import sharing
-from scaletest.validation.judging.steps import summarise
+from scaletest.validation.judging.steps import summarise, work_rates
 from scaletest.validation.judging.throughput import Throughput
-from scaletest.validation.judging.work import work_rates
 from scaletest.validation.measure.launch import same_devices
 from scaletest.validation.measure.local import LocalBackend, WorkerOptions
 from scaletest.validation.options import DeploymentOptions, ValidationPlace

@@ -9,9 +9,8 @@ from scipy import stats
 
 from scaletest.model import VerdictKind
 from scaletest.stats.completions import MOST_FILLED, Completions
-from scaletest.validation.judging.doubling import doubling
+from scaletest.validation.judging.doubling import SLOW_REQUESTS, doubling
 from scaletest.validation.judging.machine_trend import MachineTrend
-from scaletest.validation.judging.ratio import SLOW_REQUESTS
 from scaletest.validation.judging.slow_requests import (
     Tail,
     join_tails,
