@@ -13,8 +13,8 @@ from typing import Any, Literal, get_origin
 import msgspec
 
 from scaletest.model.checks import cut
-from scaletest.model.conversion_errors import explain_error
 from scaletest.model.declared import Declared, declared, is_enum
+from scaletest.model.document import explain_error
 from scaletest.model.errors import InvalidValue, NoDevice, suggestion
 from scaletest.model.workload import Device
 

@@ -7,8 +7,8 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from scaletest.model import checks
-from scaletest.model.conversion_errors import check_rules, explain_error
 from scaletest.model.declared import Declared, declared
+from scaletest.model.document import check_rules, explain_error
 from scaletest.model.errors import InvalidValue, suggestion
 from scaletest.model.quantities import SECONDS, in_base_units
 from scaletest.model.writing import members, plain

@@ -14,9 +14,17 @@ from typing import NamedTuple
 
 from scaletest.model.activity import State
 from scaletest.observe.descriptors import MOST_DESCRIPTORS, Descriptors, open_descriptors, path_of
-from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
+from scaletest.observe.doing import (
+    LOCK_COMMANDS,
+    RUNNABLE,
+    UNKNOWN,
+    Doing,
+    WaitKind,
+    call_kinds,
+    of_function,
+    of_letter,
+)
 from scaletest.observe.sockets import Sockets
-from scaletest.observe.system_calls import LOCK_COMMANDS, WaitKind, call_kinds
 from scaletest.processes import addresses, proc
 
 _POLLING = re.compile(r"ep_poll|epoll|do_poll|do_sys_poll|do_select|core_sys_select|poll_schedule")

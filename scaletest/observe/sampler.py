@@ -13,8 +13,7 @@ from resource import struct_rusage
 
 from scaletest.model.activity import Activity, State
 from scaletest.observe.devices.clients import present
-from scaletest.observe.look_times import SHARE
-from scaletest.observe.sampling import Sampling
+from scaletest.observe.sampling import SHARE, Sampling
 from scaletest.observe.time_by_state import TimeByState
 from scaletest.observe.tree import NOTHING_RAN, Tree
 

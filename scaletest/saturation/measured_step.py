@@ -13,7 +13,7 @@ from msgspec import Meta
 from scaletest.model.attempt import PodTroubles
 from scaletest.model.declared import VERSIONED, choice
 from scaletest.model.document import Document
-from scaletest.model.machine_use import MachineUse
+from scaletest.model.measurement import MachineUse
 from scaletest.saturation.plan import LoadKind, Phase
 
 _FIGURE = Annotated[float, Meta(ge=0, le=1e12, extra={"unit": "s"})]

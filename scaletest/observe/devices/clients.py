@@ -1,19 +1,30 @@
 """What the processes of one request did on graphics devices: busy time by engine, and memory.
 
-The kernel's drivers say it of open device files, in /proc/PID/fdinfo/N. A client's counters begin
-when it opens the device, so that a look which finds it late misses nothing; what it does between
-the last look and its end is not seen. Each client counts once, whatever its descriptors and
-processes.
+The kernel's drivers say it of open device files, in /proc/PID/fdinfo/N. The form is that of the
+kernel's page "DRM client usage stats": i915, amdgpu and others count nanoseconds of each kind of
+engine, xe counts cycles beside a clock of the device.
+
+A client's counters begin when it opens the device, so that a look which finds it late misses
+nothing; what it does between the last look and its end is not seen. Each client counts once,
+whatever its descriptors and processes.
 """
 
 import os
+import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from scaletest.observe.devices.drm import parse_fdinfo
 from scaletest.processes import proc
+
+_ROW = re.compile(r"^(drm-[^:\n]*):(.*)$", re.MULTILINE)
+_UNITS = {"": 1, "B": 1, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
+# Memory of the device itself, as against memory of the machine that it uses.
+_OWN_MEMORY = re.compile(r"(?:stolen-)?(?:vram|local)\d*")
+# The older name for resident memory.
+_RESIDENT = ("drm-resident-", "drm-memory-")
 
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
@@ -200,3 +211,63 @@ def present(device: str = "") -> bool:
         return bool(device) and os.major(os.stat(device).st_rdev) in _MAJORS  # noqa: PTH116
     except OSError:
         return False
+
+
+class Engine(NamedTuple):
+    """Counters of one kind of engine since the client was opened."""
+
+    busy_ns: int | None  # None where the driver counts cycles
+    cycles: int | None  # busy ones, None where it does not count them
+    clock: int | None  # cycles that passed
+    capacity: int  # how many engines of the kind the device has
+
+
+class DrmClient(NamedTuple):
+    """One opening of one device, which several descriptors and processes may share."""
+
+    device: str  # PCI address, or the driver's name for a device that is not on PCI
+    id: str  # unique for the device
+    engines: Mapping[str, Engine]
+    memory_bytes: int  # of the device's own memory, of the machine's where the device has none
+
+
+def parse_fdinfo(text: str) -> DrmClient | None:
+    """Parse fdinfo; None when the file is no graphics driver's, or does not tell clients apart."""
+    rows = {match[1].strip(): match[2].strip() for match in _ROW.finditer(text)}
+    device = rows.get("drm-pdev") or rows.get("drm-driver", "")
+    client = rows.get("drm-client-id", "")
+    if not device or not client:
+        return None
+    names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
+    engines = {
+        name: Engine(
+            _number(rows.get(f"drm-engine-{name}", ""), "ns"),
+            _number(rows.get(f"drm-cycles-{name}", "")),
+            _number(rows.get(f"drm-total-cycles-{name}", "")),
+            _number(rows.get(f"drm-engine-capacity-{name}", "1")) or 1,
+        )
+        for name in sorted(names)
+        if not name.startswith("capacity-")
+    }
+    resident: dict[str, int] = {}
+    for prefix in _RESIDENT:
+        for region in _named(rows, prefix):
+            number, _, unit = rows[f"{prefix}{region}"].partition(" ")
+            size = (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)
+            resident.setdefault(region, size)
+    device_memory = {
+        region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)
+    }
+    return DrmClient(
+        device, client, engines, memory_bytes=sum((device_memory or resident).values())
+    )
+
+
+def _named(rows: Mapping[str, str], prefix: str) -> set[str]:
+    return {key.removeprefix(prefix) for key in rows if key.startswith(prefix)}
+
+
+def _number(text: str, unit: str = "") -> int | None:
+    number, *units = text.split() or [""]
+    is_number = number.isascii() and number.isdigit() and units in ([], [unit])
+    return int(number) if is_number else None

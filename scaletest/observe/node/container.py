@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from scaletest.observe import control_groups
-from scaletest.observe.node.reading import ResourceReading
+from scaletest.observe.node.resources import ResourceReading
 from scaletest.processes import proc
 
 # Of both versions; those of the other one are absent.

@@ -11,11 +11,15 @@ from pathlib import Path
 from scaletest.model.node_sample import CONTAINER, CPU, DISK, FIGURES, MEMORY, NETWORK, PRESSURE
 from scaletest.observe import control_groups
 from scaletest.observe.node.container import ContainerReader
-from scaletest.observe.node.cpus import CpuReader
-from scaletest.observe.node.disks import DiskReader
-from scaletest.observe.node.memory import MemoryReader, PressureReader
-from scaletest.observe.node.networks import NetworkReader
-from scaletest.observe.node.reading import ResourceReading, interval_figures
+from scaletest.observe.node.resources import (
+    CpuReader,
+    DiskReader,
+    MemoryReader,
+    NetworkReader,
+    PressureReader,
+    ResourceReading,
+    interval_figures,
+)
 
 # The busiest: a node may have hundreds, of which a sample has no room for all.
 MOST_DISKS, MOST_NETWORKS = 8, 4

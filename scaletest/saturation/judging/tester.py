@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scaletest.model.attempt import Attempt
-from scaletest.model.machine_use import MachineUse
+from scaletest.model.measurement import MachineUse
 from scaletest.saturation.measured_step import SaturationStep
 from scaletest.saturation.plan import QUANTILES, LoadKind
 from scaletest.stats.percentiles import Distribution, quantile

@@ -2,7 +2,7 @@
 
 import math
 
-from scaletest.model.machine_use import MachineUse
+from scaletest.model.measurement import MachineUse
 from scaletest.model.texts import short
 from scaletest.render.numbers import between, percent, seconds, significant
 from scaletest.report.words import percentile, sentence

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from scaletest.model.node_sample import DEVICE, FIGURES
 from scaletest.observe.devices import clients
 from scaletest.observe.devices.cards import CardSource, parse_levels
-from scaletest.observe.devices.clients import Clients, CycleClocks
-from scaletest.observe.devices.drm import Engine, parse_fdinfo
+from scaletest.observe.devices.clients import Clients, CycleClocks, Engine, parse_fdinfo
 from scaletest.observe.devices.reader import DeviceReader
 from scaletest.observe.devices.readings import AGAIN_S, pci_address
 from scaletest.processes import proc

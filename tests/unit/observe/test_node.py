@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from scaletest.model import NodeSample
 from scaletest.model.node_sample import FIGURES
 from scaletest.observe import control_groups
-from scaletest.observe.node import cpus, disks, memory, networks
+from scaletest.observe.node import resources
 from scaletest.observe.node.container import parse_cpu, parse_memory_events
 from scaletest.observe.node.reader import MOST_DISKS, MOST_NETWORKS, NodeReader
-from scaletest.observe.node.reading import ResourceReading, interval_figures
+from scaletest.observe.node.resources import ResourceReading, interval_figures
 from scaletest.processes import proc
 
 STAT = """cpu  {user} 200 300 5000 {iowait} 10 20 {steal} 7 7
@@ -172,7 +172,7 @@ def test_the_first_reading_gives_levels_and_the_second_the_rates_of_its_interval
     assert second["cpu"] == pytest.approx({"cores": 2.0, "load": 1.5, **rates})
     assert second["memory"] == {
         **first["memory"],
-        "swap_in": float(memory.PAGE_BYTES),
+        "swap_in": float(resources.PAGE_BYTES),
         "swap_out": 0.0,
     }
     # io: three seconds of stalls in two: the clocks differ
@@ -285,7 +285,7 @@ def test_clocks_and_temperatures_are_read_of_a_few_cpus(node: Node) -> None:
         node.cpu(number, clock=1_000_000, heat=number + 1)
     node.now += 1.0
     cpu = reader.read()["cpu"]
-    assert (cpu["frequency"], cpu["heat_throttled"]) == (0.25, cpus.MOST_CPUS)
+    assert (cpu["frequency"], cpu["heat_throttled"]) == (0.25, resources.MOST_CPUS)
     # a part of the sum is missing: no figure now, and no jump when it is back
     node.write("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "")
     node.now += 1.0
@@ -368,13 +368,13 @@ def test_long_files_are_read_to_their_end(tmp_path: Path) -> None:
 
 PARSERS: list[Callable[[str], Any]] = [
     *(
-        cpus.parse_stat,
-        cpus.parse_load,
-        memory.parse_memory,
-        memory.parse_swap,
+        resources.parse_stat,
+        resources.parse_load,
+        resources.parse_memory,
+        resources.parse_swap,
     ),
-    *(memory.parse_pressure, parse_cpu, parse_memory_events),
-    *(disks.parse_disks, networks.parse_networks, networks.parse_speed),
+    *(resources.parse_pressure, parse_cpu, parse_memory_events),
+    *(resources.parse_disks, resources.parse_networks, resources.parse_speed),
     *(
         control_groups.parse_cpu_limit,
         control_groups.parse_memory_limit,

@@ -17,7 +17,7 @@ from scaletest.model import Activity, State
 from scaletest.model.activity import Wait
 from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import InvalidValue
-from scaletest.model.machine_use import MachineUse
+from scaletest.model.measurement import MachineUse
 from scaletest.observe import servers
 from scaletest.observe.node.used_time import machine_time, parse_machine, used_s
 from scaletest.observe.sockets import CLIENTS
