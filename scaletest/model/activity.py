@@ -68,8 +68,7 @@ class Wait:
     def __post_init__(self) -> None:
         check(self)
         if len(self.object) > MAX_OBJECT_CHARACTERS or not self.object.isprintable():
-            name = checks.cut(self.object, MAX_OBJECT_CHARACTERS)
-            object.__setattr__(self, "object", name)
+            object.__setattr__(self, "object", checks.cut(self.object, MAX_OBJECT_CHARACTERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +115,14 @@ class Activity(Document):
     def __post_init__(self) -> None:
         check(self)
         if self.engines:
-            names = {
-                checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s
-                for name, busy_s in self.engines.items()
-            }
-            object.__setattr__(self, "engines", names)
+            object.__setattr__(
+                self,
+                "engines",
+                {
+                    checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s
+                    for name, busy_s in self.engines.items()
+                },
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values without zeros, seconds with 4 decimals, at most 1 KB as JSON.

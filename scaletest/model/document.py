@@ -126,8 +126,9 @@ def explain_error(
         expected = " or ".join(words for words, _ in kinds)
         return InvalidValue(f"{message}, not {expected}", hint=kinds[0][1])
     if "max_length" in rule.limits:
-        limit = rule.limits["max_length"]
-        return InvalidValue(f"{where} too long: {len(value)}, limit {limit}", hint="shorten it")
+        return InvalidValue(
+            f"{where} too long: {len(value)}, limit {rule.limits['max_length']}", hint="shorten it"
+        )
     return InvalidValue(f"{message}{' s' * rule.is_duration}", hint=_hint_of(rule, value))
 
 

@@ -27,12 +27,11 @@ class DurationSummary:
 
     def to_dict(self) -> dict[str, float | int | None]:
         """Return plain values for JSON; names end with their unit."""
-        quantiles = {f"{name}_s": value for name, value in self.quantiles_s.items()}
         return {
             "count": self.count,
             "min_s": self.low_s,
             "mean_s": self.mean_s,
-            **quantiles,
+            **{f"{name}_s": value for name, value in self.quantiles_s.items()},
             "max_s": self.high_s,
         }
 

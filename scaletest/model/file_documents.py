@@ -85,8 +85,10 @@ def read_value(
         kind: Any = rule.base
         return read_written(kind, value, where, warnings)
     if dataclasses.is_dataclass(declared(item).base) and isinstance(value, list):
-        rows = enumerate(value)
-        return tuple(read_value(item, part, f"{name}[{n}]", label, warnings) for n, part in rows)
+        return tuple(
+            read_value(item, part, f"{name}[{number}]", label, warnings)
+            for number, part in enumerate(value)
+        )
     try:
         converted = msgspec.convert(value, hint)
     except msgspec.ValidationError as error:

@@ -35,18 +35,13 @@ def middle(index: float) -> float:
     return float(GROWTH ** (index + 0.5)) / 1e6
 
 
-def bucket_at(counts: Mapping[int, int], share: float) -> int:
-    """Return the bucket up to which `share` (0 to 1) of the counts lie, which must not all be 0."""
-    indexes = sorted(counts)
-    sums = list(accumulate(map(counts.__getitem__, indexes)))
-    return indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))]
-
-
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
     """Return the duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
     if not any(counts.values()):
         return None
-    return middle(bucket_at(counts, share))
+    indexes = sorted(counts)
+    sums = list(accumulate(map(counts.__getitem__, indexes)))
+    return middle(indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))])
 
 
 @cache

@@ -45,9 +45,8 @@ def _refuse_constant(name: str) -> None:
 
 def texts(candidate: object) -> list[str]:
     """Return the texts of a list; none where the argument is no list."""
-    if not isinstance(candidate, list):
-        return []
-    return [text for text in candidate if isinstance(text, str)]
+    rows = candidate if isinstance(candidate, list) else []
+    return [text for text in rows if isinstance(text, str)]
 
 
 def unpack(packed: bytes, most_bytes: int, name: str) -> bytes:

@@ -41,7 +41,22 @@ class Balance:
         if total_s <= 0:
             return
         if stands_for_s <= 0:
-            spent.assign_unobserved(self._take(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
+            # Take so much of what is kept; what is missing in advance, if not too much is given
+            # already.
+            seconds = blocked.get(Doing(State.NOT_OBSERVED), 0.0)
+            positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
+            positive_s = sum(positive.values())
+            part = min(1.0, seconds / positive_s) if positive_s > 0 else 0.0
+            granted = defaultdict(float, {doing: part * s for doing, s in positive.items()})
+            advance_s = min(
+                seconds - sum(granted.values()),
+                MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()),
+            )
+            for doing, share in self._last.items():
+                granted[doing] += share * max(0.0, advance_s)
+            for doing, granted_s in granted.items():
+                self._kept[doing] -= granted_s
+            spent.assign_unobserved(granted)
             return
         self._last = {doing: seconds / total_s for doing, seconds in blocked.items()}
         for doing, part in self._last.items():
@@ -55,21 +70,3 @@ class Balance:
 
     def _keep(self, doing: Doing, seconds: float) -> None:
         self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))
-
-    def _take(self, seconds: float) -> dict[Doing, float]:
-        """Take so much of what is kept; what is missing in advance, if not too much is given
-        already.
-        """
-        positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
-        total_s = sum(positive.values())
-        part = min(1.0, seconds / total_s) if total_s > 0 else 0.0
-        granted = defaultdict(float, {doing: part * kept_s for doing, kept_s in positive.items()})
-        advance_s = min(
-            seconds - sum(granted.values()),
-            MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()),
-        )
-        for doing, share in self._last.items():
-            granted[doing] += share * max(0.0, advance_s)
-        for doing, granted_s in granted.items():
-            self._kept[doing] -= granted_s
-        return granted

@@ -112,14 +112,14 @@ class Blocking:
             case WaitKind.FUTEX if call.arguments[1] & _FUTEX_PRIVATE:
                 return Doing(State.LOCK)
             case WaitKind.FUTEX:  # the shared file that contains the lock is mapped
-                maps = f"/proc/{pid}/maps"
                 return Doing(
-                    State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(maps), first))
+                    State.LOCK,
+                    _quietly(lambda: proc.mapped_file(proc.read_all(f"/proc/{pid}/maps"), first)),
                 )
             case WaitKind.CONNECT:
-                place = call.arguments[1:3]
                 return Doing(
-                    State.NETWORK, _quietly(lambda: addresses.parse_address(_memory(pid, *place)))
+                    State.NETWORK,
+                    _quietly(lambda: addresses.parse_address(_memory(pid, *call.arguments[1:3]))),
                 )
             case WaitKind.POLL | WaitKind.SELECT | WaitKind.EPOLL:
                 return self._polled(pid, kind, call.arguments)
@@ -164,8 +164,7 @@ class Blocking:
         try:
             match kind:
                 case WaitKind.EPOLL:
-                    fdinfo = proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}")
-                    numbers = proc.parse_epoll(fdinfo)
+                    numbers = proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
                 case WaitKind.POLL:
                     size = 8 * min(arguments[1], MOST_DESCRIPTORS)
                     numbers = proc.parse_pollfds(_memory(pid, arguments[0], size))
@@ -182,9 +181,7 @@ class Blocking:
 
 def _memory(pid: int, address: int, size: int) -> bytes:
     """Return a process's memory. Raises OSError."""
-    if address and size:
-        return proc.read(f"/proc/{pid}/mem", min(size, 4096), address)
-    return b""
+    return proc.read(f"/proc/{pid}/mem", min(size, 4096), address) if address and size else b""
 
 
 def _locked_file(pid: int) -> str:

@@ -43,8 +43,9 @@ class Descriptors:
             return Doing(State.PIPE) if peer.unnamed else Doing(State.NETWORK, peer.name)
         if link.startswith(("pipe:", "anon_inode:")):
             # it has no path
-            state = next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE)
-            return Doing(state)
+            return Doing(
+                next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE)
+            )
         path = _path_in(link)
         if path and (path == self.device or _DEVICES.match(path)):
             return Doing(State.DEVICE, path)

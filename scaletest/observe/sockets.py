@@ -85,12 +85,15 @@ class Sockets:
 
     def _by_duplicate(self, pid: int, descriptor: int) -> SocketPeer | None:
         try:
-            copy = _copy(pid, descriptor)
-        except PermissionError:
-            self._duplicate = False
-            return None
+            process = os.pidfd_open(pid)
+            try:
+                copy: int = _LIBRARY.syscall(_PIDFD_GETFD, process, descriptor, 0)
+                if copy < 0:
+                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            finally:
+                os.close(process)
         except OSError as error:
-            if error.errno == errno.ENOSYS:
+            if isinstance(error, PermissionError) or error.errno == errno.ENOSYS:
                 self._duplicate = False
             return None
         try:
@@ -132,25 +135,14 @@ class Sockets:
             yield inode, CLIENTS if peer and port == self._served else peer
 
 
-def _copy(pid: int, descriptor: int) -> int:
-    """Return a process's descriptor in this process. Raises OSError."""
-    process = os.pidfd_open(pid)
-    try:
-        copy: int = _LIBRARY.syscall(_PIDFD_GETFD, process, descriptor, 0)
-        if copy < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        return copy
-    finally:
-        os.close(process)
-
-
 def _peer_of(connection: socket.socket) -> SocketPeer:
     try:
         address = connection.getpeername()
     except OSError:  # it is not connected
         with suppress(OSError):
-            listening = bool(connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
-            return SocketPeer(listening=listening)
+            return SocketPeer(
+                listening=bool(connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+            )
         return SocketPeer()
     if connection.family in _INTERNET:
         return SocketPeer(addresses.host_and_port(address[0], address[1]))

@@ -82,10 +82,16 @@ class TimeByState:
         is_alone = self._last is not None and len(self._last.threads) == 1
         counted = is_alone and unseen_s <= first.run_s + _ALONE_S
         self._divide(seconds, run_s, wait_s, unchanged_s, None, counted=counted)
-        # what was blocked near a look at which something ran, by the looks at which nothing did
-        shortfalls = self._shortfalls()
-        if sum(shortfalls.values()) > 0:
-            self._spread(self._unknown_s + self._uncounted_s, shortfalls)
+        # What was blocked near a look at which something ran, by the looks at which nothing did: to
+        # each blocked state what it lacks of its part of all blocked time; when none lacks any, by
+        # these parts.
+        unknown_s = self._unknown_s + self._uncounted_s
+        blocked_s = unknown_s + sum(self._seconds[doing] for doing in self._weights)
+        total = sum(self._weights.values()) or 1.0
+        parts = {doing: blocked_s * weight / total for doing, weight in self._weights.items()}
+        lacking = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
+        if sum(parts.values()) > 0:
+            self._spread(unknown_s, lacking if sum(lacking.values()) > 0 else parts)
             self._unknown_s = self._uncounted_s = 0.0
         self._spread_or_hide(self._unknown_s, _COUNTED)
         self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
@@ -123,9 +129,7 @@ class TimeByState:
         sums: dict[State, float] = defaultdict(float)
         for doing, seconds in self._seconds.items():
             sums[doing.state or State.NOT_OBSERVED] += seconds
-        rest_s = total_s - sum(sums.values())
-        if rest_s > 0:
-            sums[State.NOT_OBSERVED] += rest_s
+        sums[State.NOT_OBSERVED] += max(0.0, total_s - sum(sums.values()))
         # less than a nanosecond is what sums of floats are off by
         return {state: sums[state] for state in State if sums[state] > 1e-9}
 
@@ -161,9 +165,19 @@ class TimeByState:
             self._grant(self._last, still_s, counted=True)
             if self._last.doing.state is not None:
                 self._weights[self._last.doing] += still_s
-        # at the begin and the end of the request one of the two looks is missing
+        # the looks at the ends of the interval, each with the other one and its part of the rest;
+        # at the begin and the end of the request one of the two is missing
+        ends: list[tuple[TreeLook, TreeLook | None, float]] = [
+            (look, None, 1.0) for look in (self._last, end) if look is not None
+        ]
+        if self._last is not None and end is not None:
+            begin_part = self._begin_part
+            is_one_wait = sum(share.slices for share in end.shares) <= FEW_SLICES
+            if is_one_wait and (self._last.doing.state is None) != (end.doing.state is None):
+                begin_part = 1.0 if end.doing.state is None else 0.0
+            ends = [(self._last, end, begin_part), (end, self._last, 1.0 - begin_part)]
         divided_s = left_s = blocked_s - still_s
-        for look, opposite, part in self._parts(self._last, end):
+        for look, opposite, part in ends:
             is_in_both = opposite is not None and look.thread in opposite.threads
             granted_s = divided_s * part if is_in_both else min(divided_s * part, look.age_s)
             left_s -= granted_s
@@ -172,20 +186,6 @@ class TimeByState:
             if look.doing.state is not None:
                 self._weights[look.doing] += (seconds - still_s) * part
         self.add(State.NOT_OBSERVED, left_s)
-
-    def _parts(
-        self, begin: TreeLook | None, end: TreeLook | None
-    ) -> list[tuple[TreeLook, TreeLook | None, float]]:
-        """Return the looks at the ends of an interval, each with the other one and its part of the
-        interval.
-        """
-        if begin is None or end is None:
-            return [(look, None, 1.0) for look in (begin, end) if look is not None]
-        begin_part = self._begin_part
-        is_one_wait = sum(share.slices for share in end.shares) <= FEW_SLICES
-        if is_one_wait and (begin.doing.state is None) != (end.doing.state is None):
-            begin_part = 1.0 if end.doing.state is None else 0.0
-        return [(begin, end, begin_part), (end, begin, 1.0 - begin_part)]
 
     def _grant(
         self, look: TreeLook, seconds: float, *, counted: bool, at_end: bool = False
@@ -214,19 +214,6 @@ class TimeByState:
             self._spread(seconds, possible)
         else:
             self.add(State.NOT_OBSERVED, seconds)
-
-    def _shortfalls(self) -> dict[Doing, float]:
-        """Return by how much each blocked state lacks its part of all blocked time; when none lacks
-        any, these parts.
-        """
-        total = sum(self._weights.values())
-        if total <= 0:
-            return {}
-        blocked_s = self._unknown_s + self._uncounted_s
-        blocked_s += sum(self._seconds[doing] for doing in self._weights)
-        parts = {doing: blocked_s * weight / total for doing, weight in self._weights.items()}
-        shortfalls = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
-        return shortfalls if sum(shortfalls.values()) > 0 else parts
 
     def _spread(self, seconds: float, weights: dict[Doing, float]) -> None:
         total = sum(weights.values())

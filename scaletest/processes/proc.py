@@ -193,9 +193,8 @@ def parse_table(text: str) -> dict[str, int]:
 
 def _whole(word: str) -> int | None:
     """Return a number as the kernel writes it: int() takes more forms, and refuses many digits."""
-    if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
-        return int(word)
-    return None
+    is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
+    return int(word) if is_number else None
 
 
 def parse_throttled_s(text: str) -> float | None:

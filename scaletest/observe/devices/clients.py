@@ -75,13 +75,6 @@ class _Count:
     highest: int = 0
     grown: int = 0
 
-    def take(self, value: int) -> None:
-        """Return a counter may fall for a while and recover: only growth above the highest
-        counts.
-        """
-        self.grown += max(0, value - self.highest)
-        self.highest = max(self.highest, value)
-
 
 @dataclass(slots=True)
 class _Files:
@@ -155,7 +148,10 @@ class Clients:
                     for name, engine in client.engines.items():
                         in_cycles = engine.busy_ns is None
                         count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
-                        count.take((engine.cycles if in_cycles else engine.busy_ns) or 0)
+                        # it may fall for a while and recover: only growth above the highest counts
+                        value = (engine.cycles if in_cycles else engine.busy_ns) or 0
+                        count.grown += max(0, value - count.highest)
+                        count.highest = max(count.highest, value)
                         if engine.clock is not None:
                             self._clocks.take(client.device, engine.clock, now_s)
             files.numbers = numbers

@@ -65,13 +65,16 @@ class ContainerReader:
         """Return what can be read of it."""
         cpu = parse_cpu(self._cpu.text())
         memory = {name: file.text() for name, file in self._memory.items()}
-        used = proc.parse_number(memory["memory.current"] or memory["memory.usage_in_bytes"])
-        levels = {**self._limits, **_known({"memory_used": used})}
+        used = memory["memory.current"] or memory["memory.usage_in_bytes"]
+        levels = {**self._limits, **_known({"memory_used": proc.parse_number(used)})}
         memory_counters = parse_memory_events(memory["memory.events"])
         if not memory["memory.events"]:
-            kills = proc.parse_table(memory["memory.oom_control"]).get("oom_kill")
-            reclaims = proc.parse_number(memory["memory.failcnt"])
-            memory_counters = _known({"reclaims": reclaims, "oom_kills": kills})
+            memory_counters = _known(
+                {
+                    "reclaims": proc.parse_number(memory["memory.failcnt"]),
+                    "oom_kills": proc.parse_table(memory["memory.oom_control"]).get("oom_kill"),
+                }
+            )
         nanoseconds = proc.parse_number(self._cpu_time.text())  # of version 1
         counters = {
             **_known({"cpu_used": None if nanoseconds is None else nanoseconds / 1e9}),

@@ -82,9 +82,9 @@ class NodeReader:
 
 def _busiest(rows: Mapping[str, Figures], kind: str, limit: int, by: tuple[str, ...]) -> list[str]:
     """Return the names of those that did most; of those that did alike the first by name."""
-    names = [name for name in rows if name.startswith(f"{kind}:")]
-
-    def least_busy_last(name: str) -> tuple[float, str]:
-        return -sum(rows[name].get(figure, 0.0) for figure in by), name
-
-    return sorted(names, key=least_busy_last)[:limit]
+    amounts = {
+        name: sum(row.get(figure, 0.0) for figure in by)
+        for name, row in rows.items()
+        if name.startswith(f"{kind}:")
+    }
+    return sorted(amounts, key=lambda name: (-amounts[name], name))[:limit]

@@ -65,9 +65,10 @@ def parse_stat(text: str) -> ResourceReading:
     ticks = proc.parse_columns(words[1:9])
     if words[:1] != ["cpu"] or len(ticks) < 8:
         return ResourceReading()
-    seconds = {}
-    for name, columns in _COLUMNS.items():
-        seconds[name] = sum(ticks[column] for column in columns) / proc.TICKS_PER_S
+    seconds = {
+        name: sum(ticks[column] for column in columns) / proc.TICKS_PER_S
+        for name, columns in _COLUMNS.items()
+    }
     return ResourceReading({"cores": float(text.count("\ncpu"))}, seconds)
 
 
@@ -93,8 +94,7 @@ class CpuReader:
             folder = cpus / f"cpu{numbers[int(index * step)]}"
             highest = proc.parse_number(proc.text_of(folder / "cpufreq/cpuinfo_max_freq"))
             if highest:
-                clock = proc.OpenFile(folder / "cpufreq/scaling_cur_freq")
-                self._clocks.append((clock, highest))
+                self._clocks.append((proc.OpenFile(folder / "cpufreq/scaling_cur_freq"), highest))
             heat = folder / "thermal_throttle/core_throttle_count"
             if proc.text_of(heat):
                 self._heat.append(proc.OpenFile(heat))
