@@ -4,10 +4,10 @@ import logging
 import os
 import random
 
-from scaletest.observe.balance import Balance
 from scaletest.observe.blocking import Blocking
 from scaletest.observe.control_groups import Throttling
 from scaletest.observe.devices.clients import Clients
+from scaletest.observe.time_by_state import Balance
 from scaletest.processes import proc
 
 # Part of a core that looks may take: where they cost more, as with many threads or cold caches,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from scaletest.model.node_sample import CONTAINER, CPU, DISK, FIGURES, MEMORY, NETWORK, PRESSURE
 from scaletest.observe import control_groups
-from scaletest.observe.node.container import ContainerReader
 from scaletest.observe.node.resources import (
+    ContainerReader,
     CpuReader,
     DiskReader,
     MemoryReader,

@@ -15,9 +15,13 @@ from scaletest.model import NodeSample
 from scaletest.model.node_sample import FIGURES
 from scaletest.observe import control_groups
 from scaletest.observe.node import resources
-from scaletest.observe.node.container import parse_cpu, parse_memory_events
 from scaletest.observe.node.reader import MOST_DISKS, MOST_NETWORKS, NodeReader
-from scaletest.observe.node.resources import ResourceReading, interval_figures
+from scaletest.observe.node.resources import (
+    ResourceReading,
+    interval_figures,
+    parse_cpu,
+    parse_memory_events,
+)
 from scaletest.processes import proc
 
 STAT = """cpu  {user} 200 300 5000 {iowait} 10 20 {steal} 7 7

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 from scaletest.model import Activity, State, Wait, wire
 from scaletest.model.activity import MAX_BYTES
 from scaletest.observe import sampler
-from scaletest.observe.balance import MOST_KEPT, MOST_KEPT_S, Balance
 from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing
-from scaletest.observe.time_by_state import TimeByState, run_and_wait_s
+from scaletest.observe.time_by_state import (
+    MOST_KEPT,
+    MOST_KEPT_S,
+    Balance,
+    TimeByState,
+    run_and_wait_s,
+)
 from scaletest.observe.tree import ThreadShare, TreeLook
 from scaletest.processes import proc
 
