@@ -140,9 +140,8 @@ class Activity(Document):
         for name in _NUMBERS:
             if number := round(getattr(self, name), 4):
                 fields[name] = number
-        rounded = {name: round(busy_s, 4) for name, busy_s in self.engines.items()}
-        largest = heapq.nlargest(MAX_ENGINES, rounded.items(), key=itemgetter(1))
-        busiest = [(name, busy_s) for name, busy_s in largest if busy_s]
+        rounded = ((name, round(busy_s, 4)) for name, busy_s in self.engines.items())
+        busiest = heapq.nlargest(MAX_ENGINES, filter(itemgetter(1), rounded), key=itemgetter(1))
         # what may be written: so many waits, the length of their names, and so many engines
         lengths = [(count, MAX_OBJECT_CHARACTERS) for count in range(len(self.waits), 0, -1)]
         lengths += [(1, limit) for limit in _CUTS]

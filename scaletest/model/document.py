@@ -83,8 +83,11 @@ def _twin(kind: type) -> tuple[type, list[tuple[str, Declared]]]:
     the rules that msgspec does not know.
     """
     hints = field_hints(kind)
-    rules = [(name, declared(hint)) for name, hint in hints.items()]
-    checked = [(name, rule) for name, rule in rules if {"choices", "check"} & rule.extra.keys()]
+    checked = [
+        (name, declared(hint))
+        for name, hint in hints.items()
+        if {"choices", "check"} & declared(hint).extra.keys()
+    ]
     return msgspec.defstruct(kind.__name__, list(hints.items())), checked
 
 

@@ -30,8 +30,9 @@ def load(text: str | bytes, name: str) -> dict[str, Any]:
         # the strict and fast reader refuses some JSON, as lone surrogates
         try:
             tolerant = json.loads(text, parse_constant=_refuse_constant)
-            written = json.dumps(tolerant, ensure_ascii=False).encode("utf-8", "replace")
-            document = json.loads(written)
+            document = json.loads(
+                json.dumps(tolerant, ensure_ascii=False).encode("utf-8", "replace")
+            )
         except (ValueError, RecursionError) as error:
             raise InvalidValue(f"{name} is not valid JSON: {error}") from error
     if not isinstance(document, dict):

@@ -85,8 +85,14 @@ class TimeByState:
         run_s = min(seconds, unseen_s * seconds / (seconds + hidden_s)) if seconds > 0 else 0.0
         wait_s = min(seconds - run_s, max(0.0, first.wait_s))
         is_alone = self._last is not None and len(self._last.threads) == 1
-        counted = is_alone and unseen_s <= first.run_s + _ALONE_S
-        self._divide(seconds, run_s, wait_s, unchanged_s, None, counted=counted)
+        self._divide(
+            seconds,
+            run_s,
+            wait_s,
+            unchanged_s,
+            None,
+            counted=is_alone and unseen_s <= first.run_s + _ALONE_S,
+        )
         # What was blocked near a look at which something ran, by the looks at which nothing did: to
         # each blocked state what it lacks of its part of all blocked time; when none lacks any, by
         # these parts.
@@ -101,8 +107,11 @@ class TimeByState:
         self._spread_or_hide(self._unknown_s, _COUNTED)
         self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
         # CPU time that no look saw, of processes that lived between two looks
-        moved_s = min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)])
-        self._move(State.NOT_OBSERVED, State.ON_CPU, moved_s)
+        self._move(
+            State.NOT_OBSERVED,
+            State.ON_CPU,
+            min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)]),
+        )
 
     @property
     def ends_blocked(self) -> bool:

@@ -137,14 +137,13 @@ class Tree:
             return None
         most_active = min(threads, key=lambda key: threads[key].rank)
         process = self._processes[most_active[0]]
-        is_faulting = process.threads[most_active[1]].is_faulting
         return TreeLook(
             threads[most_active],
             most_active,
             max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.began_s),
             shares,
             frozenset(threads),
-            Doing(State.MEMORY) if is_faulting else None,
+            Doing(State.MEMORY) if process.threads[most_active[1]].is_faulting else None,
         )
 
     @property
@@ -167,8 +166,9 @@ class Tree:
         if last is None:
             return NOTHING_RAN
         before, counted_s = (thread.schedule, thread.counted_s) if thread else (_NEVER_RAN, 0.0)
-        waited_s = last.wait_s - before.wait_s - counted_s
-        return ThreadShare(max(0.0, last.run_s - before.run_s), max(0.0, waited_s))
+        return ThreadShare(
+            max(0.0, last.run_s - before.run_s), max(0.0, last.wait_s - before.wait_s - counted_s)
+        )
 
     def close(self) -> None:
         """Close all files."""

@@ -84,13 +84,15 @@ class Node:
                 f"proc/pressure/{name}",
                 PRESSURE.format(some=7_870_263_640 + part * grown, full=5 + grown),
             )
-        rows = {
-            "reads": 100 + 60 * grown,
-            "sectors": 800 + 2000 * grown,
-            "ms": 50 + 30 * grown,
-            "busy": 9 + 700 * grown,
-        }
-        self.write("proc/diskstats", DISKS.format(**rows))
+        self.write(
+            "proc/diskstats",
+            DISKS.format(
+                reads=100 + 60 * grown,
+                sectors=800 + 2000 * grown,
+                ms=50 + 30 * grown,
+                busy=9 + 700 * grown,
+            ),
+        )
         self.write(
             "proc/net/dev", NETWORKS.format(received=3578738518 + 5000 * grown, dropped=3 * grown)
         )
@@ -103,8 +105,8 @@ class Node:
             "usage_usec": 5_000_000 + 190_000 * grown,
             "nr_periods": 10 + 20 * grown,
             "nr_throttled": 4 + 15 * grown,
+            "throttled_usec": 700_000 + 800_000 * grown,
         }
-        rows["throttled_usec"] = 700_000 + 800_000 * grown
         self.write(
             "cgroup/kubepods/pod1/cpu.stat",
             "".join(f"{name} {value}\n" for name, value in rows.items()),
@@ -112,8 +114,10 @@ class Node:
         self.write("cgroup/kubepods/memory.max", "max\n")
         self.write("cgroup/kubepods/pod1/memory.max", "1073741824\n")
         self.write("cgroup/kubepods/pod1/memory.current", "4096000\n")
-        events = f"low 0\nhigh 1\nmax {3 + 6 * grown}\noom 0\noom_kill {grown}\n"
-        self.write("cgroup/kubepods/pod1/memory.events", events)
+        self.write(
+            "cgroup/kubepods/pod1/memory.events",
+            f"low 0\nhigh 1\nmax {3 + 6 * grown}\noom 0\noom_kill {grown}\n",
+        )
 
     def version_1(self, grown: int = 0) -> None:
         self.write(
@@ -126,8 +130,7 @@ class Node:
         self.write(f"{cpu}/cpu.cfs_period_us", "100000\n")
         throttled_ns = 700_000_000 + 800_000_000 * grown
         periods = f"nr_periods {10 + 20 * grown}\nnr_throttled {4 + 15 * grown}\n"
-        rows = f"{periods}throttled_time {throttled_ns}\n"
-        self.write(f"{cpu}/cpu.stat", rows)
+        self.write(f"{cpu}/cpu.stat", f"{periods}throttled_time {throttled_ns}\n")
         self.write(f"{cpu}/cpuacct.usage", f"{5_000_000_000 + 190_000_000 * grown}\n")
         self.write(f"{memory}/memory.limit_in_bytes", "1073741824\n")
         self.write(f"{memory}/memory.usage_in_bytes", "4096000\n")
@@ -143,12 +146,13 @@ class Node:
         self.write(f"{folder}/thermal_throttle/core_throttle_count", f"{heat}\n")
 
     def reader(self) -> NodeReader:
-        roots = {
-            "procfs": self.root / "proc",
-            "sysfs": self.root / "sys",
-            "cgroups": self.root / "cgroup",
-        }
-        return NodeReader(lambda: self.now, **roots, own_cgroup=self.root / "proc/self/cgroup")
+        return NodeReader(
+            lambda: self.now,
+            procfs=self.root / "proc",
+            sysfs=self.root / "sys",
+            cgroups=self.root / "cgroup",
+            own_cgroup=self.root / "proc/self/cgroup",
+        )
 
 
 @pytest.fixture
