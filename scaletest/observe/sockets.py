@@ -1,4 +1,4 @@
-"""Peers of other processes' sockets, as far as we may look.
+"""Peers of other processes' sockets, and who serves a port, as far as we may look.
 
 A peer is found by a duplicate of the descriptor, else by what the kernel lists. A duplicate costs
 microseconds; containers forbid it. The kernel's diagnosis of all connections costs a fifth of a
@@ -8,6 +8,7 @@ no more often than a thousandth of a core allows.
 
 import ctypes
 import errno
+import ipaddress
 import os
 import re
 import socket
@@ -150,3 +151,47 @@ def _peer_of(connection: socket.socket) -> SocketPeer:
         return SocketPeer()
     name = addresses.unix_name(address if isinstance(address, bytes) else os.fsencode(address))
     return SocketPeer(name, unnamed=not name)
+
+
+def is_here(host: str) -> bool:
+    """Return whether a name or address is one of this machine."""
+    with suppress(OSError, ValueError, UnicodeError):
+        for family, _, _, _, place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
+            if ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback:
+                return True
+            with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.bind((place[0], 0))  # only an address of this machine can be had
+                return True
+    return False
+
+
+def servers(port: int) -> list[int]:
+    """Return the processes that listen on a port, without us and without children of such
+    processes.
+    """
+    wanted = set()
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for connection in addresses.parse_peers(proc.read_all(f"/proc/self/net/{name}")):
+                if connection.listening and connection.own_port == port:
+                    wanted.add(connection.inode)
+    if not wanted:
+        return []
+    holders = {
+        pid
+        for pid in proc.numbers("/proc")
+        if pid != os.getpid() and wanted & set(_socket_inodes(pid))
+    }
+    statuses = {pid: proc.status_of(f"/proc/{pid}") for pid in holders}
+    return sorted(
+        pid for pid, status in statuses.items() if status is None or status.parent not in holders
+    )
+
+
+def _socket_inodes(pid: int) -> Iterator[int]:
+    with suppress(OSError):
+        for descriptor in os.scandir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                match = SOCKET.fullmatch(proc.link(descriptor.path))
+                if match:
+                    yield int(match[1])

@@ -11,7 +11,7 @@ from scaletest.load.level_load import LevelLoad
 from scaletest.load.payloads import read_payloads
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.observe.servers import is_here, servers
+from scaletest.observe.sockets import is_here, servers
 from scaletest.saturation.measure.agents import start_load
 from scaletest.saturation.measure.target import Target, in_flight_of_agent
 from scaletest.saturation.measure.work import HttpWork
