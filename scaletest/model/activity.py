@@ -25,8 +25,7 @@ MAX_WAITS = 4
 MAX_ENGINES = 8
 MAX_ENGINE_CHARACTERS = 60
 MAX_BYTES = 1024
-_MAX_SECONDS = 1e9
-Spent = Annotated[float, Meta(ge=0, le=_MAX_SECONDS, extra={"unit": "s"})]
+Spent = Annotated[float, Meta(ge=0, le=1e9, extra={"unit": "s"})]
 SHORT = Meta(extra={"schema": {"maxLength": MAX_OBJECT_CHARACTERS}})
 Counted = Annotated[int, Meta(ge=0, le=10**15)]
 

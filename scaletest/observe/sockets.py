@@ -29,7 +29,6 @@ _MOST_KNOWN = 4096
 # Part of a core that reading each list may take.
 LISTS_SHARE = 0.001
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
-_TABLES = ("tcp", "tcp6", "udp", "udp6")
 # The peer of a service that waits for whoever may ask it.
 CLIENTS = "waiting for requests"
 
@@ -124,7 +123,7 @@ class Sockets:
         return self._cached.get(inode)
 
     def _of_tables(self, pid: int) -> Iterator[tuple[int, str]]:
-        for name in _TABLES:
+        for name in ("tcp", "tcp6", "udp", "udp6"):
             with suppress(OSError):
                 yield from self._named(
                     addresses.parse_peers(proc.read_all(f"/proc/{pid}/net/{name}"))
@@ -191,7 +190,6 @@ def servers(port: int) -> list[int]:
 def _socket_inodes(pid: int) -> Iterator[int]:
     with suppress(OSError):
         for descriptor in os.scandir(f"/proc/{pid}/fd"):
-            with suppress(OSError):
-                match = SOCKET.fullmatch(proc.link(descriptor.path))
-                if match:
-                    yield int(match[1])
+            match = SOCKET.fullmatch(proc.link(descriptor.path))
+            if match:
+                yield int(match[1])

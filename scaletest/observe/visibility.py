@@ -13,11 +13,11 @@ PATIENCE_S = 2.0
 LOOK_S = 0.005
 # Of these drivers the kernel tells how busy a process keeps a device ("DRM client usage stats").
 COUNTING_DRIVERS = ("i915", "xe", "amdgpu")
-_DRM = Path("/sys/class/drm")
-_DEVICES = Path("/dev")
 
 
-def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
+def visibility(
+    devices: Path = Path("/dev"), drm: Path = Path("/sys/class/drm"), cgroups: Path = CGROUPS
+) -> Visibility:
     """Return what this process can read now. It starts a child for the test, and ends it."""
     with subprocess.Popen(
         ["/bin/sh", "-c", "read line"],  # sleeps until its input is closed

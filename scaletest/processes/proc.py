@@ -102,8 +102,11 @@ class OpenFile:
 
 
 def link(path: str) -> str:
-    """Return where a symbolic link points. Raises OSError."""
-    return os.readlink(path)  # noqa: PTH115 - a path of /proc
+    """Return where a symbolic link points; "" when it may not be read, or is no longer there."""
+    try:
+        return os.readlink(path)  # noqa: PTH115 - a path of /proc
+    except (OSError, ValueError):
+        return ""
 
 
 def numbers(path: str) -> list[int]:

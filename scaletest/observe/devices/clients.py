@@ -179,22 +179,17 @@ class Clients:
             if open_files == files.open_files and files.looks & (files.looks - 1) and not often:
                 return
             files.open_files = open_files
+            numbers = proc.numbers(folder)[:_MOST_DESCRIPTORS]
+            paths = {number: proc.link(f"{folder}/{number}") for number in numbers}
             files.numbers = [
                 number
-                for number in proc.numbers(folder)[:_MOST_DESCRIPTORS]
-                if self._is_device(pid, number)
+                for number, path in paths.items()
+                if path.startswith(_PREFIXES) or path == self._device != ""
             ]
         except PermissionError:
             self._denied("fdinfo")
         except OSError:  # it is gone
             files.numbers = []
-
-    def _is_device(self, pid: int, number: int) -> bool:
-        try:
-            path = proc.link(f"{self._procfs}/{pid}/fd/{number}")
-        except OSError:
-            return False
-        return path.startswith(_PREFIXES) or path == self._device != ""
 
 
 def present(device: str = "") -> bool:

@@ -27,7 +27,6 @@ _PRESSURE = {"cpu": ("some",), "memory": ("some", "full"), "io": ("some", "full"
 _STALLED = re.compile(r"^(some|full) .*\btotal=(\d{1,20})$", re.MULTILINE | re.ASCII)
 _SECTOR_BYTES = 512
 _NO_DISK = re.compile(r"(loop|ram|zram|fd|sr|dm-|md)\d+")
-_LOOPBACK = "lo"
 _BYTES_PER_MEGABIT = 125_000
 # Of both versions of control groups; those of the other one are absent.
 _MEMORY_FILES = (
@@ -225,7 +224,7 @@ def parse_networks(text: str) -> dict[str, ResourceReading]:
     for line in text.splitlines():
         name, colon, columns = line.rpartition(":")
         numbers = proc.parse_columns(columns.split())
-        is_known = colon and name.strip() != _LOOPBACK and len(numbers) >= 16
+        is_known = colon and name.strip() != "lo" and len(numbers) >= 16
         if is_known and numbers[0] + numbers[8]:
             readings[name.strip()] = ResourceReading(
                 counters={
