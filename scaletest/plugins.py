@@ -58,16 +58,18 @@ class Plugins:
         for entry_point in metadata.entry_points(group=self._group):
             package = entry_point.dist
             brought_by = f"{package.name} {package.version}" if package else "unknown"
-            name = cut(entry_point.name, 60)
-            candidates.append(Plugin(self._group, name, entry_point.value, cut(brought_by, 80)))
+            candidates.append(
+                Plugin(
+                    self._group, cut(entry_point.name, 60), entry_point.value, cut(brought_by, 80)
+                )
+            )
         plugins = {}
         for plugin in sorted(candidates, key=lambda plugin: plugin.package):
             owner = self._taken.setdefault(plugin.name.lower(), plugin.package)
             if owner == plugin.package:
                 plugins[plugin.name] = plugin
             else:
-                why = f"the name belongs to {owner}"
-                self._problems.append(plugin.unusable(why).message)
+                self._problems.append(plugin.unusable(f"the name belongs to {owner}").message)
         return plugins
 
     @property

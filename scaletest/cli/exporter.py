@@ -13,8 +13,7 @@ from scaletest.cli.output import echo
 from scaletest.model import checks
 from scaletest.model.desired_workers import Targets
 from scaletest.model.masking import masked
-from scaletest.model.recent_window import in_slots
-from scaletest.model.time_slots import LONGEST_WINDOW_S
+from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
 
 
 @cloup.command("exporter")

@@ -58,8 +58,7 @@ class _Unknown(StrictUndefined):
 
 def to_yaml(value: object) -> str:
     """Return a value as YAML on one line."""
-    text: str = yaml.safe_dump(value, default_flow_style=True)
-    return text.removesuffix("...\n").strip()
+    return str(yaml.safe_dump(value, default_flow_style=True)).removesuffix("...\n").strip()
 
 
 class _Engine(ImmutableSandboxedEnvironment):
@@ -110,9 +109,7 @@ def _compile(template: str) -> Template:
     return _ENGINE.from_string(tree)
 
 
-@lru_cache(1000)
-def _read_cached(text: str, name: str) -> Any:
-    return reader.read(text, name)
+_read_cached = lru_cache(1000)(reader.read)
 
 
 def changed(document: Any, text: Callable[[str], Any], key: Callable[[str], Any]) -> Any:
@@ -134,8 +131,9 @@ def fill(document: Any, values: Mapping[str, Any]) -> Any:
         text = fill_text(template, values)
         if not _WHOLE.fullmatch(template):
             return text
-        made = f"what the template {checks.cut(template, 60)!r} makes"
-        return copy.deepcopy(_read_cached(text, made))
+        return copy.deepcopy(
+            _read_cached(text, f"what the template {checks.cut(template, 60)!r} makes")
+        )
 
     return changed(document, fill_value, lambda key: fill_text(key, values))
 

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_origin
 import msgspec
 
 from scaletest.model.checks import cut
-from scaletest.model.conversion_errors import explain_error
 from scaletest.model.declared import Declared, declared, is_enum
+from scaletest.model.document import explain_error
 from scaletest.model.errors import InvalidValue, NoDevice, suggestion
 from scaletest.model.workload import Device
 
@@ -83,9 +83,9 @@ class TypedArguments:
         if self._further:
             values[self._further] = tuple(self._value(self._further, text) for text in further)
         elif further:
-            argument = cut(repr(further[0]), 60)
             raise InvalidValue(
-                f"{self._name} takes no further argument {argument}", hint=self._usage
+                f"{self._name} takes no further argument {cut(repr(further[0]), 60)}",
+                hint=self._usage,
             )
         return values
 
@@ -138,8 +138,9 @@ class TypedArguments:
         try:
             return msgspec.convert(text, rule.base, strict=False, dec_hook=_path)
         except msgspec.ValidationError as error:
-            wrong = explain_error(error, rule.base, text, name, self._name)
-            raise InvalidValue(wrong.message, hint=self._usage) from error
+            raise InvalidValue(
+                explain_error(error, rule.base, text, name, self._name).message, hint=self._usage
+            ) from error
         except UnicodeEncodeError as error:
             raise InvalidValue(
                 f"{name} in {self._name} is not valid Unicode", hint=self._usage
@@ -152,8 +153,9 @@ class TypedArguments:
                 f"{self._name} takes any names ({parameter}), which cannot be read from text",
                 hint="give each parameter its name and type",
             )
-        is_untyped = parameter.annotation in (object, parameter.empty)
-        rule = declared(Any if is_untyped else parameter.annotation)
+        rule = declared(
+            Any if parameter.annotation in (object, parameter.empty) else parameter.annotation
+        )
         is_readable = (
             rule.base in _READABLE or get_origin(rule.base) is Literal or is_enum(rule.base)
         )
@@ -168,8 +170,7 @@ class TypedArguments:
 
     @property
     def _usage(self) -> str:
-        parameters = self._signature.parameters
-        words = ", ".join(str(parameters[name]) for name in self._rules)
+        words = ", ".join(str(self._signature.parameters[name]) for name in self._rules)
         return f"its arguments are {words}" if words else "it has no arguments"
 
 

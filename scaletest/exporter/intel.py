@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.exporter.view import ExporterView, QueueView
-from scaletest.model.recent_window import within
+from scaletest.model.time_slots import within
 
 
 @dataclass(frozen=True, slots=True)

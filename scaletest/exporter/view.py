@@ -23,8 +23,8 @@ from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, snapshot
 from scaletest.model import NodeSample, checks, wire
 from scaletest.model.desired_workers import History, QueueDemand, Targets, desired, wanted
-from scaletest.model.recent_window import RecentWindow, over
 from scaletest.model.record import Outcome
+from scaletest.model.time_slots import RecentWindow, over
 
 logger = logging.getLogger("scaletest.exporter")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scaletest.model.attempt import Attempt, PodTroubles
-from scaletest.model.machine_use import MachineUse
+from scaletest.model.measurement import MachineUse
 
 
 @dataclass(frozen=True, slots=True)

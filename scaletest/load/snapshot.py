@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from scaletest.load.places import PlaceCount
-from scaletest.model.durations import DurationHistogram, DurationSummary
-from scaletest.model.histogram import quantile
+from scaletest.model.histogram import DurationHistogram, DurationSummary, quantile
 from scaletest.stats.failures import FailureGroup
 
 SCHEMA_VERSION = 1

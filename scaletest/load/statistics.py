@@ -17,7 +17,7 @@ from typing import Any
 from scaletest.load.places import LoadTally, highest
 from scaletest.load.snapshot import Gauges, LoadSnapshot, SeriesPoint, Spread
 from scaletest.model import Outcome, Record
-from scaletest.model.durations import DurationHistogram
+from scaletest.model.histogram import DurationHistogram
 
 # Durations of requests that succeeded.
 MEASURES = ("wait", "run", "overhead", "total")

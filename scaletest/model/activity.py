@@ -25,8 +25,7 @@ MAX_WAITS = 4
 MAX_ENGINES = 8
 MAX_ENGINE_CHARACTERS = 60
 MAX_BYTES = 1024
-_MAX_SECONDS = 1e9
-Spent = Annotated[float, Meta(ge=0, le=_MAX_SECONDS, extra={"unit": "s"})]
+Spent = Annotated[float, Meta(ge=0, le=1e9, extra={"unit": "s"})]
 SHORT = Meta(extra={"schema": {"maxLength": MAX_OBJECT_CHARACTERS}})
 Counted = Annotated[int, Meta(ge=0, le=10**15)]
 
@@ -68,8 +67,7 @@ class Wait:
     def __post_init__(self) -> None:
         check(self)
         if len(self.object) > MAX_OBJECT_CHARACTERS or not self.object.isprintable():
-            name = checks.cut(self.object, MAX_OBJECT_CHARACTERS)
-            object.__setattr__(self, "object", name)
+            object.__setattr__(self, "object", checks.cut(self.object, MAX_OBJECT_CHARACTERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +114,14 @@ class Activity(Document):
     def __post_init__(self) -> None:
         check(self)
         if self.engines:
-            names = {
-                checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s
-                for name, busy_s in self.engines.items()
-            }
-            object.__setattr__(self, "engines", names)
+            object.__setattr__(
+                self,
+                "engines",
+                {
+                    checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s
+                    for name, busy_s in self.engines.items()
+                },
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values without zeros, seconds with 4 decimals, at most 1 KB as JSON.
@@ -138,9 +139,8 @@ class Activity(Document):
         for name in _NUMBERS:
             if number := round(getattr(self, name), 4):
                 fields[name] = number
-        rounded = {name: round(busy_s, 4) for name, busy_s in self.engines.items()}
-        largest = heapq.nlargest(MAX_ENGINES, rounded.items(), key=itemgetter(1))
-        busiest = [(name, busy_s) for name, busy_s in largest if busy_s]
+        rounded = ((name, round(busy_s, 4)) for name, busy_s in self.engines.items())
+        busiest = heapq.nlargest(MAX_ENGINES, filter(itemgetter(1), rounded), key=itemgetter(1))
         # what may be written: so many waits, the length of their names, and so many engines
         lengths = [(count, MAX_OBJECT_CHARACTERS) for count in range(len(self.waits), 0, -1)]
         lengths += [(1, limit) for limit in _CUTS]

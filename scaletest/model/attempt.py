@@ -97,5 +97,7 @@ def to_json(attempt: Attempt, step: int) -> str:
 def from_json(text: str | bytes) -> tuple[int, Attempt]:
     """Return step and attempt that `to_json` wrote; InvalidValue on anything else."""
     fields = wire.load(text, "the record")
-    step = checks.count(fields.get("step", ""), "the step of the record", maximum=_MOST)
-    return step, read(Attempt, fields, "the record")
+    return (
+        checks.count(fields.get("step", ""), "the step of the record", maximum=_MOST),
+        read(Attempt, fields, "the record"),
+    )

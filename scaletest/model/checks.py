@@ -100,9 +100,9 @@ def seconds(
             hint="give a number, as in 2.5",
         )
     if value < 0 or value > maximum or (value == 0 and not zero):
-        low = "0" if zero else "above 0"
         raise InvalidValue(
-            f"{name} is {shown(value)} s", hint=f"give seconds from {low} to {maximum:g}"
+            f"{name} is {shown(value)} s",
+            hint=f"give seconds from {'' if zero else 'above '}0 to {maximum:g}",
         )
     return float(value)
 
@@ -158,8 +158,9 @@ def one_of(name: str, known: Iterable[str], kind: str) -> str:
     """
     names = list(known)
     if name not in names:
-        quoted = cut(repr(name), 60)
-        raise InvalidValue(f"there is no {kind} {quoted}", hint=suggestion(name, names))
+        raise InvalidValue(
+            f"there is no {kind} {cut(repr(name), 60)}", hint=suggestion(name, names)
+        )
     return name
 
 

@@ -1,16 +1,26 @@
-"""Documents that are read and checked as their class declares."""
+"""Documents that are read and checked as their class declares, with errors in words of ours."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from scaletest.model import wire
-from scaletest.model.conversion_errors import check_rules, explain_error
+from scaletest.model import checks, wire
 from scaletest.model.declared import Declared, declared
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, suggestion
 from scaletest.model.writing import Written, field_hints
+
+# what msgspec expects, in words, and how to write it
+_EXPECTED = {
+    "int": ("a whole number", "write it as in 8"),
+    "float": ("a number", "write it as in 2.5"),
+    "str": ("text", 'put it in quotes, as in "1"'),
+    "bool": ("true or false", "write true or false"),
+    "array": ("a list", "write it as in [a, b]"),
+    "object": ("a table of keys and values", "write it as in {key: value}"),
+}
 
 T = TypeVar("T")
 
@@ -73,6 +83,91 @@ def _twin(kind: type) -> tuple[type, list[tuple[str, Declared]]]:
     the rules that msgspec does not know.
     """
     hints = field_hints(kind)
-    rules = [(name, declared(hint)) for name, hint in hints.items()]
-    checked = [(name, rule) for name, rule in rules if {"choices", "check"} & rule.extra.keys()]
+    checked = [
+        (name, declared(hint))
+        for name, hint in hints.items()
+        if {"choices", "check"} & declared(hint).extra.keys()
+    ]
     return msgspec.defstruct(kind.__name__, list(hints.items())), checked
+
+
+def explain_error(
+    error: msgspec.ValidationError, hint: Any, value: Any, name: str, label: str
+) -> InvalidValue:
+    """Return the error of msgspec in words of ours.
+
+    value: what was read as `hint`, the value of this name in `label`; either may be empty.
+    """
+    problem, _, place = str(error).partition(" - at ")
+    for attribute, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", place):
+        base = declared(hint).base
+        if attribute:
+            hint = get_type_hints(base, include_extras=True)[attribute]
+            if isinstance(value, Mapping):
+                value = value.get(attribute)
+            else:
+                value = getattr(value, attribute)
+                attribute = declared(hint).title or attribute
+            name = f"{name}.{attribute}" if name else attribute
+        elif index == "...":
+            # msgspec does not tell which
+            hint = get_args(base)[1]
+            key, value = next(row for row in value.items() if not _fits(row[1], hint))
+            name = f"{name}[{checks.cut(str(key), 60)}]"
+        else:
+            hint, value = get_args(base)[0], value[int(index)]
+            name = f"{name}[{index}]"
+    rule = declared(hint)
+    where = " in ".join(part for part in (name, label) if part)
+    if place.startswith("`key`"):
+        return InvalidValue(f"{where} has a wrong key: {problem}", hint="correct it")
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", problem):
+        return InvalidValue(f"{where} lacks {missing[1]}", hint="add it")
+    message = f"{where} is {checks.shown(value)}"
+    if wrong := re.fullmatch(r"Expected `(.*)`, got `.*`", problem):
+        kinds = [_EXPECTED.get(kind, (kind, "")) for kind in wrong[1].split(" | ")]
+        expected = " or ".join(words for words, _ in kinds)
+        return InvalidValue(f"{message}, not {expected}", hint=kinds[0][1])
+    if "max_length" in rule.limits:
+        return InvalidValue(
+            f"{where} too long: {len(value)}, limit {rule.limits['max_length']}", hint="shorten it"
+        )
+    return InvalidValue(f"{message}{' s' * rule.is_duration}", hint=_hint_of(rule, value))
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    try:
+        msgspec.convert(value, hint)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _hint_of(rule: Declared, value: Any) -> str:
+    """Return what a value may be, for one that is of the right type."""
+    limits = rule.limits
+    if "hint" in rule.extra:
+        return str(rule.extra["hint"])
+    if rule.choices:
+        return suggestion(value, rule.choices)
+    if "multiple_of" in limits and value % limits["multiple_of"]:
+        return f"give a multiple of {limits['multiple_of']}"
+    low, high = limits.get("gt", limits.get("ge", 0)), limits.get("lt", limits.get("le"))
+    what = "seconds" if rule.is_duration else "a number"
+    first = f"{'above' if 'gt' in limits else 'from'} {_number(low)}"
+    return f"give {what} {first}" + ("" if high is None else f" to {_number(high)}")
+
+
+def _number(limit: float) -> str:
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
+
+
+def check_rules(rule: Declared, value: Any, where: str) -> None:
+    """Check what msgspec does not know of."""
+    if rule.choices and value not in rule.choices and value is not None:
+        raise InvalidValue(
+            f"{where} is {checks.shown(value)}",
+            hint=suggestion(value, filter(None, rule.choices)),
+        )
+    if "check" in rule.extra:
+        rule.extra["check"](value)

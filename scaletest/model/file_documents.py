@@ -7,8 +7,8 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from scaletest.model import checks
-from scaletest.model.conversion_errors import check_rules, explain_error
 from scaletest.model.declared import Declared, declared
+from scaletest.model.document import check_rules, explain_error
 from scaletest.model.errors import InvalidValue, suggestion
 from scaletest.model.quantities import SECONDS, in_base_units
 from scaletest.model.writing import members, plain
@@ -85,8 +85,10 @@ def read_value(
         kind: Any = rule.base
         return read_written(kind, value, where, warnings)
     if dataclasses.is_dataclass(declared(item).base) and isinstance(value, list):
-        rows = enumerate(value)
-        return tuple(read_value(item, part, f"{name}[{n}]", label, warnings) for n, part in rows)
+        return tuple(
+            read_value(item, part, f"{name}[{number}]", label, warnings)
+            for number, part in enumerate(value)
+        )
     try:
         converted = msgspec.convert(value, hint)
     except msgspec.ValidationError as error:

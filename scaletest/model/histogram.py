@@ -3,12 +3,16 @@
 Bucket i holds durations of GROWTH**i to GROWTH**(i + 1) microseconds; bucket 0 also holds shorter
 ones. The value read back is the geometric middle, sqrt(GROWTH) away from either edge:
 sqrt(1.02) - 1 = 0.995 %. Broker, exporter and reports all use these buckets, so that their
-histograms add up.
+histograms add up. Durations are counted beside their exact extremes and sum.
 """
+
+from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 from operator import mul
@@ -16,9 +20,12 @@ from operator import mul
 GROWTH = 1.02
 # 30 days, the longest time limit, in microseconds
 LAST_BUCKET = int(math.log(30 * 86400 * 1e6) / math.log(GROWTH))
-
 _SCALE = 1.0 / math.log(GROWTH)
 _log = math.log
+# A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie
+# below it is more than 5 %.
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+NEEDED = {name: math.ceil(math.log(0.05) / math.log(share)) for name, share in QUANTILES.items()}
 
 
 def bucket(seconds: float) -> int:
@@ -35,18 +42,13 @@ def middle(index: float) -> float:
     return float(GROWTH ** (index + 0.5)) / 1e6
 
 
-def bucket_at(counts: Mapping[int, int], share: float) -> int:
-    """Return the bucket up to which `share` (0 to 1) of the counts lie, which must not all be 0."""
-    indexes = sorted(counts)
-    sums = list(accumulate(map(counts.__getitem__, indexes)))
-    return indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))]
-
-
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
     """Return the duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
     if not any(counts.values()):
         return None
-    return middle(bucket_at(counts, share))
+    indexes = sorted(counts)
+    sums = list(accumulate(map(counts.__getitem__, indexes)))
+    return middle(indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))])
 
 
 @cache
@@ -88,3 +90,71 @@ def _known(counts: Mapping[int, int]) -> list[int]:
     if indices and not 0 <= indices[0] <= indices[-1] <= LAST_BUCKET:
         return [index for index in indices if 0 <= index <= LAST_BUCKET]
     return indices
+
+
+@dataclass(frozen=True, slots=True)
+class DurationSummary:
+    """Summary of durations, in seconds; None where there are too few."""
+
+    count: int
+    low_s: float | None
+    mean_s: float | None
+    high_s: float | None
+    quantiles_s: Mapping[str, float | None]
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Return plain values for JSON; names end with their unit."""
+        return {
+            "count": self.count,
+            "min_s": self.low_s,
+            "mean_s": self.mean_s,
+            **{f"{name}_s": value for name, value in self.quantiles_s.items()},
+            "max_s": self.high_s,
+        }
+
+
+@dataclass(slots=True)
+class DurationHistogram:
+    """Counts of any number of durations by bucket, beside their exact minimum, maximum and sum."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    count: int = 0
+    total: float = 0.0
+    low: float = math.inf
+    high: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one duration."""
+        index = bucket(seconds)
+        counts = self.counts
+        counts[index] = counts.get(index, 0) + 1
+        self.count += 1
+        self.total += seconds
+        if seconds < self.low:
+            self.low = seconds
+        if seconds > self.high:
+            self.high = seconds
+
+    def plus(self, other: DurationHistogram) -> DurationHistogram:
+        """Return a new histogram of what both counted."""
+        return DurationHistogram(
+            self.counts + other.counts,
+            self.count + other.count,
+            self.total + other.total,
+            min(self.low, other.low),
+            max(self.high, other.high),
+        )
+
+    def quantile(self, name: str) -> float | None:
+        """Return one of QUANTILES in seconds; None for too few durations."""
+        if self.count < NEEDED[name]:
+            return None
+        seconds = quantile(self.counts, QUANTILES[name])
+        return None if seconds is None else min(self.high, max(self.low, seconds))
+
+    def summary(self) -> DurationSummary:
+        """Return count, extremes, mean and the quantiles for which there are enough durations."""
+        quantiles = {name: self.quantile(name) for name in QUANTILES}
+        if not self.count:
+            return DurationSummary(0, None, None, None, quantiles)
+        return DurationSummary(self.count, self.low, self.total / self.count, self.high, quantiles)

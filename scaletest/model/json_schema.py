@@ -96,8 +96,7 @@ class Form:
             # a keyword of one type does not concern the values of another
             alternatives = [self.schema(inner) for inner in arguments if inner is not type(None)]
             json_types = sorted(set(itertools.chain.from_iterable(map(type_names, alternatives))))
-            merged: Schema = functools.reduce(operator.or_, alternatives)
-            return {**merged, "type": json_types}
+            return {**functools.reduce(operator.or_, alternatives), "type": json_types}
         if origin in (tuple, list, Sequence):
             return {"type": "array", "items": self.schema(arguments[0])}
         if origin in (dict, Mapping):

@@ -50,8 +50,11 @@ class EndedCounts:
         return self._counted(1)
 
     def _counted(self, place: int) -> dict[int, int]:
-        counts = _numbers(self.buckets)[place::2]
-        return {bucket: counted for bucket, counted in enumerate(counts) if counted}
+        return {
+            bucket: counted
+            for bucket, counted in enumerate(_numbers(self.buckets)[place::2])
+            if counted
+        }
 
 
 def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, str, int, int]:

@@ -107,9 +107,7 @@ class Threshold:
         return all(str(place.get(key)) == text for key, text in self.where)
 
     def __str__(self) -> str:
-        pairs = list(map("=".join, self.where))
-        if self.bare:
-            pairs = [text for _, text in self.where]
+        pairs = [text if self.bare else f"{key}={text}" for key, text in self.where]
         place = f"({', '.join(pairs)})" if pairs else ""
         number = f"{self.value:g}" if float(f"{self.value:g}") == self.value else repr(self.value)
         apart = " " if self.unit.startswith("1") else ""
@@ -124,13 +122,25 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
     quoted = checks.cut(repr(text), 80)
     match = _SHAPE.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if match is None:
-        form = "MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT]"
         raise InvalidValue(
-            f"threshold {quoted} cannot be read", hint=f"write {form} in quotes, as in {example}"
+            f"threshold {quoted} cannot be read",
+            hint="write MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT] in quotes, as in"
+            f" {example}",
         )
     measure, unit = match["measure"], match["unit"]
     if measure not in table:
-        raise _unknown(measure, table, quoted)
+        # it is not measured, or lacks a statistic
+        stem, _, statistic = measure.partition(".")
+        statistics = [name for name in table if name.startswith(f"{stem}.")]
+        if statistics:
+            raise InvalidValue(
+                f"threshold {quoted} asks for {statistic or 'nothing'} of {stem}",
+                hint=f"write one of {', '.join(statistics)}",
+            )
+        raise InvalidValue(
+            f"threshold {quoted} names {checks.cut(measure, 40)}, which is not measured",
+            hint=suggestion(measure, table),
+        )
     measurable = table[measure]
     units = UNITS[measurable.unit]
     names = ", ".join(filter(None, units))
@@ -156,9 +166,7 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
         measurable.unit,
         bare=place is not None and "=" not in place,
     )
-    highest = measurable.most
-    if threshold.base == "requests" and threshold.share:
-        highest = 1.0
+    is_part = threshold.base == "requests" and threshold.share
     checks.refuse(
         (
             not math.isfinite(threshold.bound),
@@ -166,27 +174,12 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
             "give a finite number",
         ),
         (
-            threshold.bound > highest,
+            threshold.bound > (1.0 if is_part else measurable.most),
             f"threshold {quoted} has a value that {measure} cannot reach",
             "it is a part of 1: write 0.8 or 80%",
         ),
     )
     return threshold
-
-
-def _unknown(measure: str, table: MeasureTable, quoted: str) -> InvalidValue:
-    """Return the error for a measure that is not in the table, or lacks a statistic."""
-    stem, _, statistic = measure.partition(".")
-    statistics = [name for name in table if name.startswith(f"{stem}.")]
-    if statistics:
-        return InvalidValue(
-            f"threshold {quoted} asks for {statistic or 'nothing'} of {stem}",
-            hint=f"write one of {', '.join(statistics)}",
-        )
-    return InvalidValue(
-        f"threshold {quoted} names {checks.cut(measure, 40)}, which is not measured",
-        hint=suggestion(measure, table),
-    )
 
 
 def _parse_where(

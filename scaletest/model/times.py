@@ -16,6 +16,8 @@ def epoch(text: object) -> float | None:
 
 def iso(time_s: float | None) -> str | None:
     """Return a time in UTC with microseconds and offset; None for none."""
-    if time_s is None:
-        return None
-    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")
+    return (
+        None
+        if time_s is None
+        else datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")
+    )

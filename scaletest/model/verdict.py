@@ -47,10 +47,9 @@ class Verdict(Written):
 
 def while_running(verdict: Verdict) -> Verdict:
     """The verdict of a running measurement; it mentions a FAIL, which may still change."""
-    is_refuted = verdict.kind is VerdictKind.FAIL
-    refuted = f"; so far {verdict.kind}: {verdict.reason}" if is_refuted else ""
+    so_far = f"; so far {verdict.kind}: {verdict.reason}"
     return Verdict(
         VerdictKind.RUNNING,
-        f"it is still being measured{refuted}",
+        f"it is still being measured{so_far if verdict.kind is VerdictKind.FAIL else ''}",
         "look again when it has ended",
     )

@@ -43,8 +43,10 @@ class Visibility:
         except InvalidValue:
             return None
         devices = islice(stored.devices.items(), MOST_DEVICES)
-        known = {checks.cut(path, 100): checks.cut(driver, 40) for path, driver in devices}
-        return replace(stored, devices=known)
+        return replace(
+            stored,
+            devices={checks.cut(path, 100): checks.cut(driver, 40) for path, driver in devices},
+        )
 
 
 def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:

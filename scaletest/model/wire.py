@@ -30,8 +30,9 @@ def load(text: str | bytes, name: str) -> dict[str, Any]:
         # the strict and fast reader refuses some JSON, as lone surrogates
         try:
             tolerant = json.loads(text, parse_constant=_refuse_constant)
-            written = json.dumps(tolerant, ensure_ascii=False).encode("utf-8", "replace")
-            document = json.loads(written)
+            document = json.loads(
+                json.dumps(tolerant, ensure_ascii=False).encode("utf-8", "replace")
+            )
         except (ValueError, RecursionError) as error:
             raise InvalidValue(f"{name} is not valid JSON: {error}") from error
     if not isinstance(document, dict):
@@ -45,9 +46,8 @@ def _refuse_constant(name: str) -> None:
 
 def texts(candidate: object) -> list[str]:
     """Return the texts of a list; none where the argument is no list."""
-    if not isinstance(candidate, list):
-        return []
-    return [text for text in candidate if isinstance(text, str)]
+    rows = candidate if isinstance(candidate, list) else []
+    return [text for text in rows if isinstance(text, str)]
 
 
 def unpack(packed: bytes, most_bytes: int, name: str) -> bytes:

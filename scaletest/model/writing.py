@@ -66,14 +66,8 @@ class Written:
         return wire.dump(self.to_dict())
 
 
-def members(kind: Any) -> tuple[DocumentMember, ...]:
-    """Return the members of a class's documents, in their order."""
-    return _members(kind)
-
-
-# a cache, since a set may have a hundred thousand specs of one class
-@cache
 def _members(kind: Any) -> tuple[DocumentMember, ...]:
+    """Return the members of a class's documents, in their order."""
     rows = []
     hints = field_hints(kind)
     for field in dataclasses.fields(kind):
@@ -82,8 +76,9 @@ def _members(kind: Any) -> tuple[DocumentMember, ...]:
             names = rule.extra["flat"]
             for member in members(rule.base):
                 if not names or member.name in names:
-                    place = f"{field.name}.{member.attribute}"
-                    rows.append(dataclasses.replace(member, attribute=place))
+                    rows.append(
+                        dataclasses.replace(member, attribute=f"{field.name}.{member.attribute}")
+                    )
         elif "inner" not in rule.extra:
             default = field.default
             if field.default_factory is not dataclasses.MISSING:
@@ -96,6 +91,10 @@ def _members(kind: Any) -> tuple[DocumentMember, ...]:
             if get_origin(hint) is Annotated:
                 rows.append(_member(kind, attribute, hint, dataclasses.MISSING))
     return tuple(rows)
+
+
+# a set may have a hundred thousand specs of one class
+members: Callable[[Any], tuple[DocumentMember, ...]] = cache(_members)
 
 
 def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMember:

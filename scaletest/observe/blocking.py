@@ -14,9 +14,17 @@ from typing import NamedTuple
 
 from scaletest.model.activity import State
 from scaletest.observe.descriptors import MOST_DESCRIPTORS, Descriptors, open_descriptors, path_of
-from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
+from scaletest.observe.doing import (
+    LOCK_COMMANDS,
+    RUNNABLE,
+    UNKNOWN,
+    Doing,
+    WaitKind,
+    call_kinds,
+    of_function,
+    of_letter,
+)
 from scaletest.observe.sockets import Sockets
-from scaletest.observe.system_calls import LOCK_COMMANDS, WaitKind, call_kinds
 from scaletest.processes import addresses, proc
 
 _POLLING = re.compile(r"ep_poll|epoll|do_poll|do_sys_poll|do_select|core_sys_select|poll_schedule")
@@ -104,14 +112,14 @@ class Blocking:
             case WaitKind.FUTEX if call.arguments[1] & _FUTEX_PRIVATE:
                 return Doing(State.LOCK)
             case WaitKind.FUTEX:  # the shared file that contains the lock is mapped
-                maps = f"/proc/{pid}/maps"
                 return Doing(
-                    State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(maps), first))
+                    State.LOCK,
+                    _quietly(lambda: proc.mapped_file(proc.read_all(f"/proc/{pid}/maps"), first)),
                 )
             case WaitKind.CONNECT:
-                place = call.arguments[1:3]
                 return Doing(
-                    State.NETWORK, _quietly(lambda: addresses.parse_address(_memory(pid, *place)))
+                    State.NETWORK,
+                    _quietly(lambda: addresses.parse_address(_memory(pid, *call.arguments[1:3]))),
                 )
             case WaitKind.POLL | WaitKind.SELECT | WaitKind.EPOLL:
                 return self._polled(pid, kind, call.arguments)
@@ -156,8 +164,7 @@ class Blocking:
         try:
             match kind:
                 case WaitKind.EPOLL:
-                    fdinfo = proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}")
-                    numbers = proc.parse_epoll(fdinfo)
+                    numbers = proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
                 case WaitKind.POLL:
                     size = 8 * min(arguments[1], MOST_DESCRIPTORS)
                     numbers = proc.parse_pollfds(_memory(pid, arguments[0], size))
@@ -174,9 +181,7 @@ class Blocking:
 
 def _memory(pid: int, address: int, size: int) -> bytes:
     """Return a process's memory. Raises OSError."""
-    if address and size:
-        return proc.read(f"/proc/{pid}/mem", min(size, 4096), address)
-    return b""
+    return proc.read(f"/proc/{pid}/mem", min(size, 4096), address) if address and size else b""
 
 
 def _locked_file(pid: int) -> str:

@@ -35,10 +35,9 @@ def group_folders(controller: str, root: Path = CGROUPS, own_cgroup: Path = OWN)
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and controller not in controllers.split(","):
             continue
-        mounts = [root, root / "unified"]
-        if controllers:
-            mounts = [root / name for name in MOUNTS[controller]]
-        base = next((mount for mount in mounts if _is_visible(mount / "cgroup.procs")), None)
+        mounts = MOUNTS[controller] if controllers else ("", "unified")
+        folders = (root / name for name in mounts)
+        base = next((folder for folder in folders if _is_visible(folder / "cgroup.procs")), None)
         if base is not None:
             below = PurePosixPath(path.strip("/"))
             # what lies outside of a container's own view begins with ".." and cannot be seen

@@ -33,7 +33,7 @@ class Descriptors:
 
     def target(self, pid: int, number: int) -> Doing:
         """Return state and object of a thread that waits for a descriptor."""
-        link = _link_of(pid, number)
+        link = proc.link(f"/proc/{pid}/fd/{number}")
         if socket := SOCKET.fullmatch(link):
             peer = self._sockets.peer(pid, number, int(socket[1]))
             if peer is None:
@@ -43,8 +43,9 @@ class Descriptors:
             return Doing(State.PIPE) if peer.unnamed else Doing(State.NETWORK, peer.name)
         if link.startswith(("pipe:", "anon_inode:")):
             # it has no path
-            state = next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE)
-            return Doing(state)
+            return Doing(
+                next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE)
+            )
         path = _path_in(link)
         if path and (path == self.device or _DEVICES.match(path)):
             return Doing(State.DEVICE, path)
@@ -84,15 +85,7 @@ def open_descriptors(pid: int) -> list[int]:
 
 def path_of(pid: int, number: int) -> str:
     """Return the path of a descriptor's file; "" where it has none, or may not be read."""
-    return _path_in(_link_of(pid, number))
-
-
-def _link_of(pid: int, number: int) -> str:
-    """Return the link of a descriptor; "" when it may not be read, or is no longer open."""
-    try:
-        return proc.link(f"/proc/{pid}/fd/{number}")
-    except (OSError, ValueError):
-        return ""
+    return _path_in(proc.link(f"/proc/{pid}/fd/{number}"))
 
 
 def _path_in(link: str) -> str:

@@ -13,8 +13,7 @@ from resource import struct_rusage
 
 from scaletest.model.activity import Activity, State
 from scaletest.observe.devices.clients import present
-from scaletest.observe.look_times import SHARE
-from scaletest.observe.sampling import Sampling
+from scaletest.observe.sampling import SHARE, Sampling
 from scaletest.observe.time_by_state import TimeByState
 from scaletest.observe.tree import NOTHING_RAN, Tree
 
@@ -115,10 +114,10 @@ class ProgramWatch:
             self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
             self._spend(self._sampling.cpu_s)
             if self._is_short:
-                next_s = self._started_s + self._sampling.moments.next_after_look_s(
-                    self._interval_s
+                self.due = max(
+                    now_s,
+                    self._started_s + self._sampling.moments.next_after_look_s(self._interval_s),
                 )
-                self.due = max(now_s, next_s)
             else:
                 self._look_s = self._sampling.next_after_s(self._interval_s, now_s - self._began_s)
                 self.due = now_s + self._look_s
@@ -166,8 +165,11 @@ class ProgramWatch:
             self._sampling.balance.settle(self._spent, self._stands_for_s)
             activity = self._activity(ended_s, usage)
             if self._clients is not None:
-                engines, memory_bytes = self._clients.busy_s(), self._clients.memory_bytes
-                activity = replace(activity, engines=engines, device_memory_bytes=memory_bytes)
+                activity = replace(
+                    activity,
+                    engines=self._clients.busy_s(),
+                    device_memory_bytes=self._clients.memory_bytes,
+                )
         return activity
 
     def close_own(self, state: State, name: str = "") -> Activity | None:

@@ -1,4 +1,4 @@
-"""Peers of other processes' sockets, as far as we may look.
+"""Peers of other processes' sockets, and who serves a port, as far as we may look.
 
 A peer is found by a duplicate of the descriptor, else by what the kernel lists. A duplicate costs
 microseconds; containers forbid it. The kernel's diagnosis of all connections costs a fifth of a
@@ -8,6 +8,7 @@ no more often than a thousandth of a core allows.
 
 import ctypes
 import errno
+import ipaddress
 import os
 import re
 import socket
@@ -28,7 +29,6 @@ _MOST_KNOWN = 4096
 # Part of a core that reading each list may take.
 LISTS_SHARE = 0.001
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
-_TABLES = ("tcp", "tcp6", "udp", "udp6")
 # The peer of a service that waits for whoever may ask it.
 CLIENTS = "waiting for requests"
 
@@ -85,12 +85,15 @@ class Sockets:
 
     def _by_duplicate(self, pid: int, descriptor: int) -> SocketPeer | None:
         try:
-            copy = _copy(pid, descriptor)
-        except PermissionError:
-            self._duplicate = False
-            return None
+            process = os.pidfd_open(pid)
+            try:
+                copy: int = _LIBRARY.syscall(_PIDFD_GETFD, process, descriptor, 0)
+                if copy < 0:
+                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            finally:
+                os.close(process)
         except OSError as error:
-            if error.errno == errno.ENOSYS:
+            if isinstance(error, PermissionError) or error.errno == errno.ENOSYS:
                 self._duplicate = False
             return None
         try:
@@ -120,7 +123,7 @@ class Sockets:
         return self._cached.get(inode)
 
     def _of_tables(self, pid: int) -> Iterator[tuple[int, str]]:
-        for name in _TABLES:
+        for name in ("tcp", "tcp6", "udp", "udp6"):
             with suppress(OSError):
                 yield from self._named(
                     addresses.parse_peers(proc.read_all(f"/proc/{pid}/net/{name}"))
@@ -132,25 +135,14 @@ class Sockets:
             yield inode, CLIENTS if peer and port == self._served else peer
 
 
-def _copy(pid: int, descriptor: int) -> int:
-    """Return a process's descriptor in this process. Raises OSError."""
-    process = os.pidfd_open(pid)
-    try:
-        copy: int = _LIBRARY.syscall(_PIDFD_GETFD, process, descriptor, 0)
-        if copy < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        return copy
-    finally:
-        os.close(process)
-
-
 def _peer_of(connection: socket.socket) -> SocketPeer:
     try:
         address = connection.getpeername()
     except OSError:  # it is not connected
         with suppress(OSError):
-            listening = bool(connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
-            return SocketPeer(listening=listening)
+            return SocketPeer(
+                listening=bool(connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+            )
         return SocketPeer()
     if connection.family in _INTERNET:
         return SocketPeer(addresses.host_and_port(address[0], address[1]))
@@ -158,3 +150,46 @@ def _peer_of(connection: socket.socket) -> SocketPeer:
         return SocketPeer()
     name = addresses.unix_name(address if isinstance(address, bytes) else os.fsencode(address))
     return SocketPeer(name, unnamed=not name)
+
+
+def is_here(host: str) -> bool:
+    """Return whether a name or address is one of this machine."""
+    with suppress(OSError, ValueError, UnicodeError):
+        for family, _, _, _, place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
+            if ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback:
+                return True
+            with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.bind((place[0], 0))  # only an address of this machine can be had
+                return True
+    return False
+
+
+def servers(port: int) -> list[int]:
+    """Return the processes that listen on a port, without us and without children of such
+    processes.
+    """
+    wanted = set()
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for connection in addresses.parse_peers(proc.read_all(f"/proc/self/net/{name}")):
+                if connection.listening and connection.own_port == port:
+                    wanted.add(connection.inode)
+    if not wanted:
+        return []
+    holders = {
+        pid
+        for pid in proc.numbers("/proc")
+        if pid != os.getpid() and wanted & set(_socket_inodes(pid))
+    }
+    statuses = {pid: proc.status_of(f"/proc/{pid}") for pid in holders}
+    return sorted(
+        pid for pid, status in statuses.items() if status is None or status.parent not in holders
+    )
+
+
+def _socket_inodes(pid: int) -> Iterator[int]:
+    with suppress(OSError):
+        for descriptor in os.scandir(f"/proc/{pid}/fd"):
+            match = SOCKET.fullmatch(proc.link(descriptor.path))
+            if match:
+                yield int(match[1])

@@ -21,6 +21,11 @@ from scaletest.observe.tree import FEW_SLICES, NOTHING_RAN, ThreadShare, TreeLoo
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
 # With no more CPU time beside that of a request's first process no other one was there.
 _ALONE_S = 0.002
+# Seconds of one state that are kept for later requests, or given to them in advance, at most.
+MOST_KEPT_S = 1.0
+# States with an object for which seconds are kept: requests may each wait for a file or an address
+# of its own.
+MOST_KEPT = 64
 
 
 class TimeByState:
@@ -80,18 +85,33 @@ class TimeByState:
         run_s = min(seconds, unseen_s * seconds / (seconds + hidden_s)) if seconds > 0 else 0.0
         wait_s = min(seconds - run_s, max(0.0, first.wait_s))
         is_alone = self._last is not None and len(self._last.threads) == 1
-        counted = is_alone and unseen_s <= first.run_s + _ALONE_S
-        self._divide(seconds, run_s, wait_s, unchanged_s, None, counted=counted)
-        # what was blocked near a look at which something ran, by the looks at which nothing did
-        shortfalls = self._shortfalls()
-        if sum(shortfalls.values()) > 0:
-            self._spread(self._unknown_s + self._uncounted_s, shortfalls)
+        self._divide(
+            seconds,
+            run_s,
+            wait_s,
+            unchanged_s,
+            None,
+            counted=is_alone and unseen_s <= first.run_s + _ALONE_S,
+        )
+        # What was blocked near a look at which something ran, by the looks at which nothing did: to
+        # each blocked state what it lacks of its part of all blocked time; when none lacks any, by
+        # these parts.
+        unknown_s = self._unknown_s + self._uncounted_s
+        blocked_s = unknown_s + sum(self._seconds[doing] for doing in self._weights)
+        total = sum(self._weights.values()) or 1.0
+        parts = {doing: blocked_s * weight / total for doing, weight in self._weights.items()}
+        lacking = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
+        if sum(parts.values()) > 0:
+            self._spread(unknown_s, lacking if sum(lacking.values()) > 0 else parts)
             self._unknown_s = self._uncounted_s = 0.0
         self._spread_or_hide(self._unknown_s, _COUNTED)
         self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
         # CPU time that no look saw, of processes that lived between two looks
-        moved_s = min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)])
-        self._move(State.NOT_OBSERVED, State.ON_CPU, moved_s)
+        self._move(
+            State.NOT_OBSERVED,
+            State.ON_CPU,
+            min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)]),
+        )
 
     @property
     def ends_blocked(self) -> bool:
@@ -123,9 +143,7 @@ class TimeByState:
         sums: dict[State, float] = defaultdict(float)
         for doing, seconds in self._seconds.items():
             sums[doing.state or State.NOT_OBSERVED] += seconds
-        rest_s = total_s - sum(sums.values())
-        if rest_s > 0:
-            sums[State.NOT_OBSERVED] += rest_s
+        sums[State.NOT_OBSERVED] += max(0.0, total_s - sum(sums.values()))
         # less than a nanosecond is what sums of floats are off by
         return {state: sums[state] for state in State if sums[state] > 1e-9}
 
@@ -161,9 +179,19 @@ class TimeByState:
             self._grant(self._last, still_s, counted=True)
             if self._last.doing.state is not None:
                 self._weights[self._last.doing] += still_s
-        # at the begin and the end of the request one of the two looks is missing
+        # the looks at the ends of the interval, each with the other one and its part of the rest;
+        # at the begin and the end of the request one of the two is missing
+        ends: list[tuple[TreeLook, TreeLook | None, float]] = [
+            (look, None, 1.0) for look in (self._last, end) if look is not None
+        ]
+        if self._last is not None and end is not None:
+            begin_part = self._begin_part
+            is_one_wait = sum(share.slices for share in end.shares) <= FEW_SLICES
+            if is_one_wait and (self._last.doing.state is None) != (end.doing.state is None):
+                begin_part = 1.0 if end.doing.state is None else 0.0
+            ends = [(self._last, end, begin_part), (end, self._last, 1.0 - begin_part)]
         divided_s = left_s = blocked_s - still_s
-        for look, opposite, part in self._parts(self._last, end):
+        for look, opposite, part in ends:
             is_in_both = opposite is not None and look.thread in opposite.threads
             granted_s = divided_s * part if is_in_both else min(divided_s * part, look.age_s)
             left_s -= granted_s
@@ -172,20 +200,6 @@ class TimeByState:
             if look.doing.state is not None:
                 self._weights[look.doing] += (seconds - still_s) * part
         self.add(State.NOT_OBSERVED, left_s)
-
-    def _parts(
-        self, begin: TreeLook | None, end: TreeLook | None
-    ) -> list[tuple[TreeLook, TreeLook | None, float]]:
-        """Return the looks at the ends of an interval, each with the other one and its part of the
-        interval.
-        """
-        if begin is None or end is None:
-            return [(look, None, 1.0) for look in (begin, end) if look is not None]
-        begin_part = self._begin_part
-        is_one_wait = sum(share.slices for share in end.shares) <= FEW_SLICES
-        if is_one_wait and (begin.doing.state is None) != (end.doing.state is None):
-            begin_part = 1.0 if end.doing.state is None else 0.0
-        return [(begin, end, begin_part), (end, begin, 1.0 - begin_part)]
 
     def _grant(
         self, look: TreeLook, seconds: float, *, counted: bool, at_end: bool = False
@@ -215,19 +229,6 @@ class TimeByState:
         else:
             self.add(State.NOT_OBSERVED, seconds)
 
-    def _shortfalls(self) -> dict[Doing, float]:
-        """Return by how much each blocked state lacks its part of all blocked time; when none lacks
-        any, these parts.
-        """
-        total = sum(self._weights.values())
-        if total <= 0:
-            return {}
-        blocked_s = self._unknown_s + self._uncounted_s
-        blocked_s += sum(self._seconds[doing] for doing in self._weights)
-        parts = {doing: blocked_s * weight / total for doing, weight in self._weights.items()}
-        shortfalls = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
-        return shortfalls if sum(shortfalls.values()) > 0 else parts
-
     def _spread(self, seconds: float, weights: dict[Doing, float]) -> None:
         total = sum(weights.values())
         for doing, weight in weights.items():
@@ -249,3 +250,57 @@ def run_and_wait_s(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float
         none_runs *= 1 - part
         none_runs_or_waits *= 1 - min(1.0, part + share.wait_s / seconds) if seconds > 0 else 1.0
     return seconds * (1 - none_runs), seconds * (none_runs - none_runs_or_waits)
+
+
+class Balance:
+    """Seconds that looks stand for beyond what they met, kept for the worker's next requests.
+
+    Looks fall into short requests by chance. Over many of them each look stands for as much time as
+    passes between two. What that is more than the blocked time of the requests that looks met is
+    given to those that none met: the sums of a worker's requests are right, those of a short
+    request alone are not. As much again may be given in advance, as the last look has it, so that
+    what is kept need not come first.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Doing, float] = defaultdict(float)
+        self._last: dict[Doing, float] = {}
+
+    def settle(self, spent: TimeByState, stands_for_s: float) -> None:
+        """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0
+        when none did.
+        """
+        blocked = spent.blocked_seconds()
+        total_s = sum(blocked.values())
+        if total_s <= 0:
+            return
+        if stands_for_s <= 0:
+            # Take so much of what is kept; what is missing in advance, if not too much is given
+            # already.
+            seconds = blocked.get(Doing(State.NOT_OBSERVED), 0.0)
+            positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
+            positive_s = sum(positive.values())
+            part = min(1.0, seconds / positive_s) if positive_s > 0 else 0.0
+            granted = defaultdict(float, {doing: part * s for doing, s in positive.items()})
+            advance_s = min(
+                seconds - sum(granted.values()),
+                MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()),
+            )
+            for doing, share in self._last.items():
+                granted[doing] += share * max(0.0, advance_s)
+            for doing, granted_s in granted.items():
+                self._kept[doing] -= granted_s
+            spent.assign_unobserved(granted)
+            return
+        self._last = {doing: seconds / total_s for doing, seconds in blocked.items()}
+        for doing, part in self._last.items():
+            self._keep(doing, part * (stands_for_s - total_s))
+        # where too many objects have something kept, those with the least of it become one without
+        # a name
+        objects = [doing for doing in self._kept if doing.object]
+        least = len(objects) - MOST_KEPT // 2 if len(objects) > MOST_KEPT else 0
+        for doing in heapq.nsmallest(least, objects, key=lambda doing: abs(self._kept[doing])):
+            self._keep(Doing(doing.state), self._kept.pop(doing))
+
+    def _keep(self, doing: Doing, seconds: float) -> None:
+        self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))

@@ -128,7 +128,23 @@ class Tree:
                 self._forget(pid)
         for pid in self._processes.keys() - visited:
             self._forget(pid)
-        return self._summarize(shares)
+        threads: dict[Key, Doing] = {}
+        for pid, process in self._processes.items():
+            for tid, thread in process.threads.items():
+                if thread.last is not None:
+                    threads[pid, tid] = thread.last.doing
+        if not threads:
+            return None
+        most_active = min(threads, key=lambda key: threads[key].rank)
+        process = self._processes[most_active[0]]
+        return TreeLook(
+            threads[most_active],
+            most_active,
+            max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.began_s),
+            shares,
+            frozenset(threads),
+            Doing(State.MEMORY) if process.threads[most_active[1]].is_faulting else None,
+        )
 
     @property
     def processes(self) -> Collection[int]:
@@ -142,18 +158,17 @@ class Tree:
         process = self._processes.get(self._root)
         thread = process.threads.get(self._root) if process else None
         try:
-            if thread:
-                line = os.pread(thread.handle, 128, 0)
-            else:
-                line = proc.read(f"/proc/{self._root}/schedstat", 128)
+            path = f"/proc/{self._root}/schedstat"
+            line = os.pread(thread.handle, 128, 0) if thread else proc.read(path, 128)
         except OSError:
             return NOTHING_RAN
         last = proc.parse_schedule(line)
         if last is None:
             return NOTHING_RAN
         before, counted_s = (thread.schedule, thread.counted_s) if thread else (_NEVER_RAN, 0.0)
-        waited_s = last.wait_s - before.wait_s - counted_s
-        return ThreadShare(max(0.0, last.run_s - before.run_s), max(0.0, waited_s))
+        return ThreadShare(
+            max(0.0, last.run_s - before.run_s), max(0.0, last.wait_s - before.wait_s - counted_s)
+        )
 
     def close(self) -> None:
         """Close all files."""
@@ -177,7 +192,18 @@ class Tree:
             is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
             for tid in [pid] if is_alone else proc.numbers(folder):
                 if tid not in process.threads and self._threads < self._most_threads:
-                    self._look_at_new(pid, tid, process, shares)
+                    try:
+                        handle = os.open(f"{folder}/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+                    except OSError:
+                        continue
+                    process.threads[tid] = _Thread(
+                        handle, self._blocking.open(pid, tid), _NEVER_RAN
+                    )
+                    self._threads += 1
+                    try:
+                        self._look_at(pid, tid, process.threads[tid], 0.0, shares)
+                    except OSError:
+                        self._drop(process, tid)
         return chain.from_iterable(thread.children for thread in process.threads.values())
 
     def _look_at_known(
@@ -195,20 +221,6 @@ class Tree:
             for tid, thread in process.threads.items():
                 thread.children = self._children(pid, tid)
         return has_run or has_ended
-
-    def _look_at_new(
-        self, pid: int, tid: int, process: _Process, shares: list[ThreadShare]
-    ) -> None:
-        try:
-            handle = os.open(f"/proc/{pid}/task/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return
-        process.threads[tid] = _Thread(handle, self._blocking.open(pid, tid), _NEVER_RAN)
-        self._threads += 1
-        try:
-            self._look_at(pid, tid, process.threads[tid], 0.0, shares)
-        except OSError:
-            self._drop(process, tid)
 
     def _look_at(
         self, pid: int, tid: int, thread: _Thread, passed_s: float, shares: list[ThreadShare]
@@ -250,26 +262,6 @@ class Tree:
         except OSError:
             # the thread is gone, or the kernel does not tell
             return []
-
-    def _summarize(self, shares: list[ThreadShare]) -> TreeLook | None:
-        threads: dict[Key, Doing] = {}
-        for pid, process in self._processes.items():
-            for tid, thread in process.threads.items():
-                if thread.last is not None:
-                    threads[pid, tid] = thread.last.doing
-        if not threads:
-            return None
-        most_active = min(threads, key=lambda key: threads[key].rank)
-        process = self._processes[most_active[0]]
-        is_faulting = process.threads[most_active[1]].is_faulting
-        return TreeLook(
-            threads[most_active],
-            most_active,
-            max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.began_s),
-            shares,
-            frozenset(threads),
-            Doing(State.MEMORY) if is_faulting else None,
-        )
 
     def _drop(self, process: _Process, tid: int) -> None:
         thread = process.threads.pop(tid)

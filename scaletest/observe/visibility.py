@@ -13,11 +13,11 @@ PATIENCE_S = 2.0
 LOOK_S = 0.005
 # Of these drivers the kernel tells how busy a process keeps a device ("DRM client usage stats").
 COUNTING_DRIVERS = ("i915", "xe", "amdgpu")
-_DRM = Path("/sys/class/drm")
-_DEVICES = Path("/dev")
 
 
-def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
+def visibility(
+    devices: Path = Path("/dev"), drm: Path = Path("/sys/class/drm"), cgroups: Path = CGROUPS
+) -> Visibility:
     """Return what this process can read now. It starts a child for the test, and ends it."""
     with subprocess.Popen(
         ["/bin/sh", "-c", "read line"],  # sleeps until its input is closed
@@ -40,7 +40,6 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
             if not (call or function):  # hidden: it sleeps, and will go on to do so
                 break
         schedule = proc.parse_schedule(proc.text_of(f"/proc/{pid}/schedstat").encode())
-        times, calls, functions = (bool(schedule and schedule.slices), bool(call), bool(function))
     # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
     drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
@@ -48,16 +47,14 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         drivers[str(path)] = driver.resolve().name if driver.exists() else ""
     drivers |= {str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}
     counting = {*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])}
-    cgroup = int(any((cgroups / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY])))
-    if (cgroups / "cgroup.controllers").exists():
-        cgroup = 2
+    is_version_1 = any((cgroups / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY]))
     return Visibility(
-        times=times,
-        calls=calls,
-        functions=functions,
+        times=bool(schedule and schedule.slices),
+        calls=bool(call),
+        functions=bool(function),
         locks=_is_readable("/proc/locks"),
         pressure=_is_readable("/proc/pressure/cpu"),
-        cgroup=cgroup,
+        cgroup=2 if (cgroups / "cgroup.controllers").exists() else int(is_version_1),
         devices=drivers,
         counters=tuple(sorted(counting.intersection(drivers.values()))),
     )

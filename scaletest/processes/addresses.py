@@ -25,22 +25,19 @@ def parse_peers(table: str) -> Iterator[Connection]:
             continue
         try:
             own_port = int(fields[1].partition(":")[2], 16)
-            yield Connection(int(fields[9]), _peer(fields[2]), own_port, fields[3] == _LISTENING)
+            # the kernel prints an address as 32-bit words in native byte order, then the port
+            host, _, digits = fields[2].partition(":")
+            port = int(digits, 16)
+            peer = ""
+            if port:
+                words = [int(host[start : start + 8], 16) for start in range(0, len(host), 8)]
+                family = socket.AF_INET6 if len(words) == 4 else socket.AF_INET
+                peer = host_and_port(
+                    socket.inet_ntop(family, struct.pack(f"={len(words)}I", *words)), port
+                )
+            yield Connection(int(fields[9]), peer, own_port, fields[3] == _LISTENING)
         except (ValueError, struct.error):
             continue
-
-
-def _peer(text: str) -> str:
-    """Parse an address as the kernel prints it: 32-bit words in native byte order, then the
-    port.
-    """
-    host, _, port = text.partition(":")
-    number = int(port, 16)
-    if not number:
-        return ""
-    parts = [int(host[start : start + 8], 16) for start in range(0, len(host), 8)]
-    family = socket.AF_INET6 if len(parts) == 4 else socket.AF_INET
-    return host_and_port(socket.inet_ntop(family, struct.pack(f"={len(parts)}I", *parts)), number)
 
 
 def host_and_port(host: str, port: int) -> str:

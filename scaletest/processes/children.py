@@ -43,10 +43,9 @@ def exited(process: subprocess.Popen[bytes]) -> bool:
     taken.
     """
     try:
-        state = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return True
-    return state is not None
 
 
 def end_group(

@@ -102,8 +102,11 @@ class OpenFile:
 
 
 def link(path: str) -> str:
-    """Return where a symbolic link points. Raises OSError."""
-    return os.readlink(path)  # noqa: PTH115 - a path of /proc
+    """Return where a symbolic link points; "" when it may not be read, or is no longer there."""
+    try:
+        return os.readlink(path)  # noqa: PTH115 - a path of /proc
+    except (OSError, ValueError):
+        return ""
 
 
 def numbers(path: str) -> list[int]:
@@ -193,9 +196,8 @@ def parse_table(text: str) -> dict[str, int]:
 
 def _whole(word: str) -> int | None:
     """Return a number as the kernel writes it: int() takes more forms, and refuses many digits."""
-    if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
-        return int(word)
-    return None
+    is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
+    return int(word) if is_number else None
 
 
 def parse_throttled_s(text: str) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from scaletest.load.places import PlaceCount, highest
 from scaletest.load.snapshot import LoadSnapshot
 from scaletest.model.checks import cut
-from scaletest.model.durations import DurationSummary
+from scaletest.model.histogram import DurationSummary
 from scaletest.render import contents, numbers
 from scaletest.render.blocks import Cell, Charts, Facts, Pairs, Share, Table, Text
 from scaletest.render.style import STYLE

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from scaletest.load.snapshot import LoadSnapshot, SeriesPoint
 from scaletest.load.statistics import MOST_POINTS
-from scaletest.model.durations import NEEDED
+from scaletest.model.histogram import NEEDED
 from scaletest.render import numbers
 from scaletest.render.axis import Axis, ceiling, nice
 from scaletest.render.chart import Chart

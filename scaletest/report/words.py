@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scaletest.causes.places import PLACE_TEXTS
 from scaletest.model import Activity, State, Verdict, VerdictKind
-from scaletest.model.durations import DurationSummary
+from scaletest.model.histogram import DurationSummary
 from scaletest.render.blocks import Table
 from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
 from scaletest.render.text import clean

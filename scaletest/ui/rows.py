@@ -11,8 +11,7 @@ from typing import NamedTuple
 from scaletest.broker.snapshot import IDLE, SUSPECT, QueueSnapshot, WorkerState
 from scaletest.model import NodeSample
 from scaletest.model.node_sample import DEVICE, MEMORY
-from scaletest.model.recent_window import RecentWindow, over, reach_s
-from scaletest.model.time_slots import RING, SLOT_S
+from scaletest.model.time_slots import RING, SLOT_S, RecentWindow, over, reach_s
 from scaletest.render.spark import spark
 from scaletest.render.text import Markup
 from scaletest.ui.reading import Reading

@@ -6,8 +6,7 @@ from scaletest.capacity.autoscale.hpa import Hpa
 from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.model.desired_workers import History, QueueDemand, desired, wanted
-from scaletest.model.recent_window import over
-from scaletest.model.time_slots import RING, SLOT_S, TimeSlot
+from scaletest.model.time_slots import RING, SLOT_S, TimeSlot, over
 
 # The exporter looks this often by itself, whoever scrapes.
 LOOK_S = 2.5

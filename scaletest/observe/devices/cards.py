@@ -138,8 +138,7 @@ class CardSource:
                 folder = (link / "device").resolve(strict=True)
                 driver = (folder / "driver").resolve().name
                 if _PCI.fullmatch(folder.name) and driver in ("i915", "xe", "amdgpu"):
-                    card = known.get((link, folder)) or _card(link, folder, driver)
-                    self._cards.append(card)
+                    self._cards.append(known.get((link, folder)) or _card(link, folder, driver))
 
     def _read(self, card: Card) -> Figures:
         if proc.text_of(card.status).strip() == "suspended":
@@ -147,8 +146,8 @@ class CardSource:
             return {"awake": 0.0}
         now_s = self._clock()
         figures = {**dict(_numbers(card.sensors)), **dict(_numbers(card.numbers))}
-        shares = figures.keys() & {"busy", "memory_busy"}
-        figures.update({name: min(1.0, figures[name]) for name in shares})
+        for share in figures.keys() & {"busy", "memory_busy"}:
+            figures[share] = min(1.0, figures[share])
         clocks = [parse_levels(proc.text_of(card.levels))]
         for clock in card.clocks:
             actual, highest = _number(clock.actual), _number(clock.highest)
@@ -156,8 +155,9 @@ class CardSource:
                 clocks.append(actual / highest)
         _highest(figures, "frequency", clocks)
         reasons = map(_number, chain.from_iterable(clock.throttled for clock in card.clocks))
-        throttled = [float(reason > 0) for reason in reasons if reason is not None]
-        _highest(figures, "throttled", throttled)
+        _highest(
+            figures, "throttled", (float(reason > 0) for reason in reasons if reason is not None)
+        )
         _highest(figures, "awake", (card.awake(clock.sleep, now_s) for clock in card.clocks))
         return figures
 
@@ -168,6 +168,17 @@ def _card(link: Path, folder: Path, driver: str) -> Card:
         path.name for path in proc.entries(folder / "drm") if path.name.startswith("renderD")
     )
     is_amd = driver == "amdgpu"
+    # the sensors of the whole card; i915 has further sensors of its parts, under other names
+    folders = [
+        path
+        for path in sorted(proc.entries(folder / "hwmon"))
+        if proc.text_of(path / "name").strip() == driver
+    ]
+    sensors = [sensor for path in folders[:1] for sensor in _readable(path, _SENSORS)]
+    # the second one of a figure stands in where the first one cannot be read at all
+    by_figure = {
+        sensor[0]: sensor for sensor in reversed(sensors) if _number(sensor[1]) is not None
+    }
     return Card(
         link,
         folder,
@@ -175,7 +186,7 @@ def _card(link: Path, folder: Path, driver: str) -> Card:
         clocks=tuple(_clocks(driver, link, folder)),
         numbers=_readable(folder, _AMD_NUMBERS) if is_amd else (),
         levels=str(folder / "pp_dpm_sclk") if is_amd else "",
-        sensors=_sensors(folder, driver),
+        sensors=tuple(by_figure.values()),
         status=str(folder / "power/runtime_status"),
     )
 
@@ -200,22 +211,6 @@ def _clocks(driver: str, link: Path, folder: Path) -> list[CardClock]:
     if driver == "i915" and (link / "gt").is_dir():
         return [_clock(part, *_I915) for part in sorted((link / "gt").glob("gt*"))]
     return [_clock(link, *_OLD_I915)] if driver == "i915" else []
-
-
-def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
-    """Return the sensors of the whole card; i915 has further sensors of its parts, under other
-    names.
-    """
-    folders = sorted(proc.entries(folder / "hwmon"))
-    folder_of_card = next(
-        (path for path in folders if proc.text_of(path / "name").strip() == driver), None
-    )
-    sensors = [] if folder_of_card is None else _readable(folder_of_card, _SENSORS)
-    # the second one of a figure stands in where the first one cannot be read at all
-    by_figure = {
-        sensor[0]: sensor for sensor in reversed(sensors) if _number(sensor[1]) is not None
-    }
-    return tuple(by_figure.values())
 
 
 def _readable(

@@ -1,19 +1,30 @@
 """What the processes of one request did on graphics devices: busy time by engine, and memory.
 
-The kernel's drivers say it of open device files, in /proc/PID/fdinfo/N. A client's counters begin
-when it opens the device, so that a look which finds it late misses nothing; what it does between
-the last look and its end is not seen. Each client counts once, whatever its descriptors and
-processes.
+The kernel's drivers say it of open device files, in /proc/PID/fdinfo/N. The form is that of the
+kernel's page "DRM client usage stats": i915, amdgpu and others count nanoseconds of each kind of
+engine, xe counts cycles beside a clock of the device.
+
+A client's counters begin when it opens the device, so that a look which finds it late misses
+nothing; what it does between the last look and its end is not seen. Each client counts once,
+whatever its descriptors and processes.
 """
 
 import os
+import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from scaletest.observe.devices.drm import parse_fdinfo
 from scaletest.processes import proc
+
+_ROW = re.compile(r"^(drm-[^:\n]*):(.*)$", re.MULTILINE)
+_UNITS = {"": 1, "B": 1, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
+# Memory of the device itself, as against memory of the machine that it uses.
+_OWN_MEMORY = re.compile(r"(?:stolen-)?(?:vram|local)\d*")
+# The older name for resident memory.
+_RESIDENT = ("drm-resident-", "drm-memory-")
 
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
@@ -63,13 +74,6 @@ class _Count:
     capacity: int
     highest: int = 0
     grown: int = 0
-
-    def take(self, value: int) -> None:
-        """Return a counter may fall for a while and recover: only growth above the highest
-        counts.
-        """
-        self.grown += max(0, value - self.highest)
-        self.highest = max(self.highest, value)
 
 
 @dataclass(slots=True)
@@ -144,7 +148,10 @@ class Clients:
                     for name, engine in client.engines.items():
                         in_cycles = engine.busy_ns is None
                         count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
-                        count.take((engine.cycles if in_cycles else engine.busy_ns) or 0)
+                        # it may fall for a while and recover: only growth above the highest counts
+                        value = (engine.cycles if in_cycles else engine.busy_ns) or 0
+                        count.grown += max(0, value - count.highest)
+                        count.highest = max(count.highest, value)
                         if engine.clock is not None:
                             self._clocks.take(client.device, engine.clock, now_s)
             files.numbers = numbers
@@ -172,22 +179,17 @@ class Clients:
             if open_files == files.open_files and files.looks & (files.looks - 1) and not often:
                 return
             files.open_files = open_files
+            numbers = proc.numbers(folder)[:_MOST_DESCRIPTORS]
+            paths = {number: proc.link(f"{folder}/{number}") for number in numbers}
             files.numbers = [
                 number
-                for number in proc.numbers(folder)[:_MOST_DESCRIPTORS]
-                if self._is_device(pid, number)
+                for number, path in paths.items()
+                if path.startswith(_PREFIXES) or path == self._device != ""
             ]
         except PermissionError:
             self._denied("fdinfo")
         except OSError:  # it is gone
             files.numbers = []
-
-    def _is_device(self, pid: int, number: int) -> bool:
-        try:
-            path = proc.link(f"{self._procfs}/{pid}/fd/{number}")
-        except OSError:
-            return False
-        return path.startswith(_PREFIXES) or path == self._device != ""
 
 
 def present(device: str = "") -> bool:
@@ -200,3 +202,63 @@ def present(device: str = "") -> bool:
         return bool(device) and os.major(os.stat(device).st_rdev) in _MAJORS  # noqa: PTH116
     except OSError:
         return False
+
+
+class Engine(NamedTuple):
+    """Counters of one kind of engine since the client was opened."""
+
+    busy_ns: int | None  # None where the driver counts cycles
+    cycles: int | None  # busy ones, None where it does not count them
+    clock: int | None  # cycles that passed
+    capacity: int  # how many engines of the kind the device has
+
+
+class DrmClient(NamedTuple):
+    """One opening of one device, which several descriptors and processes may share."""
+
+    device: str  # PCI address, or the driver's name for a device that is not on PCI
+    id: str  # unique for the device
+    engines: Mapping[str, Engine]
+    memory_bytes: int  # of the device's own memory, of the machine's where the device has none
+
+
+def parse_fdinfo(text: str) -> DrmClient | None:
+    """Parse fdinfo; None when the file is no graphics driver's, or does not tell clients apart."""
+    rows = {match[1].strip(): match[2].strip() for match in _ROW.finditer(text)}
+    device = rows.get("drm-pdev") or rows.get("drm-driver", "")
+    client = rows.get("drm-client-id", "")
+    if not device or not client:
+        return None
+    names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
+    engines = {
+        name: Engine(
+            _number(rows.get(f"drm-engine-{name}", ""), "ns"),
+            _number(rows.get(f"drm-cycles-{name}", "")),
+            _number(rows.get(f"drm-total-cycles-{name}", "")),
+            _number(rows.get(f"drm-engine-capacity-{name}", "1")) or 1,
+        )
+        for name in sorted(names)
+        if not name.startswith("capacity-")
+    }
+    resident: dict[str, int] = {}
+    for prefix in _RESIDENT:
+        for region in _named(rows, prefix):
+            number, _, unit = rows[f"{prefix}{region}"].partition(" ")
+            size = (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)
+            resident.setdefault(region, size)
+    device_memory = {
+        region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)
+    }
+    return DrmClient(
+        device, client, engines, memory_bytes=sum((device_memory or resident).values())
+    )
+
+
+def _named(rows: Mapping[str, str], prefix: str) -> set[str]:
+    return {key.removeprefix(prefix) for key in rows if key.startswith(prefix)}
+
+
+def _number(text: str, unit: str = "") -> int | None:
+    number, *units = text.split() or [""]
+    is_number = number.isascii() and number.isdigit() and units in ([], [unit])
+    return int(number) if is_number else None

@@ -126,8 +126,9 @@ class NvmlSource:
                 if error.value in _ABSENT:
                     device.readers.remove(read)
                 elif error.value not in _PASSING:
-                    text = f"{device.name} is not read any more: {error}"
-                    self._tell(f"nvml lost {device.name}", text)
+                    self._tell(
+                        f"nvml lost {device.name}", f"{device.name} is not read any more: {error}"
+                    )
                     self._devices.remove(device)
                     self._complete = False
                     self._next_s = self._clock() + AGAIN_S

@@ -10,12 +10,16 @@ from pathlib import Path
 
 from scaletest.model.node_sample import CONTAINER, CPU, DISK, FIGURES, MEMORY, NETWORK, PRESSURE
 from scaletest.observe import control_groups
-from scaletest.observe.node.container import ContainerReader
-from scaletest.observe.node.cpus import CpuReader
-from scaletest.observe.node.disks import DiskReader
-from scaletest.observe.node.memory import MemoryReader, PressureReader
-from scaletest.observe.node.networks import NetworkReader
-from scaletest.observe.node.reading import ResourceReading, interval_figures
+from scaletest.observe.node.resources import (
+    ContainerReader,
+    CpuReader,
+    DiskReader,
+    MemoryReader,
+    NetworkReader,
+    PressureReader,
+    ResourceReading,
+    interval_figures,
+)
 
 # The busiest: a node may have hundreds, of which a sample has no room for all.
 MOST_DISKS, MOST_NETWORKS = 8, 4
@@ -78,9 +82,9 @@ class NodeReader:
 
 def _busiest(rows: Mapping[str, Figures], kind: str, limit: int, by: tuple[str, ...]) -> list[str]:
     """Return the names of those that did most; of those that did alike the first by name."""
-    names = [name for name in rows if name.startswith(f"{kind}:")]
-
-    def least_busy_last(name: str) -> tuple[float, str]:
-        return -sum(rows[name].get(figure, 0.0) for figure in by), name
-
-    return sorted(names, key=least_busy_last)[:limit]
+    amounts = {
+        name: sum(row.get(figure, 0.0) for figure in by)
+        for name, row in rows.items()
+        if name.startswith(f"{kind}:")
+    }
+    return sorted(amounts, key=lambda name: (-amounts[name], name))[:limit]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from scaletest.observe.control_groups import Throttling
-from scaletest.observe.node.cpus import parse_stat
+from scaletest.observe.node.resources import parse_stat
 from scaletest.processes import proc
 
 # what is work: idle and iowait are none, and what a hypervisor takes is no longer there for us

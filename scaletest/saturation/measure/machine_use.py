@@ -14,7 +14,7 @@ from dataclasses import replace
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model import Activity, State
 from scaletest.model.activity import Wait
-from scaletest.model.machine_use import MOST_ACTIVITIES, MachineUse
+from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
 from scaletest.observe.node.used_time import machine_time, own_used_s, used_s
 from scaletest.observe.sampler import RequestSampler

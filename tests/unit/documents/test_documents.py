@@ -312,14 +312,12 @@ def test_other_texts_are_refused_with_the_place(text: str, problem: str) -> None
 
 
 def test_aliases_cannot_multiply_a_short_text() -> None:
-    names = "abcdefghi"
-    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [
+    lines = [
         f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]"
-        for before, name in itertools.pairwise(names)
+        for before, name in itertools.pairwise("abcdefghi")
     ]
     with pytest.raises(InvalidValue, match="more than 1000000 values"):
-        reader.read("\n".join(lines), "it")
+        reader.read("\n".join(["a: &a [x, x, x, x, x, x, x, x, x, x]", *lines]), "it")
 
 
 def test_a_file_is_bounded_and_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,8 +41,16 @@ def read(*texts: str, device: Device | None = None) -> dict[str, Any]:
     return everything(*bound.args, **bound.kwargs)
 
 
-USUAL = {"size": 1, "file": Path("a"), "more": (), "fast": False, "mode": "one"}
-USUAL |= {"colour": None, "name": "", "device": None}
+USUAL = {
+    "size": 1,
+    "file": Path("a"),
+    "more": (),
+    "fast": False,
+    "mode": "one",
+    "colour": None,
+    "name": "",
+    "device": None,
+}
 
 
 @pytest.mark.parametrize(

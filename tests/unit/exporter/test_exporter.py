@@ -25,8 +25,7 @@ from scaletest.model import NodeSample, histogram
 from scaletest.model.desired_workers import QueueDemand, Targets, desired, wanted
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.model.queue_counts import read
-from scaletest.model.recent_window import RecentWindow, over
-from scaletest.model.time_slots import TimeSlot, unpack
+from scaletest.model.time_slots import RecentWindow, TimeSlot, over, unpack
 from scaletest.pages.turns import READS
 from tests.conftest import eventually
 from tests.unit.queue_pages import ended_counts

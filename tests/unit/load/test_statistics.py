@@ -14,7 +14,7 @@ from scaletest.load.places import FAILURES, PLACES, LoadTally
 from scaletest.load.snapshot import Gauges
 from scaletest.load.statistics import MOST_POINTS
 from scaletest.model import Outcome, Record
-from scaletest.model.durations import NEEDED, DurationHistogram
+from scaletest.model.histogram import NEEDED, DurationHistogram
 from tests.unit.fakes import Clock, replied
 
 # Allocated in a line of the product, not of a test or of a library.

@@ -111,10 +111,9 @@ def test_an_activity_is_at_most_1_kb_and_reads_back(activity: Activity) -> None:
 def test_an_activity_keeps_both_ends_of_its_objects(length: int) -> None:
     path = f"/begin{'/é' * length}/end"
     seconds = dict.fromkeys(State, 1234567.1234)
-    activity = Activity(
+    row = Activity(
         seconds, tuple(Wait(State.NOT_OBSERVED, path, 1e6) for _ in range(4)), cpu_s=1e6
-    )
-    row = activity.to_dict()
+    ).to_dict()
     assert len(wire.dump(row).encode()) <= 1024
     assert all(
         wait["object"].startswith("/begi") and wait["object"].endswith("/end")

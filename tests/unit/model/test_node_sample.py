@@ -15,17 +15,16 @@ FIGURES = st.dictionaries(NAMES, st.floats(0, 1e30), max_size=5)
 
 
 def sample(**changes: Any) -> NodeSample:
-    resources = {
-        "cpu": {"cores": 2.0, "user": 1.5},
-        "disk:sda": {"busy": 0.5},
-        "disk:sdb": {"busy": 0.1},
-    }
     fields: dict[str, Any] = {
         "node": "n1",
         "worker": "w1",
         "at_s": 10.0,
         "interval_s": 1.0,
-        "resources": resources,
+        "resources": {
+            "cpu": {"cores": 2.0, "user": 1.5},
+            "disk:sda": {"busy": 0.5},
+            "disk:sdb": {"busy": 0.1},
+        },
     }
     return NodeSample(**{**fields, **changes})
 

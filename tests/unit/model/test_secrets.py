@@ -102,8 +102,9 @@ def test_workloads_get_no_secrets_of_ours() -> None:
         "SCALETEST_WORKER_REDIS_URL",
         "REDIS_PASSWORD",
         "SCALETEST_CLIENT_TOKEN",
+        "SCALETEST_TOKEN",
+        "SCALETEST_SATURATE_HEADERS",
     ]
-    secret += ["SCALETEST_TOKEN", "SCALETEST_SATURATE_HEADERS"]
     public = [
         "PATH",
         "NODE_NAME",
@@ -126,9 +127,9 @@ def mask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def modes(folder: Path) -> set[tuple[str, int]]:
     """Whether folder or file, and the rights, of everything from here on."""
-    paths = [folder, *folder.rglob("*")]
     return {
-        ("folder" if path.is_dir() else "file", stat.S_IMODE(path.stat().st_mode)) for path in paths
+        ("folder" if path.is_dir() else "file", stat.S_IMODE(path.stat().st_mode))
+        for path in (folder, *folder.rglob("*"))
     }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.observe.control_groups import Throttling
-from scaletest.observe.look_times import SHARE, Allowance
+from scaletest.observe.sampling import SHARE, Allowance
 from scaletest.observe.tree import most_threads
 
 

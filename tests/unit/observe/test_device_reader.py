@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from scaletest.model.node_sample import DEVICE, FIGURES
 from scaletest.observe.devices import clients
 from scaletest.observe.devices.cards import CardSource, parse_levels
-from scaletest.observe.devices.clients import Clients, CycleClocks
-from scaletest.observe.devices.drm import Engine, parse_fdinfo
+from scaletest.observe.devices.clients import Clients, CycleClocks, Engine, parse_fdinfo
 from scaletest.observe.devices.reader import DeviceReader
 from scaletest.observe.devices.readings import AGAIN_S, pci_address
 from scaletest.processes import proc
@@ -379,9 +378,8 @@ def only(cards: DeviceReader) -> dict[str, float]:
 
 def test_figures_of_i915_are_read(cards: DeviceReader, tmp_path: Path, clock: Clock) -> None:
     plant(tmp_path, "i915")
-    resources = cards.read()
     # the whole card's energy, and of both parts the busier one
-    assert resources == {
+    assert cards.read() == {
         I915: pytest.approx({"energy_j": 12.345678, "frequency": 0.5, "throttled": 1.0})
     }
     clock.now += 2.0
@@ -411,9 +409,8 @@ def test_figures_of_i915_on_older_kernels_are_read(
 
 def test_figures_of_xe_are_read(cards: DeviceReader, tmp_path: Path, clock: Clock) -> None:
     plant(tmp_path, "xe")
-    resources = cards.read()
     expected = {"energy_j": 987.654321, "temperature": 61.0, "frequency": 0.8, "throttled": 0.0}
-    assert resources == {XE: pytest.approx(expected)}
+    assert cards.read() == {XE: pytest.approx(expected)}
     put(tmp_path, f"{CARD1}/tile0/gt1/freq0/throttle/reason_thermal", "1")
     clock.now += 1.0
     figures = only(cards)
@@ -422,7 +419,6 @@ def test_figures_of_xe_are_read(cards: DeviceReader, tmp_path: Path, clock: Cloc
 
 def test_figures_of_amdgpu_are_read(cards: DeviceReader, tmp_path: Path) -> None:
     plant(tmp_path, "amdgpu")
-    resources = cards.read()
     expected = {
         "busy": 0.87,
         "memory_busy": 0.12,
@@ -432,15 +428,15 @@ def test_figures_of_amdgpu_are_read(cards: DeviceReader, tmp_path: Path) -> None
         "power": 203.0,
         "temperature": 54.0,
     }
-    assert resources == {AMD: pytest.approx(expected)}
+    assert cards.read() == {AMD: pytest.approx(expected)}
 
 
 def test_several_cards_are_read_side_by_side_under_the_names_of_replies(tmp_path: Path) -> None:
     for name in ("i915", "xe", "amdgpu"):
         plant(tmp_path, name)
-    paths = {"0000:03:00.0": "/dev/dri/by-path/pci-0000:03:00.0-render"}
-    resources = DeviceReader(paths=lambda: paths, root=tmp_path).read()
-    assert set(resources) == {I915, AMD, "device:/dev/dri/by-path/pci-0000:03:00.0-render"}
+    path = "/dev/dri/by-path/pci-0000:03:00.0-render"
+    resources = DeviceReader(paths=lambda: {"0000:03:00.0": path}, root=tmp_path).read()
+    assert set(resources) == {I915, AMD, f"device:{path}"}
 
 
 def test_figures_that_cannot_be_read_are_absent(cards: DeviceReader, tmp_path: Path) -> None:

@@ -3,8 +3,7 @@
 import pytest
 
 from scaletest.model import State
-from scaletest.observe.doing import RUNNABLE, UNKNOWN, of_function, of_letter
-from scaletest.observe.system_calls import WaitKind, call_kinds
+from scaletest.observe.doing import RUNNABLE, UNKNOWN, WaitKind, call_kinds, of_function, of_letter
 from scaletest.processes import proc
 
 

@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 from scaletest.model import NodeSample
 from scaletest.model.node_sample import FIGURES
 from scaletest.observe import control_groups
-from scaletest.observe.node import cpus, disks, memory, networks
-from scaletest.observe.node.container import parse_cpu, parse_memory_events
+from scaletest.observe.node import resources
 from scaletest.observe.node.reader import MOST_DISKS, MOST_NETWORKS, NodeReader
-from scaletest.observe.node.reading import ResourceReading, interval_figures
+from scaletest.observe.node.resources import (
+    ResourceReading,
+    interval_figures,
+    parse_cpu,
+    parse_memory_events,
+)
 from scaletest.processes import proc
 
 STAT = """cpu  {user} 200 300 5000 {iowait} 10 20 {steal} 7 7
@@ -80,13 +84,15 @@ class Node:
                 f"proc/pressure/{name}",
                 PRESSURE.format(some=7_870_263_640 + part * grown, full=5 + grown),
             )
-        rows = {
-            "reads": 100 + 60 * grown,
-            "sectors": 800 + 2000 * grown,
-            "ms": 50 + 30 * grown,
-            "busy": 9 + 700 * grown,
-        }
-        self.write("proc/diskstats", DISKS.format(**rows))
+        self.write(
+            "proc/diskstats",
+            DISKS.format(
+                reads=100 + 60 * grown,
+                sectors=800 + 2000 * grown,
+                ms=50 + 30 * grown,
+                busy=9 + 700 * grown,
+            ),
+        )
         self.write(
             "proc/net/dev", NETWORKS.format(received=3578738518 + 5000 * grown, dropped=3 * grown)
         )
@@ -99,8 +105,8 @@ class Node:
             "usage_usec": 5_000_000 + 190_000 * grown,
             "nr_periods": 10 + 20 * grown,
             "nr_throttled": 4 + 15 * grown,
+            "throttled_usec": 700_000 + 800_000 * grown,
         }
-        rows["throttled_usec"] = 700_000 + 800_000 * grown
         self.write(
             "cgroup/kubepods/pod1/cpu.stat",
             "".join(f"{name} {value}\n" for name, value in rows.items()),
@@ -108,8 +114,10 @@ class Node:
         self.write("cgroup/kubepods/memory.max", "max\n")
         self.write("cgroup/kubepods/pod1/memory.max", "1073741824\n")
         self.write("cgroup/kubepods/pod1/memory.current", "4096000\n")
-        events = f"low 0\nhigh 1\nmax {3 + 6 * grown}\noom 0\noom_kill {grown}\n"
-        self.write("cgroup/kubepods/pod1/memory.events", events)
+        self.write(
+            "cgroup/kubepods/pod1/memory.events",
+            f"low 0\nhigh 1\nmax {3 + 6 * grown}\noom 0\noom_kill {grown}\n",
+        )
 
     def version_1(self, grown: int = 0) -> None:
         self.write(
@@ -122,8 +130,7 @@ class Node:
         self.write(f"{cpu}/cpu.cfs_period_us", "100000\n")
         throttled_ns = 700_000_000 + 800_000_000 * grown
         periods = f"nr_periods {10 + 20 * grown}\nnr_throttled {4 + 15 * grown}\n"
-        rows = f"{periods}throttled_time {throttled_ns}\n"
-        self.write(f"{cpu}/cpu.stat", rows)
+        self.write(f"{cpu}/cpu.stat", f"{periods}throttled_time {throttled_ns}\n")
         self.write(f"{cpu}/cpuacct.usage", f"{5_000_000_000 + 190_000_000 * grown}\n")
         self.write(f"{memory}/memory.limit_in_bytes", "1073741824\n")
         self.write(f"{memory}/memory.usage_in_bytes", "4096000\n")
@@ -139,12 +146,13 @@ class Node:
         self.write(f"{folder}/thermal_throttle/core_throttle_count", f"{heat}\n")
 
     def reader(self) -> NodeReader:
-        roots = {
-            "procfs": self.root / "proc",
-            "sysfs": self.root / "sys",
-            "cgroups": self.root / "cgroup",
-        }
-        return NodeReader(lambda: self.now, **roots, own_cgroup=self.root / "proc/self/cgroup")
+        return NodeReader(
+            lambda: self.now,
+            procfs=self.root / "proc",
+            sysfs=self.root / "sys",
+            cgroups=self.root / "cgroup",
+            own_cgroup=self.root / "proc/self/cgroup",
+        )
 
 
 @pytest.fixture
@@ -172,7 +180,7 @@ def test_the_first_reading_gives_levels_and_the_second_the_rates_of_its_interval
     assert second["cpu"] == pytest.approx({"cores": 2.0, "load": 1.5, **rates})
     assert second["memory"] == {
         **first["memory"],
-        "swap_in": float(memory.PAGE_BYTES),
+        "swap_in": float(resources.PAGE_BYTES),
         "swap_out": 0.0,
     }
     # io: three seconds of stalls in two: the clocks differ
@@ -285,7 +293,7 @@ def test_clocks_and_temperatures_are_read_of_a_few_cpus(node: Node) -> None:
         node.cpu(number, clock=1_000_000, heat=number + 1)
     node.now += 1.0
     cpu = reader.read()["cpu"]
-    assert (cpu["frequency"], cpu["heat_throttled"]) == (0.25, cpus.MOST_CPUS)
+    assert (cpu["frequency"], cpu["heat_throttled"]) == (0.25, resources.MOST_CPUS)
     # a part of the sum is missing: no figure now, and no jump when it is back
     node.write("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "")
     node.now += 1.0
@@ -368,13 +376,13 @@ def test_long_files_are_read_to_their_end(tmp_path: Path) -> None:
 
 PARSERS: list[Callable[[str], Any]] = [
     *(
-        cpus.parse_stat,
-        cpus.parse_load,
-        memory.parse_memory,
-        memory.parse_swap,
+        resources.parse_stat,
+        resources.parse_load,
+        resources.parse_memory,
+        resources.parse_swap,
     ),
-    *(memory.parse_pressure, parse_cpu, parse_memory_events),
-    *(disks.parse_disks, networks.parse_networks, networks.parse_speed),
+    *(resources.parse_pressure, parse_cpu, parse_memory_events),
+    *(resources.parse_disks, resources.parse_networks, resources.parse_speed),
     *(
         control_groups.parse_cpu_limit,
         control_groups.parse_memory_limit,

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 from scaletest.model import Activity, State, Wait, wire
 from scaletest.model.activity import MAX_BYTES
 from scaletest.observe import sampler
-from scaletest.observe.balance import MOST_KEPT, MOST_KEPT_S, Balance
 from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing
-from scaletest.observe.time_by_state import TimeByState, run_and_wait_s
+from scaletest.observe.time_by_state import (
+    MOST_KEPT,
+    MOST_KEPT_S,
+    Balance,
+    TimeByState,
+    run_and_wait_s,
+)
 from scaletest.observe.tree import ThreadShare, TreeLook
 from scaletest.processes import proc
 
@@ -117,10 +122,9 @@ def test_an_object_has_the_same_name_in_all_requests_whatever_else_they_wait_for
     path = "/data/" + "x" * 150
     others = tuple(Wait(State.NETWORK, f"{number}" * 160, 0.1) for number in range(3))
     for count in range(4):
-        activity = Activity(
+        row = Activity(
             {State.FILE_LOCK: 1.0}, (Wait(State.FILE_LOCK, path, 1.0), *others[:count]), cpu_s=1 / 3
-        )
-        row = activity.to_dict()
+        ).to_dict()
         assert row["waits"][0]["object"] == path
         assert len(wire.dump(row).encode()) <= MAX_BYTES
 
@@ -214,8 +218,7 @@ class Simulated:
             watch.look()
         self.now = ends
         watch.ended()
-        usage = struct_rusage((self.spent(State.ON_CPU, math.inf), *[0] * 15))
-        activity = watch.close(usage)
+        activity = watch.close(struct_rusage((self.spent(State.ON_CPU, math.inf), *[0] * 15)))
         assert activity is not None and sum(activity.seconds.values()) == pytest.approx(
             ends - self._began
         )
@@ -287,8 +290,7 @@ def test_what_nobody_counted_may_have_been_waiting_for_a_cpu() -> None:
     busy = TreeLook(RUNNABLE, (2, 2), 0.1, [ThreadShare(0.05, 0.1)], frozenset({(1, 1), (2, 2)}))
     spent = TimeByState()
     spent.add_interval(0.2, busy)
-    other = busy._replace(thread=(3, 3), threads=frozenset({(1, 1), (3, 3)}))
-    spent.add_interval(0.2, other)
+    spent.add_interval(0.2, busy._replace(thread=(3, 3), threads=frozenset({(1, 1), (3, 3)})))
     spent.add_end(0.0, 0.1)
     by_state = spent.seconds_by_state(0.4)
     assert by_state[State.CPU_WAIT] > 0.2
@@ -335,7 +337,6 @@ def test_many_short_page_waits_count_as_memory_although_the_thread_looks_running
 
 
 def test_major_page_faults_of_a_thread_are_counted() -> None:
-    line = b"7 (a) b) S 1 7 7 0 -1 4194304 900 0 41 0 3 2 0 0 20 0 1 0 5 0 0"
-    status = proc.parse_status(line)
+    status = proc.parse_status(b"7 (a) b) S 1 7 7 0 -1 4194304 900 0 41 0 3 2 0 0 20 0 1 0 5 0 0")
     assert status is not None and status.major_faults == 41
     assert proc.parse_status(b"") is proc.parse_status(b"7 (a) S") is None

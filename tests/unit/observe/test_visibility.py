@@ -103,8 +103,10 @@ def test_any_other_log_line_gives_no_visibility(text: str) -> None:
 
 
 def pod(name: str, node: str, *arguments: str) -> dict[str, Any]:
-    containers = [{"name": "main", "args": list(arguments)}]
-    return {"metadata": {"name": name}, "spec": {"nodeName": node, "containers": containers}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "args": list(arguments)}]},
+    }
 
 
 @pytest.fixture

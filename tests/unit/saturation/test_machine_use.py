@@ -17,10 +17,9 @@ from scaletest.model import Activity, State
 from scaletest.model.activity import Wait
 from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import InvalidValue
-from scaletest.model.machine_use import MachineUse
-from scaletest.observe import servers
+from scaletest.model.measurement import MachineUse
 from scaletest.observe.node.used_time import machine_time, parse_machine, used_s
-from scaletest.observe.sockets import CLIENTS
+from scaletest.observe.sockets import CLIENTS, is_here, servers
 from scaletest.processes.proc import TICKS_PER_S
 from scaletest.saturation.judging.evaluation import evaluate
 from scaletest.saturation.judging.step import assess
@@ -178,7 +177,7 @@ def test_the_first_process_of_a_server_is_found() -> None:
         try:
             port, pid = map(int, process.stdout.readline().split())
             # its child has the socket, too
-            assert servers.servers(port) == [pid]
+            assert servers(port) == [pid]
         finally:
             os.killpg(process.pid, signal.SIGKILL)
 
@@ -188,17 +187,17 @@ def test_a_free_port_has_no_server_process() -> None:
         # bound, so that nobody else takes it, and not yet listening
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]
-        assert servers.servers(port) == []
+        assert servers(port) == []
         # we do, and are not meant
         server.listen()
-        assert servers.servers(port) == []
+        assert servers(port) == []
 
 
 @pytest.mark.parametrize(
     ("host", "here"), [("127.0.0.1", True), ("localhost", True), ("192.0.2.7", False)]
 )
 def test_addresses_of_this_machine(host: str, here: bool) -> None:
-    assert servers.is_here(host) is here
+    assert is_here(host) is here
 
 
 class Waits:

@@ -1,0 +1,356 @@
+"""The resources of a node: CPUs, memory, pressure, disks, networks and the container that this
+process runs in, as their files say.
+
+Parsers are pure.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scaletest.observe import control_groups
+from scaletest.processes import proc
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# The first columns of /proc/stat, in clock ticks.
+_COLUMNS = {"user": (0, 1), "system": (2, 5, 6), "iowait": (4,), "steal": (7,)}
+# Of so many CPUs clocks and heat are looked at, spread over all: each costs a file, and sockets
+# heat up as a whole.
+MOST_CPUS = 8
+_CPU = re.compile(r"cpu(\d+)", re.ASCII)
+_LOAD = re.compile(r"\d{1,9}\.\d{1,9}(?![^ ])", re.ASCII)
+_SWAPPED = re.compile(r"^pswp(in|out) (\d{1,20})$", re.MULTILINE | re.ASCII)
+# Which lines of which files of /proc/pressure are figures.
+_PRESSURE = {"cpu": ("some",), "memory": ("some", "full"), "io": ("some", "full")}
+_STALLED = re.compile(r"^(some|full) .*\btotal=(\d{1,20})$", re.MULTILINE | re.ASCII)
+_SECTOR_BYTES = 512
+_NO_DISK = re.compile(r"(loop|ram|zram|fd|sr|dm-|md)\d+")
+_BYTES_PER_MEGABIT = 125_000
+# Of both versions of control groups; those of the other one are absent.
+_MEMORY_FILES = (
+    *("memory.current", "memory.events"),
+    *("memory.usage_in_bytes", "memory.failcnt", "memory.oom_control"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceReading:
+    """What a resource's files said at one time, by figure."""
+
+    # figures as they are
+    levels: Mapping[str, float] = field(default_factory=dict)
+    # what only grows, in the figure's unit times seconds; its growth in a second is the figure
+    counters: Mapping[str, float] = field(default_factory=dict)
+    # two counters, of which the first one's growth in units of the second one's is the figure
+    quotients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def interval_figures(
+    before: ResourceReading | None, now: ResourceReading, interval_s: float
+) -> dict[str, float]:
+    """Return the figures of an interval; a new counter, or one that was reset, gives none."""
+    resource_figures = dict(now.levels)
+    if before is None or interval_s <= 0:
+        return resource_figures
+    for name, counter in now.counters.items():
+        grown = counter - before.counters.get(name, float("inf"))
+        if grown >= 0:
+            resource_figures[name] = grown / interval_s
+    for name, (counter, unit) in now.quotients.items():
+        counter_before, unit_before = before.quotients.get(name, (0.0, float("inf")))
+        if counter >= counter_before and unit > unit_before:
+            resource_figures[name] = (counter - counter_before) / (unit - unit_before)
+    return resource_figures
+
+
+def parse_stat(text: str) -> ResourceReading:
+    """Parse time by mode and the CPUs that are online, of /proc/stat."""
+    words = text.partition("\n")[0].split()
+    ticks = proc.parse_columns(words[1:9])
+    if words[:1] != ["cpu"] or len(ticks) < 8:
+        return ResourceReading()
+    seconds = {
+        name: sum(ticks[column] for column in columns) / proc.TICKS_PER_S
+        for name, columns in _COLUMNS.items()
+    }
+    return ResourceReading({"cores": float(text.count("\ncpu"))}, seconds)
+
+
+def parse_load(text: str) -> dict[str, float]:
+    """Parse the mean of the last minute, of /proc/loadavg."""
+    match = _LOAD.match(text)
+    return {"load": float(match[0])} if match else {}
+
+
+class CpuReader:
+    """Reads the CPUs of the node below these roots."""
+
+    def __init__(self, procfs: Path, sysfs: Path) -> None:
+        self._stat, self._load = proc.OpenFile(procfs / "stat"), proc.OpenFile(procfs / "loadavg")
+        cpus = sysfs / "devices/system/cpu"
+        matches = [_CPU.fullmatch(path.name) for path in proc.entries(cpus)]
+        numbers = sorted(int(match[1]) for match in matches if match)
+        # files of clocks with the highest one, and files that count throttling by heat
+        self._clocks: list[tuple[proc.OpenFile, int]] = []
+        self._heat: list[proc.OpenFile] = []
+        step = max(1.0, len(numbers) / MOST_CPUS)
+        for index in range(min(MOST_CPUS, len(numbers))):
+            folder = cpus / f"cpu{numbers[int(index * step)]}"
+            highest = proc.parse_number(proc.text_of(folder / "cpufreq/cpuinfo_max_freq"))
+            if highest:
+                self._clocks.append((proc.OpenFile(folder / "cpufreq/scaling_cur_freq"), highest))
+            heat = folder / "thermal_throttle/core_throttle_count"
+            if proc.text_of(heat):
+                self._heat.append(proc.OpenFile(heat))
+
+    def read(self) -> ResourceReading:
+        """Return what can be read of them."""
+        stat = parse_stat(self._stat.text())
+        levels, counters = {**stat.levels, **parse_load(self._load.text())}, dict(stat.counters)
+        clocks = [(proc.parse_number(file.text()), highest) for file, highest in self._clocks]
+        parts = [clock / highest for clock, highest in clocks if clock]
+        if parts:
+            levels["frequency"] = sum(parts) / len(parts)
+        # a sum without one part would look like a reset now and heat when it is back
+        counts = proc.parse_columns(file.text().strip() for file in self._heat)
+        if counts:
+            counters["heat_throttled"] = float(sum(counts))
+        return ResourceReading(levels, counters)
+
+
+def parse_memory(text: str) -> dict[str, float]:
+    """Parse the bytes of /proc/meminfo."""
+    rows = proc.parse_table(text)
+    names = {"total": "MemTotal", "available": "MemAvailable"}
+    return {figure: rows[name] * 1024.0 for figure, name in names.items() if name in rows}
+
+
+def parse_swap(text: str) -> dict[str, float]:
+    """Parse the bytes that were ever swapped, of /proc/vmstat."""
+    return {
+        f"swap_{match[1]}": float(int(match[2]) * PAGE_BYTES) for match in _SWAPPED.finditer(text)
+    }
+
+
+def parse_pressure(text: str) -> dict[str, float]:
+    """Parse the seconds in which some or all threads waited, of a file of /proc/pressure: some,
+    full.
+    """
+    return {match[1]: int(match[2]) / 1e6 for match in _STALLED.finditer(text)}
+
+
+class MemoryReader:
+    """Reads the memory of the node below this root."""
+
+    def __init__(self, procfs: Path) -> None:
+        self._memory, self._swap = (
+            proc.OpenFile(procfs / "meminfo"),
+            proc.OpenFile(procfs / "vmstat"),
+        )
+
+    def read(self) -> ResourceReading:
+        """Return what can be read of it."""
+        return ResourceReading(parse_memory(self._memory.text()), parse_swap(self._swap.text()))
+
+
+class PressureReader:
+    """Reads the pressure on the node below this root."""
+
+    def __init__(self, procfs: Path) -> None:
+        self._files = {
+            resource: proc.OpenFile(procfs / "pressure" / resource) for resource in _PRESSURE
+        }
+
+    def read(self) -> ResourceReading:
+        """Return what can be read of it; nothing where the kernel does not keep it."""
+        counters = {}
+        for resource, file in self._files.items():
+            for line, seconds in parse_pressure(file.text()).items():
+                if line in _PRESSURE[resource]:
+                    counters[f"{resource}_{line}"] = seconds
+        return ResourceReading(counters=counters)
+
+
+def parse_disks(text: str) -> dict[str, ResourceReading]:
+    """Parse every row of /proc/diskstats that was ever used, by its name; partitions as well.
+
+    Its columns are reads, merged, sectors, milliseconds, the same of writes, in flight, busy
+    milliseconds.
+    """
+    readings = {}
+    for line in text.splitlines():
+        columns = line.split()
+        numbers = proc.parse_columns(columns[3:13])
+        if len(numbers) == 10 and numbers[0] + numbers[4]:
+            readings[columns[2]] = ResourceReading(
+                counters={
+                    "busy": numbers[9] / 1e3,
+                    "read": float(numbers[2] * _SECTOR_BYTES),
+                    "written": float(numbers[6] * _SECTOR_BYTES),
+                },
+                quotients={
+                    "wait_s": ((numbers[3] + numbers[7]) / 1e3, float(numbers[0] + numbers[4]))
+                },
+            )
+    return readings
+
+
+class DiskReader:
+    """Reads the disks of the node below these roots."""
+
+    def __init__(self, procfs: Path, sysfs: Path) -> None:
+        self._statistics, self._folder = proc.OpenFile(procfs / "diskstats"), sysfs / "block"
+        self._names: set[str] = set()
+        self._whole: set[str] = set()
+
+    def read(self) -> dict[str, ResourceReading]:
+        """Return what can be read of each; nothing where it is unknown which of them are whole."""
+        rows = parse_disks(self._statistics.text())
+        if rows.keys() != self._names:
+            folders = {path.name for path in proc.entries(self._folder)}
+            self._names = set(rows)
+            self._whole = {name for name in folders if not _NO_DISK.fullmatch(name)}
+        return {name: reading for name, reading in rows.items() if name in self._whole}
+
+
+def parse_networks(text: str) -> dict[str, ResourceReading]:
+    """Parse every interface of /proc/net/dev that ever carried anything, but for the loopback.
+
+    Its columns are bytes, packets, errors, dropped and four more: first received, then sent.
+    """
+    readings = {}
+    for line in text.splitlines():
+        name, colon, columns = line.rpartition(":")
+        numbers = proc.parse_columns(columns.split())
+        is_known = colon and name.strip() != "lo" and len(numbers) >= 16
+        if is_known and numbers[0] + numbers[8]:
+            readings[name.strip()] = ResourceReading(
+                counters={
+                    "received": float(numbers[0]),
+                    "sent": float(numbers[8]),
+                    "dropped": float(numbers[3] + numbers[11]),
+                }
+            )
+    return readings
+
+
+def parse_speed(text: str) -> dict[str, float]:
+    """Parse bytes a second, of /sys/class/net/NAME/speed; -1 and 0 are no speed."""
+    megabits = proc.parse_number(text)
+    return {"speed": float(megabits * _BYTES_PER_MEGABIT)} if megabits else {}
+
+
+class NetworkReader:
+    """Reads the networks below these roots."""
+
+    def __init__(self, procfs: Path, sysfs: Path) -> None:
+        self._statistics, self._folder = proc.OpenFile(procfs / "net/dev"), sysfs / "class/net"
+        self._speeds: dict[str, dict[str, float]] = {}
+
+    def read(self) -> dict[str, ResourceReading]:
+        """Read what can be read of each, but for its speed."""
+        networks = parse_networks(self._statistics.text())
+        # nodes make and remove an interface with every pod
+        for name in self._speeds.keys() - networks.keys():
+            del self._speeds[name]
+        return networks
+
+    def speed(self, name: str) -> dict[str, float]:
+        """Return the figure at the first call with this interface; virtual ones have none."""
+        if name not in self._speeds:
+            self._speeds[name] = parse_speed(proc.text_of(self._folder / name / "speed"))
+        return self._speeds[name]
+
+
+def parse_cpu(text: str) -> ResourceReading:
+    """Parse the CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
+    rows = proc.parse_table(text)
+    used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
+    quotients = {}
+    if {"nr_periods", "nr_throttled"} <= rows.keys():
+        quotients["throttled_periods"] = (rows["nr_throttled"], rows["nr_periods"])
+    return ResourceReading(counters=used, quotients=quotients)
+
+
+def parse_memory_events(text: str) -> dict[str, float]:
+    """Parse how often the limit reclaimed or killed, of memory.events of version 2."""
+    rows = proc.parse_table(text)
+    # "high" is a limit, too: it slows down those who are above it
+    reclaims = rows["max"] + rows.get("high", 0) if "max" in rows else None
+    return _known({"reclaims": reclaims, "oom_kills": rows.get("oom_kill")})
+
+
+class ContainerReader:
+    """Reads the control groups and knows the limits that there are when it is made."""
+
+    def __init__(self, root: Path, own_cgroup: Path) -> None:
+        cpu = control_groups.group_folders(control_groups.CPU, root, own_cgroup)
+        cpu_time = control_groups.group_folders(control_groups.CPU_TIME, root, own_cgroup)
+        memory = control_groups.group_folders(control_groups.MEMORY, root, own_cgroup)
+        tight = _tightest(cpu, control_groups.cpu_limit)
+        tight_memory = _tightest(memory, control_groups.memory_limit)
+        self._limits = _known(
+            {
+                "cpu_limit": control_groups.cpu_limit(tight) if tight else None,
+                "memory_limit": control_groups.memory_limit(tight_memory) if tight_memory else None,
+            }
+        )
+        self._cpu = _opened(tight, "cpu.stat")
+        # The same group in the other hierarchy of version 1; none where this process is in another
+        # group there: what that used would be told beside the limit of this one.
+        same = tight
+        if tight is not None and tight not in cpu_time:
+            below = tight.relative_to(root).parts[1:]
+            groups = {folder.relative_to(root).parts[1:]: folder for folder in reversed(cpu_time)}
+            same = groups.get(below)
+        self._cpu_time = _opened(same, "cpuacct.usage")
+        self._limited = [
+            proc.OpenFile(path) for path in control_groups.limited_cpu_stats(root, own_cgroup)
+        ]
+        self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
+
+    def read(self) -> ResourceReading:
+        """Return what can be read of it."""
+        cpu = parse_cpu(self._cpu.text())
+        memory = {name: file.text() for name, file in self._memory.items()}
+        used = memory["memory.current"] or memory["memory.usage_in_bytes"]
+        levels = {**self._limits, **_known({"memory_used": proc.parse_number(used)})}
+        memory_counters = parse_memory_events(memory["memory.events"])
+        if not memory["memory.events"]:
+            memory_counters = _known(
+                {
+                    "reclaims": proc.parse_number(memory["memory.failcnt"]),
+                    "oom_kills": proc.parse_table(memory["memory.oom_control"]).get("oom_kill"),
+                }
+            )
+        nanoseconds = proc.parse_number(self._cpu_time.text())  # of version 1
+        counters = {
+            **_known({"cpu_used": None if nanoseconds is None else nanoseconds / 1e9}),
+            **cpu.counters,
+            **memory_counters,
+        }
+        # a sum without one part would look like a reset now and a limit when it is back
+        throttled = [proc.parse_throttled_s(file.text()) for file in self._limited]
+        seconds = [throttled_s for throttled_s in throttled if throttled_s is not None]
+        if seconds and len(seconds) == len(throttled):
+            counters["throttled"] = sum(seconds)
+        return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
+
+
+def _opened(folder: Path | None, name: str) -> proc.OpenFile:
+    return proc.OpenFile((folder or Path("/nonexistent")) / name)
+
+
+def _known(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
+    """Return the control group with the lowest limit, the innermost of equals; else the
+    innermost.
+    """
+    limits = {folder: limit(folder) for folder in folders}
+    limited = {folder: value for folder, value in limits.items() if value is not None}
+    return min(limited, key=limited.__getitem__, default=next(iter(folders), None))
