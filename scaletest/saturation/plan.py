@@ -12,7 +12,7 @@ from scaletest.model.attempt import PodTroubles
 from scaletest.model.declared import VERSIONED, Fraction, choice
 from scaletest.model.document import Document, check
 from scaletest.model.errors import InvalidValue
-from scaletest.model.machine_use import MachineUse
+from scaletest.model.measurement import MachineUse
 from scaletest.model.threshold import Measurable, parse
 
 KIND = "saturation"

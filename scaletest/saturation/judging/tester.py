@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scaletest.model.attempt import Attempt
-from scaletest.model.machine_use import MachineUse
+from scaletest.model.measurement import MachineUse
 from scaletest.saturation.plan import QUANTILES, LoadKind, SaturationStep
 from scaletest.stats.percentiles import Distribution, quantile
 

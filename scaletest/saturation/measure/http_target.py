@@ -12,9 +12,9 @@ from scaletest.load.payloads import read_payloads
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.observe.sockets import is_here, servers
+from scaletest.saturation.measure.agent import HttpWork
 from scaletest.saturation.measure.agents import start_load
 from scaletest.saturation.measure.target import Target, in_flight_of_agent
-from scaletest.saturation.measure.work import HttpWork
 from scaletest.saturation.options import AgentOptions, HttpOptions
 from scaletest.saturation.plan import SaturationPlan
 

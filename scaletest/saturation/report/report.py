@@ -8,7 +8,7 @@ import math
 import shlex
 
 from scaletest.model import VerdictKind
-from scaletest.model.machine_use import MachineUse
+from scaletest.model.measurement import MachineUse
 from scaletest.model.texts import short
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Text
