@@ -8,6 +8,7 @@ from typing import Any
 from scaletest.benchmarks.documents.benchmark import Benchmark, read
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.objects import gang_scheduling
 from scaletest.benchmarks.objects.config_maps import Damaged, is_owned, read_agreed
@@ -19,21 +20,72 @@ from scaletest.benchmarks.objects.reconcile import (
     reconcile_objects,
 )
 from scaletest.benchmarks.operator import status
-from scaletest.benchmarks.operator.lock import LEASE, Lock
-from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
+from scaletest.benchmarks.operator.reporting import (
+    ReconcileSettings,
+    has_ended,
+    owner_reference,
+    report,
+)
 from scaletest.benchmarks.operator.status import Document
-from scaletest.cluster.answers import Busy
+from scaletest.cluster.answers import Busy, Conflict, Missing
 from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import CONFIG_MAPS
+from scaletest.cluster.resources import CONFIG_MAPS, LEASES
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.model.wording import as_options
 
+LEASE = "scaletest-benchmarks"
 # Label of benchmarks of a set that share no node, so they do not wait for each other.
 TOGETHER = "scaletest.dev/together"
 PAUSED = "paused: set spec.paused to false to start it"
 # Names no benchmark: with a name in it, all statuses would be written anew at every turn.
 WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that measures now"
 ADMITTED = f"all parts are admitted; {WAITING}"
+
+
+class Lock:
+    """The lock of a namespace, as one benchmark uses it: a Lease that names the one that measures.
+
+    A holder that has ended or was deleted holds nothing, so no lock is left behind.
+    """
+
+    def __init__(
+        self, objects: Documents, namespace: str, plural: str, name: str, uid: str
+    ) -> None:
+        self._objects, self._namespace = objects, namespace
+        self._holder = f"{plural}/{name}/{uid}"
+
+    def take(self) -> str:
+        """Take the lock, or keep it; "" on success, else the name of the holder."""
+        lease = self._objects.find(LEASES, self._namespace, LEASE)
+        if lease is None:
+            body = {"metadata": {"name": LEASE}, "spec": {"holderIdentity": self._holder}}
+            return "" if self._objects.create(LEASES, self._namespace, body) else "another"
+        holder = lease["spec"].get("holderIdentity") or ""
+        if holder == self._holder:
+            return ""
+        # one that has ended or is gone holds nothing
+        plural, name, uid = (*holder.split("/"), "", "", "")[:3]
+        kinds = {kind.plural: kind for kind in KINDS.values()}
+        if plural in kinds:
+            document = self._objects.find(resource(kinds[plural]), self._namespace, name)
+            if document and document["metadata"]["uid"] == uid and not has_ended(document):
+                return f"{plural}/{name}"
+        return "" if self._write(self._holder, lease["metadata"]["resourceVersion"]) else "another"
+
+    def give_back(self) -> None:
+        """Release the lock if this benchmark holds it."""
+        lease = self._objects.find(LEASES, self._namespace, LEASE)
+        if lease is not None and lease["spec"].get("holderIdentity") == self._holder:
+            self._write("", lease["metadata"]["resourceVersion"])
+
+    def _write(self, holder: str, version: str) -> bool:
+        """Write the holder; False when another one was faster."""
+        body = {"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": holder}}
+        try:
+            self._objects.patch(LEASES, self._namespace, LEASE, body)
+        except (Conflict, Missing):
+            return False
+        return True
 
 
 def reconcile(
