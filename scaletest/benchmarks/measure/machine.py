@@ -40,14 +40,14 @@ def describe_card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> 
         with contextlib.suppress(
             ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError
         ):
-            done = subprocess.run(
+            shown = subprocess.run(
                 [*enter, "ip", "-json", "-details", "link", "show", "dev", interface],
                 capture_output=True,
                 text=True,
                 timeout=PATIENCE_S,
                 check=False,
-            )
-            (link,) = json.loads(done.stdout)
+            ).stdout
+            (link,) = json.loads(shown)
             if "linkinfo" in link:
                 description["kind"] = str(link["linkinfo"]["info_kind"])
     # /sys shows the interfaces of this process's own network namespace only

@@ -81,9 +81,8 @@ class Namespaces:
 
     def enter(self, index: int) -> tuple[str, ...]:
         """Return the command prefix that runs a command on that node."""
-        pid = str(self._holders[index].pid)
-        user = () if self._root else _USER
-        return ("nsenter", "--target", pid, *user, "--net", "--uts", "--")
+        target = ("nsenter", "--target", str(self._holders[index].pid))
+        return (*target, *(() if self._root else _USER), "--net", "--uts", "--")
 
     def close(self) -> None:
         """End all holders, and with them the namespaces."""
@@ -102,8 +101,8 @@ class Namespaces:
         if not self._root and not self._holders:
             unshare = ("unshare", "--user", "--map-root-user", "--net", "--uts")
         elif not self._root:
-            first = str(self._holders[0].pid)
-            unshare = ("nsenter", "--target", first, *_USER, "--", *unshare)
+            target = ("nsenter", "--target", str(self._holders[0].pid))
+            unshare = (*target, *_USER, "--", *unshare)
         holder = subprocess.Popen(
             [*unshare, "sh", "-c", _HOLD, "scaletest-node", name],
             stdin=subprocess.PIPE,

@@ -15,7 +15,6 @@ from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
 from scaletest.cluster.objects import Documents
 from scaletest.cluster.resources import Resource
-from scaletest.model.errors import UsageError
 
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -52,14 +51,6 @@ def wait_s(benchmark: Benchmark) -> float:
     return max(ADMIT_S, admit_s(benchmark)) if is_wanted(benchmark) else 0.0
 
 
-def volcano_missing(reason: str) -> UsageError:
-    """Build the error of a cluster that lacks Volcano, or does not allow its use."""
-    return UsageError(
-        f"gang {VOLCANO} needs Volcano: {reason}",
-        hint="install it, set operator.volcano in the chart, or leave gang out",
-    )
-
-
 def pod_group(benchmark: Benchmark, owner: Document) -> Document:
     """Build the PodGroup of all pods, which has the benchmark's name."""
     spec: dict[str, Any] = {"minMember": len(benchmark.kind.layout(benchmark.spec))}
@@ -82,7 +73,20 @@ def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
         (container,) = template["spec"]["containers"]
         job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
         if role == benchmark.kind.measures:
-            template["spec"].setdefault("initContainers", []).append(_wait_container(container))
+            # waits until the operator lets the measurement begin
+            file = f"{manifests.FOLDER}/{manifests.MEASURING}"
+            waiting = {
+                "name": "wait",
+                # the first process of a container ends at SIGTERM only where it handles it
+                "command": ["sh", "-c", f"trap exit TERM; until [ -s {file} ]; do sleep 0.2; done"],
+                "volumeMounts": [
+                    mount
+                    for mount in container["volumeMounts"]
+                    if mount["mountPath"] == manifests.FOLDER
+                ],
+                **{key: container[key] for key in ("image", "imagePullPolicy", "securityContext")},
+            }
+            template["spec"].setdefault("initContainers", []).append(waiting)
         # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
         container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
         template["spec"]["schedulerName"] = "volcano"
@@ -104,17 +108,3 @@ def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admis
         return Admission(0.0, ": ".join(filter(None, (message, reason))))
     admitted = known.get("Scheduled", {}).get("lastTransitionTime")
     return Admission(seconds(admitted or group["metadata"]["creationTimestamp"]))
-
-
-def _wait_container(container: Document) -> Document:
-    """Build the init container that waits until the operator lets the measurement begin."""
-    file = f"{manifests.FOLDER}/{manifests.MEASURING}"
-    return {
-        "name": "wait",
-        # the first process of a container ends at SIGTERM only where it handles it
-        "command": ["sh", "-c", f"trap exit TERM; until [ -s {file} ]; do sleep 0.2; done"],
-        "volumeMounts": [
-            mount for mount in container["volumeMounts"] if mount["mountPath"] == manifests.FOLDER
-        ],
-        **{key: container[key] for key in ("image", "imagePullPolicy", "securityContext")},
-    }

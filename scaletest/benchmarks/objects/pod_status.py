@@ -153,11 +153,21 @@ def last_denial(objects: Documents, namespace: str, job: Document) -> str:
 
     The status of a Job does not tell it.
     """
-    uid = job["metadata"]["uid"]
-    events = objects.list(EVENTS, namespace, fields=f"involvedObject.uid={uid},reason=FailedCreate")
+    about = f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate"
+    events = objects.list(EVENTS, namespace, fields=about)
     if not events:
         return ""
-    return str(max(events, key=_time).get("message", ""))
+    # which of these times an event has depends on who wrote it
+    times = ("lastTimestamp", "eventTime")
+    newest = max(
+        events,
+        key=lambda event: str(
+            next(filter(None, map(event.get, times)), None)
+            or event["metadata"].get("creationTimestamp")
+            or ""
+        ),
+    )
+    return str(newest.get("message", ""))
 
 
 def why_failed(job: Document) -> str:
@@ -170,12 +180,3 @@ def is_final(message: str, age_s: float) -> bool:
     """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
     limit_s = QUOTA_S if "quota" in message else REFUSED_S
     return bool(_FINAL.search(message)) and age_s > limit_s
-
-
-def _time(event: Document) -> str:
-    return str(
-        event.get("lastTimestamp")
-        or event.get("eventTime")
-        or event["metadata"].get("creationTimestamp")
-        or ""
-    )

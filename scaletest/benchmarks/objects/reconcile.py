@@ -138,9 +138,11 @@ class _Reconciliation:
         """
         stored = self._owned.store(result)
         name = manifests.result_name(self._benchmark.name)
-        message = f"the ConfigMap {name} belongs to something else: delete it"
-        if stored is not None:
-            message = stored.message
+        message = (
+            f"the ConfigMap {name} belongs to something else: delete it"
+            if stored is None
+            else stored.message
+        )
         return Observation(BenchmarkPhase.SUMMARISING, message, self._pods)
 
     # -- until everything is ready
@@ -164,7 +166,10 @@ class _Reconciliation:
             except Busy:
                 raise
             except (Missing, Unreachable) as error:
-                raise gang_scheduling.volcano_missing(error.message) from error
+                raise UsageError(
+                    f"gang {benchmark.spec.gang} needs Volcano: {error.message}",
+                    hint="install it, set operator.volcano in the chart, or leave gang out",
+                ) from error
             for job in gang_scheduling.jobs(benchmark, owner, image):
                 self._owned.ensure(JOBS, job)
         elif servers:
@@ -212,8 +217,9 @@ class _Reconciliation:
         # from here on a Job that is missing was deleted by somebody, and is not created again
         texts = {manifests.MEASURING: str(self._clock())}
         self._publish(peers, texts, self._owned.measuring(self._pods))
-        message = "the measuring part is being started"
-        return Observation(BenchmarkPhase.PREPARING, message, self._pods)
+        return Observation(
+            BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
+        )
 
     def _wait_for_admission(self, message: str, peers: Document) -> Observation:
         """Wait for admission.
@@ -291,8 +297,7 @@ class _Reconciliation:
             self._check_limit(peers, measuring, unreadable)
             return Observation(BenchmarkPhase.RUNNING, unreadable, self._pods)
         if job is None:
-            message = "the measuring Job was deleted by somebody"
-            raise BenchmarkFailed(Failure.INTERRUPTED, message)
+            raise BenchmarkFailed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody")
         fail_if(
             pod_status.has_condition(job, *_JOB_OVER),
             f"the measuring pod {'ended without a result' if measuring else 'was deleted'}",
