@@ -136,10 +136,29 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
             f"iperf3 measured with {name} {used} instead of {setting}",
             failure=Failure.MISMATCH,
         )
+    # sums by interval, without the large lists of streams
+    sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
+    stride = -(-len(sums) // MOST_INTERVALS) or 1
+    keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
     read_headlines = _udp_headlines if spec.protocol == "UDP" else _tcp_headlines
     return ToolMeasurement(
         read_headlines(spec, report, streams),
-        _details(report, streams),
+        {
+            "version": parsing.at(report, "start", "version"),
+            "test": parsing.at(report, "start", "test_start"),
+            "mss": parsing.at(report, "start", "tcp_mss_default"),
+            "end": {
+                name: part
+                for name, part in (parsing.at(report, "end") or {}).items()
+                if name != "streams"
+            },
+            "streams": streams,
+            "intervals": [
+                parsing.pick_keys(total, keep)
+                for total in sums[::stride]
+                if isinstance(total, dict)
+            ],
+        },
         str(parsing.at(report, "start", "connected", 0, "remote_host") or ""),
     )
 
@@ -209,27 +228,6 @@ def _udp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) 
         else:
             headlines[headline] = parsing.number(report, "end", received, "bits_per_second")
     return headlines
-
-
-def _details(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
-    """Return the end of the report, and sums by interval, without the large lists of streams."""
-    sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
-    stride = -(-len(sums) // MOST_INTERVALS) or 1
-    keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
-    return {
-        "version": parsing.at(report, "start", "version"),
-        "test": parsing.at(report, "start", "test_start"),
-        "mss": parsing.at(report, "start", "tcp_mss_default"),
-        "end": {
-            name: part
-            for name, part in (parsing.at(report, "end") or {}).items()
-            if name != "streams"
-        },
-        "streams": streams,
-        "intervals": [
-            parsing.pick_keys(total, keep) for total in sums[::stride] if isinstance(total, dict)
-        ],
-    }
 
 
 def absent(spec: IPerfSpec) -> dict[str, str]:

@@ -79,18 +79,13 @@ def cells(spec: OpenFOAMSpec) -> int:
     return int(SIZES[spec.problem_size] ** 3)
 
 
-def memory_bytes(spec: OpenFOAMSpec) -> float:
-    """Estimate the memory of all processes together."""
-    return 80e6 * spec.num_procs + _MEMORY_PER_CELL * cells(spec)
-
-
 def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
     """Create the case and run the solver on the master, with several processes on the workers."""
     parallel = spec.num_procs > 1
     solver = ["icoFoam", "-case", site.peers["master"][0].folder or "."]
     if parallel:
-        exported = ["-x", "PATH", "-x", "WM_PROJECT_DIR"]
-        solver = [*mpirun(spec, site, spec.num_procs, "node"), *exported, *solver, "-parallel"]
+        launcher = [*mpirun(spec, site, spec.num_procs, "node"), "-x", "PATH"]
+        solver = [*launcher, "-x", "WM_PROJECT_DIR", *solver, "-parallel"]
     files = case_files(spec.problem_size, spec.iterative_method, spec.num_procs)
     files[HOSTFILE] = hostfile(site, -(-spec.num_procs // spec.num_nodes))
     task = Task(
@@ -198,6 +193,6 @@ KIND = Kind(
         ),
     ),
     scratch_bytes=lambda spec: _WRITTEN_PER_CELL * cells(spec),
-    memory_bytes=memory_bytes,
+    memory_bytes=lambda spec: 80e6 * spec.num_procs + _MEMORY_PER_CELL * cells(spec),
     image="openfoam",
 )

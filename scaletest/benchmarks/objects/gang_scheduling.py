@@ -11,7 +11,6 @@ from typing import Any
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
 from scaletest.cluster.objects import Documents
 from scaletest.cluster.resources import Resource
@@ -51,7 +50,7 @@ def wait_s(benchmark: Benchmark) -> float:
     return max(ADMIT_S, admit_s(benchmark)) if is_wanted(benchmark) else 0.0
 
 
-def pod_group(benchmark: Benchmark, owner: Document) -> Document:
+def pod_group(benchmark: Benchmark, owner: manifests.Document) -> manifests.Document:
     """Build the PodGroup of all pods, which has the benchmark's name."""
     spec: dict[str, Any] = {"minMember": len(benchmark.kind.layout(benchmark.spec))}
     if benchmark.spec.queue_name:
@@ -64,7 +63,7 @@ def pod_group(benchmark: Benchmark, owner: Document) -> Document:
     }
 
 
-def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
+def jobs(benchmark: Benchmark, owner: manifests.Document, image: str) -> list[manifests.Document]:
     """Build the Jobs of all roles, for pods that are all created at once."""
     built = []
     for role in dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec)):

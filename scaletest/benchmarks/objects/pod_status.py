@@ -157,12 +157,12 @@ def last_denial(objects: Documents, namespace: str, job: Document) -> str:
     events = objects.list(EVENTS, namespace, fields=about)
     if not events:
         return ""
-    # which of these times an event has depends on who wrote it
-    times = ("lastTimestamp", "eventTime")
     newest = max(
         events,
+        # which of these times an event has depends on who wrote it
         key=lambda event: str(
-            next(filter(None, map(event.get, times)), None)
+            event.get("lastTimestamp")
+            or event.get("eventTime")
             or event["metadata"].get("creationTimestamp")
             or ""
         ),

@@ -26,7 +26,6 @@ from scaletest.benchmarks.operator.reporting import (
     owner_reference,
     report,
 )
-from scaletest.benchmarks.operator.status import Document
 from scaletest.cluster.answers import Busy, Conflict, Missing
 from scaletest.cluster.objects import Documents
 from scaletest.cluster.resources import CONFIG_MAPS, LEASES
@@ -93,7 +92,7 @@ def reconcile(
 ) -> str:
     """Bring a benchmark forward; return its phase if that has changed, else ""."""
 
-    def lock(document: Document) -> Lock:
+    def lock(document: status.Document) -> Lock:
         return Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
 
     return report(
@@ -107,7 +106,9 @@ def reconcile(
     )
 
 
-def before_deletion(kind: Kind, objects: Documents, namespace: str, document: Document) -> None:
+def before_deletion(
+    kind: Kind, objects: Documents, namespace: str, document: status.Document
+) -> None:
     """Clean up before a benchmark is deleted: delete its objects, release its lock."""
     meta = document["metadata"]
     if NAME.fullmatch(meta["name"]):
@@ -120,46 +121,43 @@ class _Pass:
     """One reconcile pass: what it acts on, and with what."""
 
     kind: Kind
-    document: Document
+    document: status.Document
     objects: Documents
     namespace: str
     settings: ReconcileSettings
     lock: Lock
 
-    def act(self) -> tuple[Document, str]:
+    def act(self) -> tuple[status.Document, str]:
         """Act once; return the status then, and what an event says of it."""
+        # as it is requested, and as the operator completes it
+        keys = ("apiVersion", "kind", "metadata", "spec")
         try:
-            benchmark = self._read()
+            requested = read({key: self.document[key] for key in keys if key in self.document})
+            refuse(requested)
         except UsageError as error:
             begun = self._begun()
             if begun is None:
-                name = self.document["metadata"]["name"]
-                benchmark = Benchmark(name, self.kind, self.kind.spec())
+                benchmark = Benchmark(
+                    self.document["metadata"]["name"], self.kind, self.kind.spec()
+                )
                 observation = _refused(benchmark, error)
             else:
                 # its spec was made invalid after it began: the old one is measured to its end
                 benchmark = begun
                 observation = replace(self._advance(begun), edited=True)
         else:
+            unset: dict[str, Any] = {
+                name: setting
+                for name, setting in self.settings.pod_fields.items()
+                if not getattr(requested.spec, name)
+            }
+            benchmark = replace(requested, spec=replace(requested.spec, **unset))
             observation = self._advance(benchmark)
         generation = int(self.document["metadata"].get("generation", 0))
         now = status.status_of(
             benchmark, observation, self._status, self.settings.clock(), generation
         )
         return now, now.get("summary") or now["message"]
-
-    def _read(self) -> Benchmark:
-        """Read the document's benchmark. Raises UsageError when it cannot be measured like that."""
-        keys = ("apiVersion", "kind", "metadata", "spec")
-        document = {key: self.document[key] for key in keys if key in self.document}
-        benchmark = read(document)
-        refuse(benchmark)
-        unset: dict[str, Any] = {
-            name: setting
-            for name, setting in self.settings.pod_fields.items()
-            if not getattr(benchmark.spec, name)
-        }
-        return replace(benchmark, spec=replace(benchmark.spec, **unset))
 
     @property
     def _status(self) -> Mapping[str, str]:

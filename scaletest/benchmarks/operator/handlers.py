@@ -25,8 +25,6 @@ from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest, set_reconciler, status
 from scaletest.benchmarks.operator.queueing import INTERVAL_S, Turns, is_paused, turn_of
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, has_ended
-from scaletest.benchmarks.operator.set_reconciler import SETS
-from scaletest.benchmarks.operator.status import Document
 from scaletest.cluster.objects import Documents
 from scaletest.model.errors import ScaletestError
 from scaletest.pages.server import Server
@@ -72,7 +70,7 @@ def run(
     kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
     """
 
-    def send_event(document: Document, event_type: str, reason: str, message: str) -> None:
+    def send_event(document: status.Document, event_type: str, reason: str, message: str) -> None:
         kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)
 
     metrics = Metrics()
@@ -160,7 +158,7 @@ def _serve_perftest(
 ) -> None:
     """Let objects of kube-perftest's group be measured, as objects of ours that belong to them."""
     kinds = (resource(KINDS[name]) for name in kube_perftest.KINDS)
-    for ours in (*kinds, SETS):
+    for ours in (*kinds, set_reconciler.SETS):
         theirs = replace(ours, api=f"/apis/{group}/{VERSION}")
         copy = partial(perftest.reconcile, theirs, ours, objects, settings)
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.operator import status
-from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.answers import Conflict, Missing
 from scaletest.cluster.objects import Documents
 from scaletest.cluster.resources import Resource
 
 # Creates an event from object, type, reason and message.
-SendEvent = Callable[[Document, str, str, str], None]
+SendEvent = Callable[[status.Document, str, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class ReconcileSettings:
     new_children: dict[str, dict[str, bool]] = field(default_factory=dict)
 
 
-def owner_reference(document: Document) -> Document:
+def owner_reference(document: status.Document) -> status.Document:
     """Return an owner reference to an object, for the metadata of what belongs to it."""
     meta = document["metadata"]
     return {
@@ -45,7 +44,7 @@ def owner_reference(document: Document) -> Document:
     }
 
 
-def has_ended(document: Document) -> bool:
+def has_ended(document: status.Document) -> bool:
     """Check whether an object's phase is final."""
     return (document.get("status") or {}).get("phase") in (
         BenchmarkPhase.COMPLETED,
@@ -59,8 +58,8 @@ def report(
     namespace: str,
     name: str,
     settings: ReconcileSettings,
-    act: Callable[[Document], tuple[Document, str]],
-    free: Callable[[Document], object] = lambda document: None,
+    act: Callable[[status.Document], tuple[status.Document, str]],
+    free: Callable[[status.Document], object] = lambda document: None,
 ) -> str:
     """Act for an object that has not ended, write its status, and send an event for a new phase.
 
@@ -93,8 +92,8 @@ def _write_status(
     resource: Resource,
     objects: Documents,
     namespace: str,
-    document: Document,
-    now: Document,
+    document: status.Document,
+    now: status.Document,
     settings: ReconcileSettings,
 ) -> bool:
     """Write the status if it differs; False when the object is gone.
@@ -105,13 +104,13 @@ def _write_status(
     before, meta = document.get("status") or {}, document["metadata"]
     if all(before.get(key) == status.drop_nulls(part) for key, part in now.items()):
         return True
-    newest, is_written = document, False
-    while not is_written:
+    newest = document
+    while True:
         version = {"resourceVersion": newest["metadata"]["resourceVersion"]}
         body = {"metadata": version, "status": now}
         try:
             objects.patch(resource, namespace, meta["name"], body, "status")
-            is_written = True
+            break
         except Missing:
             return False
         except Conflict:
