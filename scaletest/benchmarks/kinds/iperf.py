@@ -90,13 +90,13 @@ def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
         common = ("--port", str(port), "--json")
         server = (*program, "--server", "--one-off", "--bind", address, *common)
         options = [
+            *("--connect-timeout", "10000"),
             *{"forward": (), "reverse": ("--reverse",), "both": ("--bidir",)}[spec.direction],
             *(("--udp",) if spec.protocol == "UDP" else ()),
             *(("--bitrate", spec.bitrate) if spec.bitrate else ()),
             *(("--omit", str(spec.omit)) if spec.omit else ()),
         ]
-        patient = (*lasting, "--connect-timeout", "10000")
-        client = (*program, "--client", address, *common, *patient, *options)
+        client = (*program, "--client", address, *common, *lasting, *options)
     return (
         Task("server", 0, bound(spec, server), port=port),
         Task("client", 0, bound(spec, client)),
@@ -172,9 +172,8 @@ def _check_sums(
     spec: IPerfSpec, report: dict[str, Any], streams: list[Any], part: str, name: str
 ) -> None:
     """Raise BenchmarkFailed unless the streams match the sums and the duration."""
-    total = sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name))
     parsing.check_agreement(
-        total,
+        sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name)),
         sum(parsing.number(stream, part, "bytes") for stream in streams),
         "the sum of the streams' bytes",
     )

@@ -84,8 +84,12 @@ def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
     parallel = spec.num_procs > 1
     solver = ["icoFoam", "-case", site.peers["master"][0].folder or "."]
     if parallel:
-        launcher = [*mpirun(spec, site, spec.num_procs, "node"), "-x", "PATH"]
-        solver = [*launcher, "-x", "WM_PROJECT_DIR", *solver, "-parallel"]
+        solver = [
+            *mpirun(spec, site, spec.num_procs, "node"),
+            *("-x", "PATH", "-x", "WM_PROJECT_DIR"),
+            *solver,
+            "-parallel",
+        ]
     files = case_files(spec.problem_size, spec.iterative_method, spec.num_procs)
     files[HOSTFILE] = hostfile(site, -(-spec.num_procs // spec.num_nodes))
     task = Task(

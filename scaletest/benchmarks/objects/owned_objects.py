@@ -186,6 +186,7 @@ class OwnedObjects:
 
     def _peers(self) -> Document | None:
         """Find the ConfigMap of the peers, if it is this benchmark's own."""
-        name = manifests.name_of(self._benchmark, "peers")
-        peers = self._objects.find(CONFIG_MAPS, self._namespace, name)
+        peers = self._objects.find(
+            CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers")
+        )
         return peers if peers and is_owned(peers, self._owner["uid"]) else None

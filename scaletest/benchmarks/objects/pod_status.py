@@ -178,5 +178,4 @@ def why_failed(job: Document) -> str:
 
 def is_final(message: str, age_s: float) -> bool:
     """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
-    limit_s = QUOTA_S if "quota" in message else REFUSED_S
-    return bool(_FINAL.search(message)) and age_s > limit_s
+    return bool(_FINAL.search(message)) and age_s > (QUOTA_S if "quota" in message else REFUSED_S)

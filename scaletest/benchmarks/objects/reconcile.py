@@ -212,8 +212,9 @@ class _Reconciliation:
             return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
         if not is_gang:
             role, context = self._benchmark.kind.measures, self._context
-            job = manifests.job(self._benchmark, role, context.owner, context.image)
-            self._owned.ensure(JOBS, job)
+            self._owned.ensure(
+                JOBS, manifests.job(self._benchmark, role, context.owner, context.image)
+            )
         # from here on a Job that is missing was deleted by somebody, and is not created again
         texts = {manifests.MEASURING: str(self._clock())}
         self._publish(peers, texts, self._owned.measuring(self._pods))
@@ -238,8 +239,9 @@ class _Reconciliation:
             f"not admitted in {limit_s:.0f} s: {message}",
             failure=Failure.TIMED_OUT,
         )
-        queued = age_s > gang_scheduling.AT_ONCE_S
-        return Observation(BenchmarkPhase.PENDING, message, self._pods, queued=queued)
+        return Observation(
+            BenchmarkPhase.PENDING, message, self._pods, queued=age_s > gang_scheduling.AT_ONCE_S
+        )
 
     def _publish(self, peers: Document, texts: Mapping[str, str], pods: Sequence[Document]) -> None:
         """Write texts into the ConfigMap of the peers, and let the kubelets of the pods look at it.
@@ -271,8 +273,9 @@ class _Reconciliation:
         return denied or next(iter(unready), "")
 
     def _find_job(self, role: str) -> Document | None:
-        name = manifests.name_of(self._benchmark, role)
-        return self._objects.find(JOBS, self._context.namespace, name)
+        return self._objects.find(
+            JOBS, self._context.namespace, manifests.name_of(self._benchmark, role)
+        )
 
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
@@ -309,8 +312,9 @@ class _Reconciliation:
             return Observation(BenchmarkPhase.RUNNING, "", self._pods)
         reason = pod_status.why_not(measuring[0]) if measuring else self._denied(job)
         limit_s = manifests.start_s(self._benchmark)
-        message = f"the measuring part did not start in {limit_s:.0f} s"
-        self._require_start(measuring_s(peers), message, reason)
+        self._require_start(
+            measuring_s(peers), f"the measuring part did not start in {limit_s:.0f} s", reason
+        )
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
     def _read_result(self, pod: Document) -> BenchmarkResult | None:
@@ -332,14 +336,16 @@ class _Reconciliation:
             pod, self._benchmark.spec.network_name, result
         )
         fail_if(wrong_network, wrong_network, failure=Failure.MISMATCH)
-        environment = {
-            **result.environment,
-            **pod_status.places(self._pods),
-            "kubernetes": self._objects.version(),
-        }
-        notes = (*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods))
-        name = self._benchmark.name
-        return replace(result, name=name, environment=environment, notes=notes)
+        return replace(
+            result,
+            name=self._benchmark.name,
+            environment={
+                **result.environment,
+                **pod_status.places(self._pods),
+                "kubernetes": self._objects.version(),
+            },
+            notes=(*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods)),
+        )
 
     def _check_limit(self, peers: Document, started: Sequence[Document], reason: str) -> None:
         """Raise BenchmarkFailed when the measuring pod has run for longer than its limit."""

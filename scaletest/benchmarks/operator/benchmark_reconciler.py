@@ -153,9 +153,12 @@ class _Pass:
             }
             benchmark = replace(requested, spec=replace(requested.spec, **unset))
             observation = self._advance(benchmark)
-        generation = int(self.document["metadata"].get("generation", 0))
         now = status.status_of(
-            benchmark, observation, self._status, self.settings.clock(), generation
+            benchmark,
+            observation,
+            self._status,
+            self.settings.clock(),
+            int(self.document["metadata"].get("generation", 0)),
         )
         return now, now.get("summary") or now["message"]
 
@@ -202,8 +205,9 @@ class _Pass:
             # a missing right or a quota may be corrected, but not for ever
             if self.settings.clock() - since_s > start_s(benchmark) + benchmark.limit_s + SPARE_S:
                 return _refused(benchmark, error)
-            message = f"{error.message}; {as_options(error.hint)}"
-            return Observation(BenchmarkPhase.PREPARING, message)
+            return Observation(
+                BenchmarkPhase.PREPARING, f"{error.message}; {as_options(error.hint)}"
+            )
         if observation.queued:
             self.lock.give_back()
         return observation

@@ -106,8 +106,8 @@ def _write_status(
         return True
     newest = document
     while True:
-        version = {"resourceVersion": newest["metadata"]["resourceVersion"]}
-        body = {"metadata": version, "status": now}
+        version = newest["metadata"]["resourceVersion"]
+        body = {"metadata": {"resourceVersion": version}, "status": now}
         try:
             objects.patch(resource, namespace, meta["name"], body, "status")
             break

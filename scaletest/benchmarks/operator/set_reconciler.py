@@ -126,8 +126,7 @@ class _Pass:
         for benchmark in [planned for planned in plan.benchmarks if planned.name in new]:
             unseen = None
             if benchmark.name not in created:
-                path = resource(benchmark.kind)
-                unseen = self.objects.find(path, self.namespace, benchmark.name)
+                unseen = self.objects.find(resource(benchmark.kind), self.namespace, benchmark.name)
             if unseen is not None and is_owned(unseen, uid):
                 created[benchmark.name] = unseen
             else:
