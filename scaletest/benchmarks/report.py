@@ -11,11 +11,10 @@ from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import Activity, VerdictKind
 from scaletest.model.error_pattern import pattern_of
 from scaletest.model.texts import as_yaml
-from scaletest.render import contents
 from scaletest.render.axis import Axis, ceiling
 from scaletest.render.blocks import Block, Charts, Facts, Table, Text
 from scaletest.render.chart import Chart
-from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.contents import Case, Head, Report, Section, page
 from scaletest.render.numbers import NOTHING, duration, plural, quantity, quantity_measured, scale
 from scaletest.render.sheet import Sheet
 from scaletest.render.text import cell, clean, one_line
@@ -153,7 +152,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
         layout="errors",
         note=f"{left_out} more: see the JSON." if left_out > 0 else "",
     )
-    return contents.page(
+    return page(
         {
             "Results": [table(run, on_page=True), Text(notes, "soft")],
             "Over the permutations": [Charts(_charts(run), "two", note=meaning)],
@@ -218,9 +217,9 @@ def _names(group: Sequence[BenchmarkResult]) -> str:
 def _number(headline: Headline, row: MeasuredPermutation) -> str:
     """Write a number of a permutation with interval and unit; n/a where it was not measured."""
     summary = row.summaries.get(headline.name)
-    if summary is None:
-        return NOTHING
-    return quantity_measured(summary.mean, summary.half_width, headline.unit)
+    return (
+        quantity_measured(summary.mean, summary.half_width, headline.unit) if summary else NOTHING
+    )
 
 
 def failure_lines(result: BenchmarkResult) -> list[str]:

@@ -33,9 +33,7 @@ def convert(document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
 
 def _join_each(base: Any, values: Any) -> Any:
     """Join each value of a list with that of the template; return anything else as it is."""
-    if not isinstance(values, list):
-        return values
-    return [_join(base, value) for value in values]
+    return [_join(base, value) for value in values] if isinstance(values, list) else values
 
 
 def _join(base: Any, value: Any) -> Any:

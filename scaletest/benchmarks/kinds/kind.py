@@ -165,6 +165,5 @@ def master_and_workers(spec: CommonSpec, workers: int) -> tuple[Part, ...]:
 
 def bound(spec: CommonSpec, argv: Sequence[str]) -> tuple[str, ...]:
     """Bind a command line to the CPUs of the spec."""
-    if spec.cpu_affinity:
-        return ("taskset", "--cpu-list", spec.cpu_affinity, *argv)
-    return tuple(argv)
+    binding = ("taskset", "--cpu-list", spec.cpu_affinity) if spec.cpu_affinity else ()
+    return (*binding, *argv)

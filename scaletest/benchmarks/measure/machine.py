@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def build_result(
     )
     if route:
         environment = {**environment, "card": describe_card(enter, route.interface)}
-        network = route.to_dict()
+        network = asdict(route)
         networks.check_network(spec, route, measured.remote)
     return BenchmarkResult(
         benchmark.name,

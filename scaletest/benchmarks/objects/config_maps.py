@@ -89,9 +89,9 @@ def read_packed(config_map: manifests.Document, key: str, read: Callable[[dict[s
 def load_result(objects: Documents, namespace: str, name: str, uid: str) -> BenchmarkResult | None:
     """Load the result that the object with this uid owns; None when there is none."""
     config_map = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
-    if config_map is None or not is_owned(config_map, uid):
-        return None
-    return read_packed(config_map, RESULT, BenchmarkResult.from_dict)
+    if config_map and is_owned(config_map, uid):
+        return read_packed(config_map, RESULT, BenchmarkResult.from_dict)
+    return None
 
 
 def is_owned(document: manifests.Document, uid: str) -> bool:

@@ -5,7 +5,6 @@ waits in an init container until the servers are ready, and its hosts file is co
 starts. Documents are pure; only `admission` calls the API server.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from scaletest.benchmarks.documents.benchmark import Benchmark
@@ -21,14 +20,6 @@ GROUP_NAME = "scheduling.k8s.io/group-name"
 ADMIT_S = 24 * 3600.0
 # Where there is room, parts are admitted within this time; after it others may measure meanwhile.
 AT_ONCE_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """Whether all parts may start."""
-
-    since_s: float  # since the epoch; 0 while they may not
-    message: str = ""  # why they wait
 
 
 def is_wanted(benchmark: Benchmark) -> bool:
@@ -94,16 +85,19 @@ def jobs(benchmark: Benchmark, owner: manifests.Document, image: str) -> list[ma
     return built
 
 
-def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admission:
-    """Read from the PodGroup whether all parts are admitted."""
+def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> tuple[float, str]:
+    """Read from the PodGroup since when all parts may start, in seconds since the epoch.
+
+    0 while they may not, and why they wait.
+    """
     group = objects.find(POD_GROUPS, namespace, benchmark.name)
     if group is None:
-        return Admission(0.0, "the PodGroup was deleted by somebody")
+        return 0.0, "the PodGroup was deleted by somebody"
     known = conditions(group)
     is_running = group.get("status", {}).get("phase") == "Running"
     if not is_running and not has_condition(group, "Scheduled"):
         message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
         reason = known.get("Unschedulable", {}).get("message")
-        return Admission(0.0, ": ".join(filter(None, (message, reason))))
+        return 0.0, ": ".join(filter(None, (message, reason)))
     admitted = known.get("Scheduled", {}).get("lastTransitionTime")
-    return Admission(seconds(admitted or group["metadata"]["creationTimestamp"]))
+    return seconds(admitted or group["metadata"]["creationTimestamp"]), ""

@@ -14,7 +14,6 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResul
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import measuring_s
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
 from scaletest.cluster.answers import Busy, Missing, Refused
 from scaletest.cluster.objects import Documents
@@ -35,7 +34,7 @@ class Observation:
 
     phase: BenchmarkPhase
     message: str = ""  # what it waits for
-    pods: tuple[Document, ...] = ()  # its pods with their current status
+    pods: tuple[manifests.Document, ...] = ()  # its pods with their current status
     result: BenchmarkResult | None = None
     # the object was changed after the benchmark began; the change is not measured
     edited: bool = False
@@ -48,7 +47,7 @@ class BenchmarkContext:
     """Namespace, owner and turn of a benchmark in a cluster."""
 
     namespace: str
-    owner: Document  # owner reference to the benchmark's object
+    owner: manifests.Document  # owner reference to the benchmark's object
     since_s: float  # when the benchmark was requested, since the epoch
     image: str  # the container image, unless the benchmark's spec names one
     # called when all parts are admitted; returns the reason to wait while another benchmark
@@ -70,7 +69,7 @@ def reconcile_objects(
     return _Reconciliation(benchmark, objects, context, clock, owned).run()
 
 
-def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
+def failure_of_pod(pod: manifests.Document, message: str, log: str) -> BenchmarkFailed:
     """Build a failure from the framed result of a pod that ended, else from its last log lines."""
     name = pod["metadata"]["name"]
     framed = unframe(log)
@@ -93,7 +92,7 @@ class _Reconciliation:
     _context: BenchmarkContext
     _clock: Callable[[], float]
     _owned: OwnedObjects
-    _pods: tuple[Document, ...] = ()
+    _pods: tuple[manifests.Document, ...] = ()
 
     def run(self) -> Observation:
         try:
@@ -176,20 +175,20 @@ class _Reconciliation:
             job = manifests.job(benchmark, servers[0].role, owner, image)
             self._owned.ensure(JOBS, job, self._owned.create_key)
 
-    def _prepare(self, peers: Document) -> Observation:
+    def _prepare(self, peers: manifests.Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
         is_gang = gang_scheduling.is_wanted(self._benchmark)
         since_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
         if is_gang:
-            admission = gang_scheduling.admission(
+            admitted_s, message = gang_scheduling.admission(
                 self._benchmark, self._objects, self._context.namespace
             )
-            if not admission.since_s:
-                return self._wait_for_admission(admission.message, peers)
+            if not admitted_s:
+                return self._wait_for_admission(message, peers)
             if reason := self._context.waits():
                 return Observation(BenchmarkPhase.PENDING, reason, self._pods)
             # the time that it waited for its turn does not count against its parts
-            since_s = max(admission.since_s, self._context.since_s)
+            since_s = max(admitted_s, self._context.since_s)
         for pod in self._pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = self._owned.log_if_readable(pod)
@@ -222,7 +221,7 @@ class _Reconciliation:
             BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
         )
 
-    def _wait_for_admission(self, message: str, peers: Document) -> Observation:
+    def _wait_for_admission(self, message: str, peers: manifests.Document) -> Observation:
         """Wait for admission.
 
         Raises BenchmarkFailed when it takes too long, or was withdrawn after the parts had started.
@@ -243,7 +242,12 @@ class _Reconciliation:
             BenchmarkPhase.PENDING, message, self._pods, queued=age_s > gang_scheduling.AT_ONCE_S
         )
 
-    def _publish(self, peers: Document, texts: Mapping[str, str], pods: Sequence[Document]) -> None:
+    def _publish(
+        self,
+        peers: manifests.Document,
+        texts: Mapping[str, str],
+        pods: Sequence[manifests.Document],
+    ) -> None:
         """Write texts into the ConfigMap of the peers, and let the kubelets of the pods look at it.
 
         texts: by their keys; the first one marks the pods.
@@ -272,7 +276,7 @@ class _Reconciliation:
             unready.append("pods are being created")
         return denied or next(iter(unready), "")
 
-    def _find_job(self, role: str) -> Document | None:
+    def _find_job(self, role: str) -> manifests.Document | None:
         return self._objects.find(
             JOBS, self._context.namespace, manifests.name_of(self._benchmark, role)
         )
@@ -280,7 +284,7 @@ class _Reconciliation:
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
 
-    def _measure(self, peers: Document) -> Observation:
+    def _measure(self, peers: manifests.Document) -> Observation:
         """Look for the result of the measuring part, or for the reason why there is none."""
         job = self._find_job(self._benchmark.kind.measures)
         measuring = self._owned.measuring(self._pods)
@@ -317,7 +321,7 @@ class _Reconciliation:
         )
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
-    def _read_result(self, pod: Document) -> BenchmarkResult | None:
+    def _read_result(self, pod: manifests.Document) -> BenchmarkResult | None:
         """Look for a result in the log of a pod; None while it runs without one.
 
         Raises BenchmarkFailed when the pod ended without one, and Busy when the log cannot be read
@@ -347,7 +351,9 @@ class _Reconciliation:
             notes=(*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods)),
         )
 
-    def _check_limit(self, peers: Document, started: Sequence[Document], reason: str) -> None:
+    def _check_limit(
+        self, peers: manifests.Document, started: Sequence[manifests.Document], reason: str
+    ) -> None:
         """Raise BenchmarkFailed when the measuring pod has run for longer than its limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([measuring_s(peers), *map(pod_status.started_s, started)])
@@ -374,7 +380,7 @@ class _Reconciliation:
             failure=Failure.TIMED_OUT,
         )
 
-    def _denied(self, job: Document | None) -> str:
+    def _denied(self, job: manifests.Document | None) -> str:
         """Return the API server's reason to deny a Job its pods.
 
         Raises BenchmarkFailed when waiting will not help.

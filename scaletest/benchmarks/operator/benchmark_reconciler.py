@@ -221,9 +221,7 @@ class _Pass:
             return PAUSED
         # one in a queue needs its turn only when it is admitted, so others may measure meanwhile
         in_queue = pending and gang_scheduling.is_wanted(benchmark) and self._begun() is not None
-        if exclusive and not in_queue and self.lock.take():
-            return WAITING
-        return ""
+        return WAITING if exclusive and not in_queue and self.lock.take() else ""
 
 
 def _refused(benchmark: Benchmark, error: ScaletestError) -> Observation:

@@ -128,9 +128,8 @@ def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> lis
     reported = [
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]
-    if reported or not now:
-        return reported
-    return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
+    is_new = now and not reported
+    return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s) if is_new else reported
 
 
 def late_edit_message(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
