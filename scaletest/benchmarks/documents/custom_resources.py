@@ -16,7 +16,6 @@ from scaletest.benchmarks.kinds.registry import GROUP, KINDS, SET, VERSION
 from scaletest.model.json_schema import Schema
 from scaletest.model.verdict import JUDGEMENTS
 
-CATEGORIES = ("scaletest", "perftest")
 MOST_MESSAGE = 2000  # characters of a message in a status
 # Limit for names of benchmarks: its Jobs and pods have longer ones, which must be valid host names.
 # Names of a set's benchmarks are cut to it.
@@ -217,7 +216,7 @@ def _definition(
                 "listKind": f"{name}List",
                 "plural": plural,
                 "singular": name.lower(),
-                "categories": list(CATEGORIES),
+                "categories": ["scaletest", "perftest"],
             },
             "versions": [
                 {

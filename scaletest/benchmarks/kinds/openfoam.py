@@ -28,7 +28,6 @@ from scaletest.benchmarks.kinds.spec import MpiSpec
 from scaletest.model.checks import refuse
 from scaletest.model.declared import choice, refused
 
-METHODS = ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
 _PETSC = "no packaged OpenFOAM has PETSc"
 _CLOCK = re.compile(
     r"^ExecutionTime = (\d{1,9}(?:\.\d{1,9})?) s\s+ClockTime = (\d{1,9}) s", re.MULTILINE
@@ -49,7 +48,7 @@ class OpenFOAMSpec(MpiSpec):
     ] = "S"
     iterative_method: Annotated[
         str,
-        choice(METHODS),
+        choice(("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")),
         refused(
             {
                 "PETSc-AMG-CG.fixedNORM": _PETSC,

@@ -33,8 +33,7 @@ from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.broker import connect
-from scaletest.cluster import connection, discovery
-from scaletest.cluster.objects import Documents
+from scaletest.cluster import connection, discovery, objects
 from scaletest.load import busy_check
 from scaletest.model import checks, wire
 from scaletest.model.errors import Unreachable, UsageError
@@ -253,7 +252,7 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[E
                 f"the cluster does not know {GROUP}",
                 hint="install the operator: docs/how-to/operator.md",
             )
-        yield OperatorExecutor(Documents(cluster), place.namespace, folder.name)
+        yield OperatorExecutor(objects.Documents(cluster), place.namespace, folder.name)
     elif place.queue:
         with closing(QueueExecutor(connect(place.redis_url), place.queue)) as executor:
             yield executor

@@ -34,7 +34,6 @@ from scaletest.runs.private_files import make_folder
 NODES = 8
 # Share of a core that sampling may take: a benchmark is short and its parts are few.
 LOOKS_SHARE = 0.005
-_AGENT = "agent"
 
 
 class LocalExecutor:
@@ -211,7 +210,7 @@ class _Run:
             peers[part.role].append(PartAddress(part.role, part.index, host, address, str(place)))
             enter = shlex.join(network.enter(part.node))
             lines.append(f'  {host}) exec {enter} /bin/sh -c "$*" ;;')
-        agent = folder / _AGENT
+        agent = folder / "agent"
         agent.write_text("\n".join([*lines, "esac", "exit 1", ""]), "utf-8")
         agent.chmod(0o755)
         return ExecutionSite(peers, str(agent), (sys.executable,), paths)

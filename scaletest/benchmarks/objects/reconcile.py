@@ -23,7 +23,6 @@ from scaletest.model.errors import Unreachable, UsageError
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
 # changes, and else up to a minute later.
 WRITTEN = "scaletest.dev/peers-written"
-_JOB_OVER = ("Failed", "Complete")
 # Lines from the end of a failed pod's log that the result quotes.
 LAST_LINES = 8
 
@@ -306,7 +305,7 @@ class _Reconciliation:
         if job is None:
             raise BenchmarkFailed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody")
         fail_if(
-            pod_status.has_condition(job, *_JOB_OVER),
+            pod_status.has_condition(job, "Failed", "Complete"),
             f"the measuring pod {'ended without a result' if measuring else 'was deleted'}",
             [condition.get("message", "") for condition in pod_status.conditions(job).values()],
             failure=Failure.INTERRUPTED,
