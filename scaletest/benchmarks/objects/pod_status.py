@@ -170,12 +170,6 @@ def last_denial(objects: Documents, namespace: str, job: Document) -> str:
     return str(newest.get("message", ""))
 
 
-def why_failed(job: Document) -> str:
-    """Explain why a Job has failed; "" when it has not."""
-    message = conditions(job).get("Failed", {}).get("message") or "the Job has failed"
-    return str(message) if has_condition(job, "Failed") else ""
-
-
 def is_final(message: str, age_s: float) -> bool:
     """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
     return bool(_FINAL.search(message)) and age_s > (QUOTA_S if "quota" in message else REFUSED_S)

@@ -387,11 +387,11 @@ class _Reconciliation:
         if job is None:
             return ""
         # a Job has one try, so there will not be another pod
-        failure = pod_status.why_failed(job)
+        reason = pod_status.conditions(job).get("Failed", {}).get("message")
         fail_if(
-            failure,
+            pod_status.has_condition(job, "Failed"),
             "a pod was lost before it was needed",
-            [failure],
+            [str(reason or "the Job has failed")],
             failure=Failure.INTERRUPTED,
         )
         message = pod_status.last_denial(self._objects, self._context.namespace, job)

@@ -73,7 +73,19 @@ def report(
     before = document.get("status") or {}
     if has_ended(document):
         if status.is_edited(document):
-            late = status.after_late_edit(document, settings.clock())
+            # the part of the status that changes when the spec of an ended object is changed
+            conditions = [
+                condition
+                for condition in before.get("conditions") or ()
+                if condition["type"] != status.EDITED
+            ]
+            late = {
+                "observedGeneration": document["metadata"]["generation"],
+                "conditions": [
+                    *conditions,
+                    *status.edited_conditions(before, True, settings.clock()),
+                ],
+            }
             _write_status(resource, objects, namespace, document, late, settings)
         return ""
     now, message = act(document)
@@ -121,6 +133,9 @@ def _write_status(
                 raise
             # kopf's annotations or the spec have changed, not the status
             newest = found
-    if message := status.late_edit_message(before, now):
-        settings.send_event(document, "Warning", status.EDITED, message)
+    messages = {
+        condition["type"]: condition["message"] for condition in now.get("conditions") or ()
+    }
+    if messages.get(status.EDITED) and not status.edited_conditions(before, False, 0.0):
+        settings.send_event(document, "Warning", status.EDITED, messages[status.EDITED])
     return True

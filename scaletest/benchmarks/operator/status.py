@@ -132,34 +132,10 @@ def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> lis
     return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s) if is_new else reported
 
 
-def late_edit_message(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return the text of an event for a change that came too late; "" when none is due."""
-    messages = {
-        condition["type"]: condition["message"] for condition in now.get("conditions") or ()
-    }
-    return "" if edited_conditions(before, False, 0.0) else str(messages.get(EDITED, ""))
-
-
 def is_edited(document: Mapping[str, Any]) -> bool:
     """Check whether the object's spec was changed since its last reconcile pass."""
     observed = (document.get("status") or {}).get("observedGeneration")
     return observed is not None and int(document["metadata"].get("generation", 0)) > int(observed)
-
-
-def after_late_edit(document: Mapping[str, Any], now_s: float) -> Document:
-    """Return the part of the status that changes when the spec of an ended object is changed."""
-    before = document["status"]
-    return {
-        "observedGeneration": document["metadata"]["generation"],
-        "conditions": [
-            *(
-                condition
-                for condition in before.get("conditions") or ()
-                if condition["type"] != EDITED
-            ),
-            *edited_conditions(before, True, now_s),
-        ],
-    }
 
 
 def timestamp(seconds: float) -> str:
