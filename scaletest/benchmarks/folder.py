@@ -21,16 +21,14 @@ class StoredBenchmarks:
     run_result: dict[str, Any]  # {} when there is none
 
 
-def _read_result(line: str) -> BenchmarkResult:
-    return BenchmarkResult.from_dict(wire.load(line, f"a line of {RECORDS}"))
-
-
 class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
     """The ended benchmarks of one run on disk."""
 
     run_type = KIND
     plan_type = BenchmarkPlan
-    readers: ClassVar = {RECORDS: _read_result}
+    readers: ClassVar = {
+        RECORDS: lambda line: BenchmarkResult.from_dict(wire.load(line, f"a line of {RECORDS}"))
+    }
     expected = "benchmarks"
     remedy = "see: scaletest runs list --type benchmark"
 

@@ -88,12 +88,10 @@ class BenchmarkPlan(Written):
         for threshold in thresholds:
             if not any(map(threshold.about, map(place_of, self.permutations))):
                 where = ", ".join(f"{name}={text}" for name, text in threshold.where)
-                hint = ""
-                if self.permutations:
-                    hint = f"the first has {checks.cut(as_yaml(dict(self.permutations[0])), 80)}"
+                first = as_yaml(dict(self.permutations[0])) if self.permutations else ""
                 raise InvalidValue(
                     f"threshold '{threshold}' is about {where}, which no permutation has",
-                    hint=hint,
+                    hint=f"the first has {checks.cut(first, 80)}" if first else "",
                 )
         return thresholds
 

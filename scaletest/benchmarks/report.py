@@ -6,17 +6,15 @@ from itertools import chain
 from pathlib import Path
 
 from scaletest.benchmarks.documents.result import BenchmarkResult
-from scaletest.benchmarks.judging.evaluation import BenchmarkRun
-from scaletest.benchmarks.judging.thresholds import MeasuredPermutation
+from scaletest.benchmarks.judging.evaluation import BenchmarkRun, MeasuredPermutation
 from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import Activity, VerdictKind
 from scaletest.model.error_pattern import pattern_of
 from scaletest.model.texts import as_yaml
-from scaletest.render import contents
 from scaletest.render.axis import Axis, ceiling
 from scaletest.render.blocks import Block, Charts, Facts, Table, Text
 from scaletest.render.chart import Chart
-from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.contents import Case, Head, Report, Section, page
 from scaletest.render.numbers import NOTHING, duration, plural, quantity, quantity_measured, scale
 from scaletest.render.sheet import Sheet
 from scaletest.render.text import cell, clean, one_line
@@ -43,18 +41,6 @@ NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
 
 def benchmark_report(run: BenchmarkRun) -> Report:
     """Return what every format shows of a run of benchmarks."""
-    return Report(
-        head=_head(run),
-        summary=lambda: summary(run),
-        comment=lambda: comment(run),
-        sections=lambda: sections(run),
-        sheet=lambda: sheet(run),
-        cases=lambda: _cases(run),
-        data=run.to_dict,
-    )
-
-
-def _head(run: BenchmarkRun) -> Head:
     took_s = sum(_took_s(result) for _, result in run.counted)
     # the numbers of a single permutation, of which a chart would have one point
     numbers = []
@@ -62,26 +48,43 @@ def _head(run: BenchmarkRun) -> Head:
         summaries = run.rows[0].summaries
         measured = [headline for headline in run.headlines if headline.name in summaries]
         for headline in measured[:MOST_TILES]:
-            text = quantity(summaries[headline.name].mean, headline.unit)
-            numbers.append((headline.label, text))
-    return Head(
-        title=run.plan.name,
-        verdict=run.verdict,
-        conditions=[run.plan.overview],
-        folder=run.folder,
-        name=reference(Path(run.folder), default_root(os.environ)),
-        elapsed_s=took_s,
-        facts=[
-            *numbers,
-            ("measured", str(len(run.counted) - len(run.failures))),
-            ("failed", str(len(run.failures))),
-            ("not measured", str(run.plan.count - len(run.counted))),
-            # not known while it is measured
-            *([("measuring took", duration(took_s))] if took_s else []),
+            numbers.append((headline.label, quantity(summaries[headline.name].mean, headline.unit)))
+    return Report(
+        head=Head(
+            title=run.plan.name,
+            verdict=run.verdict,
+            conditions=[run.plan.overview],
+            folder=run.folder,
+            name=reference(Path(run.folder), default_root(os.environ)),
+            elapsed_s=took_s,
+            facts=[
+                *numbers,
+                ("measured", str(len(run.counted) - len(run.failures))),
+                ("failed", str(len(run.failures))),
+                ("not measured", str(run.plan.count - len(run.counted))),
+                # not known while it is measured
+                *([("measuring took", duration(took_s))] if took_s else []),
+            ],
+            thresholds=run.thresholds,
+            environment=run.environment,
+            alarming=("failed",) if run.failures else (),
+        ),
+        summary=lambda: summary(run),
+        comment=lambda: comment(run),
+        sections=lambda: sections(run),
+        sheet=lambda: sheet(run),
+        cases=lambda: [
+            Case(
+                result.name,
+                VerdictKind.PASS if result.ok else VerdictKind.FAIL,
+                "\n".join([result.message, *failure_lines(result)[1:]]),
+                _took_s(result),
+                group=benchmark.kind.name,
+                problem=str(result.failure),
+            )
+            for benchmark, result in run.counted
         ],
-        thresholds=run.thresholds,
-        environment=run.environment,
-        alarming=("failed",) if run.failures else (),
+        data=run.to_dict,
     )
 
 
@@ -130,12 +133,31 @@ def sections(run: BenchmarkRun) -> list[Section]:
         layout="wrapped",
         note=TIMES_NOTE,
     )
-    return contents.page(
+    # a row for each of the largest groups of failures
+    groups = failure_groups(run.failures)
+    left_out = sum(map(len, groups[MOST_FAILURES_SHOWN:]))
+    failures = Table.of_rows(
+        [
+            {
+                "benchmark": _names(group),
+                "why": str(group[0].failure or "failed"),
+                "message": clean(group[0].message, 300),
+                "what the tool said": "\n".join(map(clean, group[0].lines)),
+                "what to do": clean(group[0].advice, 300),
+                "count": str(len(group)),
+            }
+            for group in groups[:MOST_FAILURES_SHOWN]
+        ],
+        ("benchmark", "why", "message", "what the tool said", "what to do"),
+        layout="errors",
+        note=f"{left_out} more: see the JSON." if left_out > 0 else "",
+    )
+    return page(
         {
             "Results": [table(run, on_page=True), Text(notes, "soft")],
             "Over the permutations": [Charts(_charts(run), "two", note=meaning)],
             "Where the time went": [times],
-            "Failed": [_failures(run)],
+            "Failed": [failures],
             "Run": [Facts([(name, text) for name, text in plan if text])],
         }
     )
@@ -195,9 +217,9 @@ def _names(group: Sequence[BenchmarkResult]) -> str:
 def _number(headline: Headline, row: MeasuredPermutation) -> str:
     """Write a number of a permutation with interval and unit; n/a where it was not measured."""
     summary = row.summaries.get(headline.name)
-    if summary is None:
-        return NOTHING
-    return quantity_measured(summary.mean, summary.half_width, headline.unit)
+    return (
+        quantity_measured(summary.mean, summary.half_width, headline.unit) if summary else NOTHING
+    )
 
 
 def failure_lines(result: BenchmarkResult) -> list[str]:
@@ -207,26 +229,6 @@ def failure_lines(result: BenchmarkResult) -> list[str]:
     if result.remedy:
         lines.append(f"  what to do: {clean(result.remedy, 300)}")
     return lines
-
-
-def _failures(run: BenchmarkRun) -> Table:
-    """Return a row for each of the largest groups of failures."""
-    groups = failure_groups(run.failures)
-    rows = [
-        {
-            "benchmark": _names(group),
-            "why": str(group[0].failure or "failed"),
-            "message": clean(group[0].message, 300),
-            "what the tool said": "\n".join(map(clean, group[0].lines)),
-            "what to do": clean(group[0].advice, 300),
-            "count": str(len(group)),
-        }
-        for group in groups[:MOST_FAILURES_SHOWN]
-    ]
-    left_out = sum(map(len, groups[MOST_FAILURES_SHOWN:]))
-    note = f"{left_out} more: see the JSON." if left_out > 0 else ""
-    texts = ("benchmark", "why", "message", "what the tool said", "what to do")
-    return Table.of_rows(rows, texts, layout="errors", note=note)
 
 
 def _networks(run: BenchmarkRun) -> list[str]:
@@ -271,10 +273,9 @@ def _charts(run: BenchmarkRun) -> list[Chart]:
     """Draw each number over the permutations; none where there is nothing to compare."""
     rows = run.rows[:MOST_DRAWN]
     # side by side: by their values when one key alone varies, else by their numbers
-    label, names = "permutation", [str(row.number + 1) for row in rows]
-    if key := _only_key(rows):
-        label, names = key, [clean(as_yaml(row.values[key]), 24) for row in rows]
-    across = Axis(label, -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
+    key = _only_key(rows)
+    names = [clean(as_yaml(row.values[key]), 24) if key else str(row.number + 1) for row in rows]
+    across = Axis(key or "permutation", -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
     charts = []
     for headline in run.headlines:
         measured = [row for row in rows if headline.name in row.summaries]
@@ -311,8 +312,7 @@ def _chart(
         if number in repeated and result.ok and name in result.headlines:
             chart.dot(number, result.headlines[name] / size, "c-faint", radius=2.5)
     for row in rows:
-        text = _number(headline, row)
-        hint = clean(f"{row.name}: {text}", 200)
+        hint = clean(f"{row.name}: {_number(headline, row)}", 200)
         chart.dot(row.number, row.summaries[name].mean / size, "c-dot", hint)
     return chart
 
@@ -357,18 +357,3 @@ def sheet(run: BenchmarkRun) -> Sheet:
             ]
         )
     return Sheet([*FIXED, *NETWORK, *titles, *numbers, *ADDRESSES], rows, line_end="\n")
-
-
-def _cases(run: BenchmarkRun) -> list[Case]:
-    """Return each benchmark as a test case."""
-    return [
-        Case(
-            result.name,
-            VerdictKind.PASS if result.ok else VerdictKind.FAIL,
-            "\n".join([result.message, *failure_lines(result)[1:]]),
-            _took_s(result),
-            group=benchmark.kind.name,
-            problem=str(result.failure),
-        )
-        for benchmark, result in run.counted
-    ]

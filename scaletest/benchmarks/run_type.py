@@ -1,18 +1,27 @@
 """The RunType of benchmarks."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.folder import BenchmarkFolder
-from scaletest.benchmarks.judging import comparison
-from scaletest.benchmarks.judging.evaluation import BenchmarkRun, evaluate_benchmarks
+from scaletest.benchmarks.judging.evaluation import (
+    BenchmarkRun,
+    evaluate_benchmarks,
+    permutation_text,
+)
+from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model import wire
 from scaletest.model.errors import UsageError
+from scaletest.model.texts import as_yaml
 from scaletest.runs.folder import RECORDS, RunFolder
 from scaletest.runs.run_type import RunType, course
-from scaletest.stats.comparison import Contrast
+from scaletest.stats.comparison import Contrast, Difference, differences
 from scaletest.stats.measure import Measure
+from scaletest.stats.repetitions import mean_of
 
 # Longer records are not read for a list of runs.
 MOST_CURVE_BYTES = 1024**2
@@ -54,11 +63,61 @@ class BenchmarkType(RunType):
 
     def measures(self, judged: BenchmarkRun) -> Sequence[Measure]:
         """Return each number of each permutation; those that say the same are the same."""
-        return comparison.measures_of(judged)
+        numbers: dict[tuple[tuple[str, Any], ...], dict[str, list[float]]] = defaultdict(dict)
+        for benchmark, result in judged.counted:
+            # the values, as YAML writes them where they are no numbers
+            place = []
+            for key, value in judged.plan.permutations[benchmark.permutation].items():
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
+                place.append((key, value if is_number else as_yaml(value)))
+            if result.ok:
+                for name, number in result.headlines.items():
+                    numbers[tuple(place)].setdefault(name, []).append(number)
+        headlines = {headline.name: headline for headline in judged.headlines}
+        measures = []
+        for values, repeats_by_name in numbers.items():
+            for name, repeats in repeats_by_name.items():
+                headline = headlines[name]
+                measures.append(
+                    Measure(
+                        name,
+                        dict(values),
+                        mean_of(repeats),
+                        headline.unit,
+                        headline.higher,
+                        repeats=repeats,
+                        # what has no better side decides nothing
+                        decides=headline.higher is not None,
+                        reason="" if len(repeats) > 1 else "two repetitions are needed",
+                    )
+                )
+        return measures
 
     def contrast(self, base: BenchmarkRun, candidate: BenchmarkRun) -> Contrast:
-        """Return in what the plans of two runs differ, and what one alone has measured."""
-        return comparison.contrast(base, candidate)
+        """Return in what the specs of equally named benchmarks differ, and what one run alone
+        measured.
+
+        A benchmark is named by its kind and its permutation.
+        """
+        ours, theirs = _specs(base.plan), _specs(candidate.plan)
+        differing: list[Difference] = []
+        for name in ours.keys() & theirs.keys():
+            specs = differences(ours[name], theirs[name], {*ours[name], *theirs[name]}, set())
+            differing += [replace(found, field=f"{found.field} of {name}") for found in specs]
+        return Contrast(differing, sorted(_measured_names(base) ^ _measured_names(candidate)))
+
+
+def _specs(plan: BenchmarkPlan) -> dict[str, dict[str, Any]]:
+    return {_name(plan, benchmark): benchmark.document()["spec"] for benchmark in plan.benchmarks}
+
+
+def _measured_names(run: BenchmarkRun) -> set[str]:
+    return {_name(run.plan, benchmark) for benchmark, result in run.counted if result.ok}
+
+
+def _name(plan: BenchmarkPlan, benchmark: Benchmark) -> str:
+    values = plan.permutations[benchmark.permutation]
+    return f"{benchmark.kind.name} {permutation_text(values)}".strip()
 
 
 RUN_TYPE = BenchmarkType()

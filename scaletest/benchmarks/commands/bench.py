@@ -46,6 +46,9 @@ def complete_kind(
     # takes a while to import, and --help needs none of it
     from scaletest.benchmarks.kinds.registry import KINDS
 
-    kinds = [kind for kind in KINDS.values() if kind.name.lower().startswith(incomplete.lower())]
-    items = [CompletionItem(kind.name, help=kind.help) for kind in kinds]
+    items = [
+        CompletionItem(kind.name, help=kind.help)
+        for kind in KINDS.values()
+        if kind.name.lower().startswith(incomplete.lower())
+    ]
     return items or [CompletionItem(incomplete, type="file")]

@@ -41,17 +41,32 @@ def explain_kind(name: str) -> tuple[dict[str, object], str]:
     """Explain a kind, as data and as text."""
     kind = kind_of(name)
     spec = members(kind.spec)
-    example = {
-        "apiVersion": API_VERSION,
-        "kind": kind.name,
-        "metadata": {"name": kind.name.lower()},
-        "spec": {field.name: field.usual for field in spec if field.name not in _COMMON},
-    }
-    document = yaml.safe_dump(example, sort_keys=False)
+    example = yaml.safe_dump(
+        {
+            "apiVersion": API_VERSION,
+            "kind": kind.name,
+            "metadata": {"name": kind.name.lower()},
+            "spec": {field.name: field.usual for field in spec if field.name not in _COMMON},
+        },
+        sort_keys=False,
+    )
     explanation: dict[str, object] = {
         "kind": kind.name,
         "help": kind.help,
-        "fields": list(map(_field_row, spec)),
+        # own: the kind alone has the field, others do not
+        "fields": [
+            {
+                "field": field.name,
+                "type": json_type(field.hint),
+                "default": field.usual,
+                "help": field.rule.description,
+                "choices": list(field.rule.choices),
+                "minimum": field.rule.limits.get("ge"),
+                "maximum": field.rule.limits.get("le"),
+                "own": field.name not in _COMMON,
+            }
+            for field in spec
+        ],
         "headlines": [
             {
                 "name": headline.name,
@@ -61,7 +76,7 @@ def explain_kind(name: str) -> tuple[dict[str, object], str]:
             }
             for headline in kind.headlines
         ],
-        "example": document,
+        "example": example,
     }
     width = max(len(field.name) for field in spec)
     lines = [
@@ -73,24 +88,9 @@ def explain_kind(name: str) -> tuple[dict[str, object], str]:
             for headline in kind.headlines
         ),
         *("", "example"),
-        *(f"  {line}" for line in document.splitlines()),
+        *(f"  {line}" for line in example.splitlines()),
     ]
     return explanation, "\n".join(lines)
-
-
-def _field_row(field: DocumentMember) -> dict[str, object]:
-    """Return a field of a kind's spec as data. own: the kind alone has it, others do not."""
-    rule = field.rule
-    return {
-        "field": field.name,
-        "type": json_type(field.hint),
-        "default": field.usual,
-        "help": rule.description,
-        "choices": list(rule.choices),
-        "minimum": rule.limits.get("ge"),
-        "maximum": rule.limits.get("le"),
-        "own": field.name not in _COMMON,
-    }
 
 
 def _describe_field(field: DocumentMember) -> str:
@@ -100,8 +100,9 @@ def _describe_field(field: DocumentMember) -> str:
     if default not in ("", None, [], {}):
         written = yaml.safe_dump(default, default_flow_style=True).removesuffix("...\n").strip()
         usual = f"default {written}"
-    sentences = f"{field.rule.description} {field.rule.allowed}".rstrip()
-    return f"{json_type(field.hint)}, {usual}. {sentences}"
+    return (
+        f"{json_type(field.hint)}, {usual}. {field.rule.description} {field.rule.allowed}".rstrip()
+    )
 
 
 @cloup.command()

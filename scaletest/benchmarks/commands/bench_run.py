@@ -102,8 +102,9 @@ def run(
 
     if resume:
         places = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
-        allowed = {"resume", "output", "form", *(field.name for field in places)}
-        shared.refuse_beside("--resume", allowed=allowed)
+        shared.refuse_beside(
+            "--resume", allowed={"resume", "output", "form", *(field.name for field in places)}
+        )
     # without a queue it names a default that nobody chose
     with watched(watch, place.redis_url if place.queue else "") as progress:
         if resume:

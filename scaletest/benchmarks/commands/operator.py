@@ -12,9 +12,7 @@ from scaletest.benchmarks.documents.kube_perftest import GROUPS
 from scaletest.benchmarks.kinds.registry import GROUP
 from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
-from scaletest.cluster.connection import connect
-from scaletest.cluster.discovery import groups
-from scaletest.cluster.objects import Documents
+from scaletest.cluster import connection, discovery, objects
 from scaletest.model.errors import Unreachable, UsageError
 
 
@@ -84,17 +82,17 @@ def command(
             f"{error.name} is not installed", hint="pip install 'scaletest[operator]'"
         ) from error
 
-    cluster = connect()
+    cluster = connection.connect()
     options = f" --perftest-group {perftest_group}" if perftest_group else ""
     for group in filter(None, (GROUP, perftest_group)):
-        if group not in groups(cluster):
+        if group not in discovery.groups(cluster):
             raise Unreachable(
                 f"the cluster does not know {group}",
                 hint=f"scaletest operator --crds{options} | kubectl apply --server-side -f -",
             )
     logging.getLogger("scaletest.benchmarks.operator").setLevel(logging.INFO)
     run(
-        Documents(cluster),
+        objects.Documents(cluster),
         image,
         namespace,
         metrics_port,

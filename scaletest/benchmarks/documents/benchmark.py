@@ -61,8 +61,11 @@ class Benchmark(Written):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document with the place in the set."""
-        places = {"permutation": self.permutation, "repetition": self.repetition}
-        return {**self.document(), **places}
+        return {
+            **self.document(),
+            "permutation": self.permutation,
+            "repetition": self.repetition,
+        }
 
     def failed_by(
         self,
@@ -124,7 +127,7 @@ def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
         ),
     )
     body = {"apiVersion": API_VERSION, **document, "spec": document.get("spec") or {}}
-    if kube_perftest.is_theirs(body["apiVersion"]):
+    if group in kube_perftest.GROUPS:
         warnings.append(f"apiVersion {body['apiVersion']} is read as {API_VERSION}")
         body = kube_perftest.convert(body, API_VERSION)
     # with hostNetwork a pod has no network of its own that these could be about

@@ -16,7 +16,6 @@ from scaletest.benchmarks.kinds.registry import GROUP, KINDS, SET, VERSION
 from scaletest.model.json_schema import Schema
 from scaletest.model.verdict import JUDGEMENTS
 
-CATEGORIES = ("scaletest", "perftest")
 MOST_MESSAGE = 2000  # characters of a message in a status
 # Limit for names of benchmarks: its Jobs and pods have longer ones, which must be valid host names.
 # Names of a set's benchmarks are cut to it.
@@ -55,10 +54,6 @@ _CONDITIONS: Schema = {
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["type"],
 }
-_PLACE: Schema = {
-    "type": "object",
-    "properties": {"name": _TEXT, "podIp": _TEXT, "nodeName": _TEXT, "nodeIp": _TEXT},
-}
 
 
 def definitions(perftest_group: str = "") -> list[dict[str, Any]]:
@@ -71,9 +66,13 @@ def definitions(perftest_group: str = "") -> list[dict[str, Any]]:
     for definition in list(definitions):
         spec = definition["spec"]
         if spec["names"]["kind"] in copied:
-            name = f"{spec['names']['plural']}.{perftest_group}"
-            copy = {**definition, "metadata": {"name": name}}
-            definitions.append({**copy, "spec": {**spec, "group": perftest_group}})
+            definitions.append(
+                {
+                    **definition,
+                    "metadata": {"name": f"{spec['names']['plural']}.{perftest_group}"},
+                    "spec": {**spec, "group": perftest_group},
+                }
+            )
     return definitions
 
 
@@ -101,93 +100,7 @@ def _kind_definition(kind: Kind) -> dict[str, Any]:
             for headline in kind.headlines
         ),
     ]
-    return _definition(kind.name, kind.plural, spec, _status(kind), columns)
-
-
-def _set_definition() -> dict[str, Any]:
-    """Return the definition of BenchmarkSet."""
-    spec = _openapi(FORM.object(SetSpec))
-    spec["properties"]["template"] = {
-        "type": "object",
-        "description": "apiVersion, kind and spec: the fixed part.",
-        "required": ["kind"],
-        "properties": {
-            "apiVersion": _TEXT,
-            "kind": {"type": "string", "enum": list(KINDS)},
-            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        },
-    }
-    counts = ("permutationCount", "count", "benchmarksCreated", "running", "succeeded", "failed")
-    status = {
-        "phase": _TEXT,
-        **dict.fromkeys(counts, _COUNT),
-        "permutations": _OBJECTS,
-        "results": _OBJECTS,
-        "summary": _TEXT,
-        "verdict": {"type": "string", "enum": [*map(str, JUDGEMENTS)]},
-        "verdictReason": {"type": "string", "maxLength": MOST_MESSAGE},
-        "startedAt": _TIME,
-        "finishedAt": _TIME,
-        "observedGeneration": _COUNT,
-        "conditions": _CONDITIONS,
-    }
-    columns = [
-        _column("Permutations", ".status.permutationCount", "integer"),
-        _column("Repetitions", ".spec.repetitions", "integer"),
-        _column("Count", ".status.count", "integer"),
-        _column("Running", ".status.running", "integer"),
-        _column("Succeeded", ".status.succeeded", "integer"),
-        _column("Failed", ".status.failed", "integer"),
-        _column("Verdict", ".status.verdict"),
-        _column("Result", ".status.summary"),
-        _column("Finished", ".status.finishedAt", "date"),
-    ]
-    return _definition(
-        SET, "benchmarksets", spec, {"type": "object", "properties": status}, columns
-    )
-
-
-def _definition(
-    name: str, plural: str, spec: Schema, status: Schema, columns: list[dict[str, Any]]
-) -> dict[str, Any]:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {
-                "kind": name,
-                "listKind": f"{name}List",
-                "plural": plural,
-                "singular": name.lower(),
-                "categories": list(CATEGORIES),
-            },
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "required": ["spec"],
-                            "properties": {"spec": spec, "status": status},
-                            "x-kubernetes-validations": [_VALID_NAME],
-                        }
-                    },
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": columns,
-                }
-            ],
-        },
-    }
-
-
-def _status(kind: Kind) -> Schema:
-    """Return the schema of the status of a benchmark."""
-    properties: dict[str, Schema] = {
+    status: dict[str, Schema] = {
         "phase": {"type": "string", "enum": [*map(str, BenchmarkPhase)]},
         "failure": {"type": "string", "enum": [*map(str, Failure)]},
         "message": {"type": "string", "maxLength": MOST_MESSAGE},
@@ -223,13 +136,110 @@ def _status(kind: Kind) -> Schema:
             },
         },
         "resultConfigMap": _TEXT,
-        "pods": {"type": "object", "additionalProperties": {"type": "array", "items": _PLACE}},
+        # by role, where each pod is
+        "pods": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": _TEXT,
+                        "podIp": _TEXT,
+                        "nodeName": _TEXT,
+                        "nodeIp": _TEXT,
+                    },
+                },
+            },
+        },
         "startedAt": _TIME,
         "finishedAt": _TIME,
         "observedGeneration": _COUNT,
         "conditions": _CONDITIONS,
     }
-    return {"type": "object", "properties": properties}
+    return _definition(kind.name, kind.plural, spec, status, columns)
+
+
+def _set_definition() -> dict[str, Any]:
+    """Return the definition of BenchmarkSet."""
+    spec = _openapi(FORM.object(SetSpec))
+    spec["properties"]["template"] = {
+        "type": "object",
+        "description": "apiVersion, kind and spec: the fixed part.",
+        "required": ["kind"],
+        "properties": {
+            "apiVersion": _TEXT,
+            "kind": {"type": "string", "enum": list(KINDS)},
+            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+    counts = ("permutationCount", "count", "benchmarksCreated", "running", "succeeded", "failed")
+    status: dict[str, Schema] = {
+        "phase": _TEXT,
+        **dict.fromkeys(counts, _COUNT),
+        "permutations": _OBJECTS,
+        "results": _OBJECTS,
+        "summary": _TEXT,
+        "verdict": {"type": "string", "enum": [*map(str, JUDGEMENTS)]},
+        "verdictReason": {"type": "string", "maxLength": MOST_MESSAGE},
+        "startedAt": _TIME,
+        "finishedAt": _TIME,
+        "observedGeneration": _COUNT,
+        "conditions": _CONDITIONS,
+    }
+    columns = [
+        _column("Permutations", ".status.permutationCount", "integer"),
+        _column("Repetitions", ".spec.repetitions", "integer"),
+        _column("Count", ".status.count", "integer"),
+        _column("Running", ".status.running", "integer"),
+        _column("Succeeded", ".status.succeeded", "integer"),
+        _column("Failed", ".status.failed", "integer"),
+        _column("Verdict", ".status.verdict"),
+        _column("Result", ".status.summary"),
+        _column("Finished", ".status.finishedAt", "date"),
+    ]
+    return _definition(SET, "benchmarksets", spec, status, columns)
+
+
+def _definition(
+    name: str, plural: str, spec: Schema, status: dict[str, Schema], columns: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": name,
+                "listKind": f"{name}List",
+                "plural": plural,
+                "singular": name.lower(),
+                "categories": ["scaletest", "perftest"],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "required": ["spec"],
+                            "properties": {
+                                "spec": spec,
+                                "status": {"type": "object", "properties": status},
+                            },
+                            "x-kubernetes-validations": [_VALID_NAME],
+                        }
+                    },
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": columns,
+                }
+            ],
+        },
+    }
 
 
 def _column(title: str, path: str, kind: str = "string", *, wide: bool = False) -> dict[str, Any]:

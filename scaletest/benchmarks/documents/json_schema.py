@@ -17,6 +17,29 @@ FORM = Form(is_file=True)
 
 def schema() -> Schema:
     """Return the schema of one document: a benchmark of any kind, or a set."""
+    # a set's spec, with the kind's own one for the template's spec
+    sweep = {**FORM.object(SetSpec), "description": "A sweep over one benchmark."}
+    sweep["properties"]["template"] = {
+        "type": "object",
+        "description": "apiVersion, kind and spec: the fixed part.",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"enum": [*KINDS]},
+            "spec": {"type": "object"},
+        },
+        "required": ["kind"],
+    }
+    # with a matrix any field may be a text with placeholders
+    sweep["allOf"] = [
+        {
+            "if": {
+                "not": {"required": ["matrix"]},
+                "properties": {"template": {"properties": {"kind": {"const": name}}}},
+            },
+            "then": {"properties": {"template": {"properties": {"spec": _ref(name)}}}},
+        }
+        for name in KINDS
+    ]
     versions = "|".join(
         [API_VERSION, *(f"{group}/[a-z0-9]+" for group in kube_perftest.GROUPS)]
     ).replace(".", r"\.")
@@ -49,36 +72,9 @@ def schema() -> Schema:
                 name: {**FORM.object(kind.spec), "description": kind.help}
                 for name, kind in KINDS.items()
             },
-            SET: _set_schema(),
+            SET: sweep,
         },
     }
-
-
-def _set_schema() -> Schema:
-    """Return the schema of a set's spec, with the kind's own one for the template's spec."""
-    sweep = {**FORM.object(SetSpec), "description": "A sweep over one benchmark."}
-    sweep["properties"]["template"] = {
-        "type": "object",
-        "description": "apiVersion, kind and spec: the fixed part.",
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"enum": [*KINDS]},
-            "spec": {"type": "object"},
-        },
-        "required": ["kind"],
-    }
-    # with a matrix any field may be a text with placeholders
-    sweep["allOf"] = [
-        {
-            "if": {
-                "not": {"required": ["matrix"]},
-                "properties": {"template": {"properties": {"kind": {"const": name}}}},
-            },
-            "then": {"properties": {"template": {"properties": {"spec": _ref(name)}}}},
-        }
-        for name in KINDS
-    ]
-    return sweep
 
 
 def _ref(name: str) -> Schema:

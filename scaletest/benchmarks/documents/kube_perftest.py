@@ -11,11 +11,6 @@ GROUPS = ("perftest.stackhpc.com", "perftest.nscale.com")
 KINDS = ("IPerf", "MPIPingPong", "OpenFOAM", "RDMABandwidth", "RDMALatency", "Fio", "PyTorch")
 
 
-def is_theirs(api_version: object) -> bool:
-    """Whether a document with this apiVersion is one of theirs."""
-    return str(api_version).partition("/")[0] in GROUPS
-
-
 def convert(document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
     """Convert a document to our apiVersion; of a set also its template, with lists joined."""
     body, spec = {**document, "apiVersion": api_version}, document.get("spec")
@@ -38,9 +33,7 @@ def convert(document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
 
 def _join_each(base: Any, values: Any) -> Any:
     """Join each value of a list with that of the template; return anything else as it is."""
-    if not isinstance(values, list):
-        return values
-    return [_join(base, value) for value in values]
+    return [_join(base, value) for value in values] if isinstance(values, list) else values
 
 
 def _join(base: Any, value: Any) -> Any:

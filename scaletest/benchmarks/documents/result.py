@@ -92,6 +92,7 @@ def unframe(log: str) -> BenchmarkResult | None:
     for line in reversed(log.splitlines()):
         if line.startswith(MARK):
             with suppress(InvalidValue):
-                framed = wire.load(line.removeprefix(MARK), "the framed result")
-                return BenchmarkResult.from_dict(framed)
+                return BenchmarkResult.from_dict(
+                    wire.load(line.removeprefix(MARK), "the framed result")
+                )
     return None

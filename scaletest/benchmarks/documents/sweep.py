@@ -166,7 +166,7 @@ def _order(
     name = stem(name, max(suffixes, key=len))
     for index in range(spec.warm_up):
         yield replace(distinct[0], name=f"{name}-warm-up-{index + 1}", repetition=-1)
-    order: Iterable[tuple[Benchmark, int]]
+    order: Iterable[tuple[Benchmark, int]] = itertools.product(distinct, range(spec.repetitions))
     if spec.order == RANDOM:
         # shuffled in blocks of one repetition each, so that a drift affects all permutations alike
         order = (
@@ -174,8 +174,6 @@ def _order(
             for repetition in range(spec.repetitions)
             for member in chance.sample(distinct, len(distinct))
         )
-    else:
-        order = itertools.product(distinct, range(spec.repetitions))
     for member, repetition in order:
         number = pad_number(member.permutation * spec.repetitions + repetition + 1, total)
         yield replace(member, name=f"{name}-{number}", repetition=repetition)

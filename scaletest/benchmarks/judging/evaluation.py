@@ -1,24 +1,47 @@
-"""Judge a run of benchmarks: summaries by permutation, thresholds, verdict."""
+"""Judge a run of benchmarks: summaries by permutation, thresholds, verdict.
+
+Thresholds are judged by the mean over repetitions at each permutation. A threshold is met when the
+whole 95 % interval of the mean meets it, missed when none of it does, else undecided. A single
+repetition has no interval: its value decides, and the reason says so. Of several permutations the
+worst counts.
+"""
 
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.result import BenchmarkResult
-from scaletest.benchmarks.judging.thresholds import MeasuredPermutation, judge_thresholds
 from scaletest.benchmarks.kinds.kind import Headline
-from scaletest.benchmarks.plan import KIND, BenchmarkPlan
+from scaletest.benchmarks.plan import KIND, BenchmarkPlan, place_of
 from scaletest.model import Verdict, wire
+from scaletest.model.declared import INNER, called
 from scaletest.model.texts import as_yaml
+from scaletest.model.threshold import Threshold
 from scaletest.model.verdict import while_running
+from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
-from scaletest.stats.repetitions import gathered, summarise
-from scaletest.stats.thresholds import ThresholdResult, ground_of
+from scaletest.render.text import clean
+from scaletest.stats.estimate import exactly
+from scaletest.stats.repetitions import Summary, gathered, summarise
+from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.stats.verdict_order import Ground, Rank, decide
 
 Pairs = Sequence[tuple[Benchmark, BenchmarkResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPermutation(Written):
+    """One permutation, with the summaries of its repetitions."""
+
+    number: Annotated[int, INNER]
+    name: Annotated[str, INNER, "its values as text"]
+    values: Mapping[str, Any]
+    succeeded: Annotated[int, "its benchmarks with a result"]
+    failed: Annotated[int, "its benchmarks without a result"]
+    summaries: Annotated[Mapping[str, Summary], called("headlines")]
+    absent: Annotated[Mapping[str, str], INNER, "headlines that it cannot have, with the reason"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +108,43 @@ def evaluate_benchmarks(
     """
     run_result = run_result or {}
     pairs = _counted(plan, results)
-    rows = _summarise_rows(plan, pairs)
-    thresholds = judge_thresholds(plan.parsed_thresholds, rows)
+    # each permutation with the summaries of its repetitions
+    numbers = gathered(
+        [(benchmark.permutation, result.headlines) for benchmark, result in pairs if result.ok]
+    )
+    # an imported plan may have a permutation without a benchmark
+    absent = {
+        benchmark.permutation: benchmark.kind.absent(benchmark.spec)
+        for benchmark in plan.benchmarks
+    }
+    rows = []
+    for number, values in enumerate(plan.permutations):
+        is_ok = [result.ok for benchmark, result in pairs if benchmark.permutation == number]
+        rows.append(
+            MeasuredPermutation(
+                number,
+                permutation_text(values) or plan.name,
+                values,
+                succeeded=is_ok.count(True),
+                failed=is_ok.count(False),
+                summaries={
+                    name: summarise(repeats) for name, repeats in numbers.get(number, {}).items()
+                },
+                absent=absent.get(number, {}),
+            )
+        )
+    thresholds = tuple(_judge_threshold(threshold, rows) for threshold in plan.parsed_thresholds)
     notes = wire.texts(run_result.get("noticed"))
     for _, result in pairs:
         notes += result.notes
     # each measured headline once, whichever kinds have it
     measured = set().union(*(row.summaries for row in rows))
-    headlines: dict[str, Headline] = {}
-    for benchmark in plan.benchmarks:
-        for headline in benchmark.kind.headlines:
-            if headline.name in measured:
-                headlines[headline.name] = headline
+    headlines = {
+        headline.name: headline
+        for benchmark in plan.benchmarks
+        for headline in benchmark.kind.headlines
+        if headline.name in measured
+    }
     return BenchmarkRun(
         plan,
         results,
@@ -122,33 +170,35 @@ def _counted(plan: BenchmarkPlan, results: Mapping[str, BenchmarkResult]) -> Pai
     ]
 
 
-def _summarise_rows(plan: BenchmarkPlan, pairs: Pairs) -> list[MeasuredPermutation]:
-    """Return each permutation with the summaries of its repetitions."""
-    numbers = gathered(
-        [(benchmark.permutation, result.headlines) for benchmark, result in pairs if result.ok]
-    )
-    # an imported plan may have a permutation without a benchmark
-    absent = {
-        benchmark.permutation: benchmark.kind.absent(benchmark.spec)
-        for benchmark in plan.benchmarks
-    }
-    rows = []
-    for number, values in enumerate(plan.permutations):
-        is_ok = [result.ok for benchmark, result in pairs if benchmark.permutation == number]
-        rows.append(
-            MeasuredPermutation(
-                number,
-                permutation_text(values) or plan.name,
-                values,
-                succeeded=is_ok.count(True),
-                failed=is_ok.count(False),
-                summaries={
-                    name: summarise(repeats) for name, repeats in numbers.get(number, {}).items()
-                },
-                absent=absent.get(number, {}),
+def _judge_threshold(
+    threshold: Threshold, permutations: Sequence[MeasuredPermutation]
+) -> ThresholdResult:
+    """Judge a threshold by its number at each permutation, or by why there is none."""
+    name, numbers = threshold.measure, list[Measured]()
+    for permutation in permutations:
+        if not threshold.about(place_of(permutation.values)):
+            continue
+        place, summary = clean(permutation.name, 60), permutation.summaries.get(name)
+        if summary is not None:
+            is_single = summary.count < 2
+            numbers.append(
+                Measured(
+                    exactly(summary.mean) if is_single else summary.estimate,
+                    remedy="measure more <repetitions>",
+                    place=place,
+                    remark=" (one repetition, no interval)" if is_single else "",
+                )
             )
-        )
-    return rows
+            continue
+        reason, remedy = "not measured", "run it to the end"
+        if name in permutation.absent:
+            reason = permutation.absent[name]
+            remedy = "leave the threshold out, or name the permutations that have the number"
+        elif permutation.succeeded:
+            reason = f"the tool did not report {name}"
+            remedy = "leave the threshold out, or use another version of the tool"
+        numbers.append(Measured(None, reason, remedy, place=place))
+    return judge(threshold, numbers)
 
 
 def _verdict(
@@ -169,21 +219,21 @@ def _verdict(
         grounds.append(Ground(Rank.NOT_THE_SUBJECT, reason, f"measure them again: {resume}"))
     failures = [result for _, result in pairs if not result.ok]
     failed = [result for result in failures if not result.failure.unmeasured]
-    grounds.append(_first_failure(failed, Rank.REFUTED, f"of {plan.count} failed"))
-    grounds.append(ground_of(thresholds, Rank.REFUTED))
     unmeasured = [result for result in failures if result.failure.unmeasured]
-    state = f"of {plan.count} could not be measured"
-    grounds.append(_first_failure(unmeasured, Rank.OPEN, state))
+    grounds += [
+        _first_failure(failed, Rank.REFUTED, f"of {plan.count} failed"),
+        ground_of(thresholds, Rank.REFUTED),
+        _first_failure(unmeasured, Rank.OPEN, f"of {plan.count} could not be measured"),
+    ]
     if missing := plan.count - len(pairs):
         reason = f"{missing} of {plan.count} were not measured"
         grounds.append(Ground(Rank.OPEN, reason, resume))
-    grounds.append(ground_of(thresholds, Rank.OPEN))
     met = f"{plural(plan.count, 'benchmark')} of {', '.join(plan.kinds)} ran to the end"
     if thresholds:
         met += f", {plural(len(thresholds), 'threshold')} met"
     else:
         met += "; no threshold was set, so no number is judged"
-    return decide([*grounds, Ground(Rank.MET, met)])
+    return decide([*grounds, ground_of(thresholds, Rank.OPEN), Ground(Rank.MET, met)])
 
 
 def _first_failure(results: Sequence[BenchmarkResult], rank: Rank, state: str) -> Ground | None:

@@ -205,8 +205,22 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
             f"fio's sum of {side}.{count} is {reported:.0f}, but its workers' add up to"
             f" {total:.0f}",
         )
+    # percentiles only of a single row, since they cannot be merged
+    headlines: dict[str, float] = {}
+    totals = sums or single
+    for side in _sides(spec):
+        counts = [parsing.number(row, side, "total_ios") for row in totals]
+        means = [parsing.positive(row, side, "lat_ns", "mean") for row in totals]
+        headlines |= {
+            f"{side}Bandwidth": sum(_rate(row, side, "bw_bytes", "io_bytes") for row in totals),
+            f"{side}Iops": sum(_rate(row, side, "iops", "total_ios") for row in totals),
+            f"{side}Latency": sum(map(mul, counts, means)) / sum(counts) / 1e9,
+        }
+        tail = (side, "clat_ns", "percentile", "99.000000")
+        if len(totals) == 1 and parsing.at(totals[0], *tail) is not None:
+            headlines[f"{side}Latency99"] = parsing.positive(totals[0], *tail) / 1e9
     return ToolMeasurement(
-        _read_headlines(spec, sums or single),
+        headlines,
         {"version": parsing.at(report, "fio version"), "jobs": list(map(_shorten, rows))},
         str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
     )
@@ -254,23 +268,6 @@ def _sides(spec: FioSpec) -> list[str]:
     ]
 
 
-def _read_headlines(spec: FioSpec, rows: Sequence[Row]) -> dict[str, float]:
-    """Return the headlines; percentiles only of a single row, since they cannot be merged."""
-    headlines: dict[str, float] = {}
-    for side in _sides(spec):
-        counts = [parsing.number(row, side, "total_ios") for row in rows]
-        means = [parsing.positive(row, side, "lat_ns", "mean") for row in rows]
-        headlines |= {
-            f"{side}Bandwidth": sum(_rate(row, side, "bw_bytes", "io_bytes") for row in rows),
-            f"{side}Iops": sum(_rate(row, side, "iops", "total_ios") for row in rows),
-            f"{side}Latency": sum(map(mul, counts, means)) / sum(counts) / 1e9,
-        }
-        tail = (side, "clat_ns", "percentile", "99.000000")
-        if len(rows) == 1 and parsing.at(rows[0], *tail) is not None:
-            headlines[f"{side}Latency99"] = parsing.positive(rows[0], *tail) / 1e9
-    return headlines
-
-
 def _rate(row: Row, side: str, name: str, count: str) -> float:
     """Return a rate of fio. Raises BenchmarkFailed unless it is the count divided by the time."""
     rate = parsing.positive(row, side, name)
@@ -296,10 +293,9 @@ def _shorten(row: Row) -> dict[str, Any]:
 def files(spec: FioSpec, folder: str) -> str:
     """Say what test files there will be. folder: for those of a spec that names no directory."""
     size = parse_bytes(spec.size) * spec.num_jobs * spec.num_workers
-    place = spec.directory or folder
     return (
-        f"fio lays out {size / 1e9:.3g} GB of test files in {place}, measures for {spec.runtime},"
-        " and removes them; change it with <set> size=SIZE"
+        f"fio lays out {size / 1e9:.3g} GB of test files in {spec.directory or folder}, measures"
+        f" for {spec.runtime}, and removes them; change it with <set> size=SIZE"
     )
 
 

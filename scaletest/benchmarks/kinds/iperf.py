@@ -90,13 +90,13 @@ def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
         common = ("--port", str(port), "--json")
         server = (*program, "--server", "--one-off", "--bind", address, *common)
         options = [
+            *("--connect-timeout", "10000"),
             *{"forward": (), "reverse": ("--reverse",), "both": ("--bidir",)}[spec.direction],
             *(("--udp",) if spec.protocol == "UDP" else ()),
             *(("--bitrate", spec.bitrate) if spec.bitrate else ()),
             *(("--omit", str(spec.omit)) if spec.omit else ()),
         ]
-        patient = (*lasting, "--connect-timeout", "10000")
-        client = (*program, "--client", address, *common, *patient, *options)
+        client = (*program, "--client", address, *common, *lasting, *options)
     return (
         Task("server", 0, bound(spec, server), port=port),
         Task("client", 0, bound(spec, client)),
@@ -136,10 +136,29 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
             f"iperf3 measured with {name} {used} instead of {setting}",
             failure=Failure.MISMATCH,
         )
+    # sums by interval, without the large lists of streams
+    sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
+    stride = -(-len(sums) // MOST_INTERVALS) or 1
+    keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
     read_headlines = _udp_headlines if spec.protocol == "UDP" else _tcp_headlines
     return ToolMeasurement(
         read_headlines(spec, report, streams),
-        _details(report, streams),
+        {
+            "version": parsing.at(report, "start", "version"),
+            "test": parsing.at(report, "start", "test_start"),
+            "mss": parsing.at(report, "start", "tcp_mss_default"),
+            "end": {
+                name: part
+                for name, part in (parsing.at(report, "end") or {}).items()
+                if name != "streams"
+            },
+            "streams": streams,
+            "intervals": [
+                parsing.pick_keys(total, keep)
+                for total in sums[::stride]
+                if isinstance(total, dict)
+            ],
+        },
         str(parsing.at(report, "start", "connected", 0, "remote_host") or ""),
     )
 
@@ -153,9 +172,8 @@ def _check_sums(
     spec: IPerfSpec, report: dict[str, Any], streams: list[Any], part: str, name: str
 ) -> None:
     """Raise BenchmarkFailed unless the streams match the sums and the duration."""
-    total = sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name))
     parsing.check_agreement(
-        total,
+        sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name)),
         sum(parsing.number(stream, part, "bytes") for stream in streams),
         "the sum of the streams' bytes",
     )
@@ -209,27 +227,6 @@ def _udp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) 
         else:
             headlines[headline] = parsing.number(report, "end", received, "bits_per_second")
     return headlines
-
-
-def _details(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
-    """Return the end of the report, and sums by interval, without the large lists of streams."""
-    sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
-    stride = -(-len(sums) // MOST_INTERVALS) or 1
-    keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
-    return {
-        "version": parsing.at(report, "start", "version"),
-        "test": parsing.at(report, "start", "test_start"),
-        "mss": parsing.at(report, "start", "tcp_mss_default"),
-        "end": {
-            name: part
-            for name, part in (parsing.at(report, "end") or {}).items()
-            if name != "streams"
-        },
-        "streams": streams,
-        "intervals": [
-            parsing.pick_keys(total, keep) for total in sums[::stride] if isinstance(total, dict)
-        ],
-    }
 
 
 def absent(spec: IPerfSpec) -> dict[str, str]:

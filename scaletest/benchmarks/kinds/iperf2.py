@@ -1,7 +1,6 @@
 """Parse the output of iperf 2: CSV, or the text format that it uses on slow links too."""
 
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from scaletest.benchmarks.kinds import parsing
@@ -62,7 +61,34 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
                     float(rate) * 1000.0 ** _PREFIXES.index(prefix),
                 )
             )
-    return _sum_streams(rows, streams, duration_s, lines[-4:])
+    # sum the rates of the streams; only bytes of iperf's own sum can be compared: its interval
+    # differs
+    parts, last = [row for row in rows if row.stream != _SUM], lines[-4:]
+    fail_if(len(parts) != streams, f"iperf reports {len(parts)} streams instead of {streams}", last)
+    fail_if(
+        len({row.stream for row in parts}) != streams,
+        "iperf reports a stream more than once",
+        last,
+    )
+    sent_bytes = sum(row.bytes for row in parts)
+    for row in rows:
+        if row.stream == _SUM:
+            parsing.check_agreement(row.bytes, sent_bytes, "the sum of the streams' bytes")
+        parsing.check_length(row.seconds, duration_s, "iperf")
+        parsing.check_agreement(
+            row.bits_per_second,
+            8 * row.bytes / row.seconds,
+            f"the rate of {row.stream}",
+            INTERVAL_ROUNDED,
+        )
+    total = sum(row.bits_per_second for row in parts)
+    fail_if(total <= 0, "iperf sent nothing", last)
+    details = {
+        row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in parts
+    }
+    return ToolMeasurement(
+        {"bandwidth": total}, {"streams": details}, parts[0].remote, notes=(SENT,)
+    )
 
 
 def _read_csv_row(columns: list[str]) -> _Stream:
@@ -76,41 +102,4 @@ def _read_csv_row(columns: list[str]) -> _Stream:
         seconds=float(interval[2]) - float(interval[1]),
         bytes=float(columns[7]),
         bits_per_second=float(columns[8]),
-    )
-
-
-def _sum_streams(
-    rows: Sequence[_Stream], wanted: int, duration_s: float, lines: Sequence[str]
-) -> ToolMeasurement:
-    """Sum the rates of the streams.
-
-    Only bytes of iperf's own sum can be compared: its interval differs.
-    """
-    streams = [row for row in rows if row.stream != _SUM]
-    fail_if(
-        len(streams) != wanted, f"iperf reports {len(streams)} streams instead of {wanted}", lines
-    )
-    fail_if(
-        len({row.stream for row in streams}) != wanted,
-        "iperf reports a stream more than once",
-        lines,
-    )
-    sent_bytes = sum(row.bytes for row in streams)
-    for row in rows:
-        if row.stream == _SUM:
-            parsing.check_agreement(row.bytes, sent_bytes, "the sum of the streams' bytes")
-        parsing.check_length(row.seconds, duration_s, "iperf")
-        parsing.check_agreement(
-            row.bits_per_second,
-            8 * row.bytes / row.seconds,
-            f"the rate of {row.stream}",
-            INTERVAL_ROUNDED,
-        )
-    total = sum(row.bits_per_second for row in streams)
-    fail_if(total <= 0, "iperf sent nothing", lines)
-    details = {
-        row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams
-    }
-    return ToolMeasurement(
-        {"bandwidth": total}, {"streams": details}, streams[0].remote, notes=(SENT,)
     )

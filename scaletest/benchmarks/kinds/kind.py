@@ -160,12 +160,10 @@ def master_and_workers(spec: CommonSpec, workers: int) -> tuple[Part, ...]:
         Part("worker", index, 0 if spec.placement == SAME_NODE else index)
         for index in range(workers)
     ]
-    master_node = workers if spec.placement == DIFFERENT_NODES else 0
-    return (*parts, Part("master", 0, master_node))
+    return (*parts, Part("master", 0, workers if spec.placement == DIFFERENT_NODES else 0))
 
 
 def bound(spec: CommonSpec, argv: Sequence[str]) -> tuple[str, ...]:
     """Bind a command line to the CPUs of the spec."""
-    if spec.cpu_affinity:
-        return ("taskset", "--cpu-list", spec.cpu_affinity, *argv)
-    return tuple(argv)
+    binding = ("taskset", "--cpu-list", spec.cpu_affinity) if spec.cpu_affinity else ()
+    return (*binding, *argv)

@@ -1,8 +1,7 @@
 """The network that a benchmark used, and the check that it is the one of the spec."""
 
 import ipaddress
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from scaletest.benchmarks.kinds import parsing
 from scaletest.benchmarks.kinds.failure import Failure, fail_if
@@ -18,10 +17,6 @@ class Network:
     mtu: int  # of that interface, in bytes
     address: str
     peer: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
 
 
 def parse_network(peer: str, route: str, links: str) -> Network:

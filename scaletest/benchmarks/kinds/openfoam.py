@@ -28,7 +28,6 @@ from scaletest.benchmarks.kinds.spec import MpiSpec
 from scaletest.model.checks import refuse
 from scaletest.model.declared import choice, refused
 
-METHODS = ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
 _PETSC = "no packaged OpenFOAM has PETSc"
 _CLOCK = re.compile(
     r"^ExecutionTime = (\d{1,9}(?:\.\d{1,9})?) s\s+ClockTime = (\d{1,9}) s", re.MULTILINE
@@ -49,7 +48,7 @@ class OpenFOAMSpec(MpiSpec):
     ] = "S"
     iterative_method: Annotated[
         str,
-        choice(METHODS),
+        choice(("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")),
         refused(
             {
                 "PETSc-AMG-CG.fixedNORM": _PETSC,
@@ -79,18 +78,17 @@ def cells(spec: OpenFOAMSpec) -> int:
     return int(SIZES[spec.problem_size] ** 3)
 
 
-def memory_bytes(spec: OpenFOAMSpec) -> float:
-    """Estimate the memory of all processes together."""
-    return 80e6 * spec.num_procs + _MEMORY_PER_CELL * cells(spec)
-
-
 def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
     """Create the case and run the solver on the master, with several processes on the workers."""
     parallel = spec.num_procs > 1
     solver = ["icoFoam", "-case", site.peers["master"][0].folder or "."]
     if parallel:
-        exported = ["-x", "PATH", "-x", "WM_PROJECT_DIR"]
-        solver = [*mpirun(spec, site, spec.num_procs, "node"), *exported, *solver, "-parallel"]
+        solver = [
+            *mpirun(spec, site, spec.num_procs, "node"),
+            *("-x", "PATH", "-x", "WM_PROJECT_DIR"),
+            *solver,
+            "-parallel",
+        ]
     files = case_files(spec.problem_size, spec.iterative_method, spec.num_procs)
     files[HOSTFILE] = hostfile(site, -(-spec.num_procs // spec.num_nodes))
     task = Task(
@@ -198,6 +196,6 @@ KIND = Kind(
         ),
     ),
     scratch_bytes=lambda spec: _WRITTEN_PER_CELL * cells(spec),
-    memory_bytes=memory_bytes,
+    memory_bytes=lambda spec: 80e6 * spec.num_procs + _MEMORY_PER_CELL * cells(spec),
     image="openfoam",
 )

@@ -32,7 +32,6 @@ _INSTALL = (
     " has PyTorch"
 )
 MODULE = "scaletest_workers.torch_child"
-NOT_TORCHBENCH = "own micro-benchmark of plain torch, not TorchBench: compare it with itself only"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +144,7 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     return ToolMeasurement(
         headlines,
         {"figures": dict(figures), **({"time": times} if times else {})},
-        notes=(NOT_TORCHBENCH,),
+        notes=("own micro-benchmark of plain torch, not TorchBench: compare it with itself only",),
     )
 
 

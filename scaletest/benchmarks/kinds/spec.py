@@ -15,7 +15,6 @@ from scaletest.model.declared import aliases, choice, text
 from scaletest.model.writing import Written, members
 
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
-PLACEMENTS = (SPREAD, SAME_NODE, DIFFERENT_NODES)
 TCP, RDMA = "TCP", "RDMA"
 NO_GANG, VOLCANO = "none", "volcano"
 CPUS = r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*"
@@ -89,7 +88,7 @@ class CommonSpec(Spec):
     ] = "IPv4"
     placement: Annotated[
         str,
-        choice(PLACEMENTS),
+        choice((SPREAD, SAME_NODE, DIFFERENT_NODES)),
         "Where the parts run: spread over nodes when there are several, all on one node, or never"
         " two on one node.",
     ] = SPREAD

@@ -42,7 +42,17 @@ def read_document(
 
 def _change(document: dict[str, Any], changes: BenchmarkChanges) -> dict[str, Any]:
     """Return the document with the changes; a benchmark becomes a set where they are about one."""
-    change = _parse_sets(changes.sets)
+    # --set a.b=value as maps in maps; the value is read as YAML
+    change: dict[str, Any] = {}
+    for setting in changes.sets:
+        key, sign, text = setting.partition("=")
+        if not sign or not key:
+            raise UsageError(
+                f"<set> {setting!r} is no KEY=VALUE", hint="write it as in <set> streams=2"
+            )
+        value = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
+        nested = _nest(key.split("."), value)
+        change = {**change, **nested} if _unsets(nested) else dict(merge(change, nested))
     of_set: dict[str, Any] = {}
     if changes.repetitions is not None:
         of_set["repetitions"] = changes.repetitions
@@ -62,21 +72,6 @@ def _change(document: dict[str, Any], changes: BenchmarkChanges) -> dict[str, An
         "metadata": {"name": name},
         "spec": {"template": template, **of_set},
     }
-
-
-def _parse_sets(sets: Sequence[str]) -> dict[str, Any]:
-    """Parse --set a.b=value into maps in maps; the value is read as YAML."""
-    change: dict[str, Any] = {}
-    for setting in sets:
-        key, sign, text = setting.partition("=")
-        if not sign or not key:
-            raise UsageError(
-                f"<set> {setting!r} is no KEY=VALUE", hint="write it as in <set> streams=2"
-            )
-        value = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
-        nested = _nest(key.split("."), value)
-        change = {**change, **nested} if _unsets(nested) else dict(merge(change, nested))
-    return change
 
 
 def _nest(path: Sequence[str], value: Any) -> Any:

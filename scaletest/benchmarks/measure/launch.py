@@ -33,8 +33,7 @@ from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.broker import connect
-from scaletest.cluster import connection, discovery
-from scaletest.cluster.objects import Documents
+from scaletest.cluster import connection, discovery, objects
 from scaletest.load import busy_check
 from scaletest.model import checks, wire
 from scaletest.model.errors import Unreachable, UsageError
@@ -75,14 +74,14 @@ def start(
                 try:
                     require_programs(benchmark)
                 except BenchmarkFailed as error:
-                    name = benchmark.kind.name
                     raise UsageError(
-                        f"{name} cannot run here: {error.message}", hint=error.remedy
+                        f"{benchmark.kind.name} cannot run here: {error.message}",
+                        hint=error.remedy,
                     ) from None
-            files = [
+            files = (
                 benchmark.kind.files(benchmark.spec, tempfile.gettempdir())
                 for benchmark in plan.benchmarks
-            ]
+            )
             for line in dict.fromkeys(filter(None, files)):
                 progress.message(line)
         folder.make(empty=True)
@@ -140,23 +139,21 @@ class _PlanProgress:
             self._progress.note(f"{benchmark.name}: {phase}")
         else:
             self._lengths_s.append(max(0.0, result.finished_s - result.started_s))
-            self._progress.step(f"{benchmark.name}{self._outcome(benchmark, result)}")
+            values = permutation_text(self._plan.permutations[benchmark.permutation])
+            place = f" ({clean(values, 60)})" if values else ""
+            numbers = [
+                f"{headline.label} {quantity(result.headlines[headline.name], headline.unit)}"
+                for headline in benchmark.kind.headlines
+                if headline.name in result.headlines
+            ]
+            suffix = " (warm-up, not counted)" if benchmark.warm_up else ""
+            outcome = f"{place}: {', '.join(numbers)}{suffix}"
+            if not result.ok:
+                reason = f"{result.failure or 'failed'}: {clean(result.message, 200)}"
+                outcome = f"{place}: {reason}".replace("\n", " ")
+            self._progress.step(f"{benchmark.name}{outcome}")
             self._tell()
             self._progress.step_ended()
-
-    def _outcome(self, benchmark: Benchmark, result: BenchmarkResult) -> str:
-        values = permutation_text(self._plan.permutations[benchmark.permutation])
-        place = f" ({clean(values, 60)})" if values else ""
-        if not result.ok:
-            reason = f"{result.failure or 'failed'}: {clean(result.message, 200)}"
-            return f"{place}: {reason}".replace("\n", " ")
-        numbers = [
-            f"{headline.label} {quantity(result.headlines[headline.name], headline.unit)}"
-            for headline in benchmark.kind.headlines
-            if headline.name in result.headlines
-        ]
-        suffix = " (warm-up, not counted)" if benchmark.warm_up else ""
-        return f"{place}: {', '.join(numbers)}{suffix}"
 
 
 def is_here(place: BenchmarkPlace) -> bool:
@@ -180,9 +177,9 @@ def _describe_executor(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, 
         return {"executor": "queue", "queue": place.queue}
     if place.namespace:
         return {"executor": "kubernetes", "namespace": place.namespace}
-    names: set[str] = set()
-    for benchmark in plan.benchmarks:
-        names.update(benchmark.kind.programs(benchmark.spec))
+    names = {
+        name for benchmark in plan.benchmarks for name in benchmark.kind.programs(benchmark.spec)
+    }
     return {"executor": "local", "programs": versions(sorted(names))}
 
 
@@ -205,8 +202,13 @@ def _go_on(
     progress.warn(noticed)
     with stopping(_stop, unwind=True), progress.of_run(folder, plan.workload):
         try:
-            listener = _PlanProgress(plan, len(results), progress)
-            run_plan(plan, results, executor, folder.store, listener)
+            run_plan(
+                plan,
+                results,
+                executor,
+                folder.store,
+                _PlanProgress(plan, len(results), progress),
+            )
         except KeyboardInterrupt:
             progress.message(f"interrupted; go on with: {_resume_command(folder)}")
         finally:
@@ -250,7 +252,7 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[E
                 f"the cluster does not know {GROUP}",
                 hint="install the operator: docs/how-to/operator.md",
             )
-        yield OperatorExecutor(Documents(cluster), place.namespace, folder.name)
+        yield OperatorExecutor(objects.Documents(cluster), place.namespace, folder.name)
     elif place.queue:
         with closing(QueueExecutor(connect(place.redis_url), place.queue)) as executor:
             yield executor

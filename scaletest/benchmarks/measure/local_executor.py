@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +34,6 @@ from scaletest.runs.private_files import make_folder
 NODES = 8
 # Share of a core that sampling may take: a benchmark is short and its parts are few.
 LOOKS_SHARE = 0.005
-_AGENT = "agent"
 
 
 class LocalExecutor:
@@ -128,16 +127,17 @@ class _Run:
         make_folder(logs)
         environment = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
         with ExitStack() as stack:
-            network: namespaces.Network = namespaces.Loopback(spec.ip_family)
-            if self._isolated:
-                nodes = max(part.node for part in self._parts) + 1
-                network = namespaces.Namespaces(nodes, spec.mtu, spec.ip_family)
+            nodes = max(part.node for part in self._parts) + 1
+            network: namespaces.Network = (
+                namespaces.Namespaces(nodes, spec.mtu, spec.ip_family)
+                if self._isolated
+                else namespaces.Loopback(spec.ip_family)
+            )
             stack.callback(network.close)
             # setting the network up is not its time
             until = time.monotonic() + benchmark.limit_s
-            processes = stack.enter_context(
-                closing(Processes(logs, until, environment, self._sampler))
-            )
+            processes = Processes(logs, until, environment, self._sampler)
+            stack.callback(processes.close)
             output = self._run_parts(self._site(network, folder, paths), processes, network, folder)
             self._on_phase(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(spec, output)
@@ -146,9 +146,12 @@ class _Run:
             others = [part for part in self._parts if part is not measuring]
             remote = [part for part in others if part.node != measuring.node]
             peer = network.address((remote or others)[0].node) if others else ""
-            enter = network.enter(measuring.node)
             result = machine.build_result(
-                benchmark, measured, enter, peer, machine.describe_machine(benchmark)
+                benchmark,
+                measured,
+                network.enter(measuring.node),
+                peer,
+                machine.describe_machine(benchmark),
             )
         notes = result.notes
         if _several(benchmark) and not self._isolated and not spec.host_network:
@@ -160,11 +163,10 @@ class _Run:
             place = getattr(spec, "directory", "") or folder.parent
             notes += (f"the volume claim was not used: the files were in {place}",)
         # where the time of each part went, without the commands that prepared it
-        activities = {}
-        for part in self._parts:
-            name = f"{part.role}-{part.index}"
-            if name in processes.activities:
-                activities[name] = processes.activities[name]
+        names = [f"{part.role}-{part.index}" for part in self._parts]
+        activities = {
+            name: processes.activities[name] for name in names if name in processes.activities
+        }
         return replace(result, notes=notes, activities=activities)
 
     def _check_room(self, folder: Path) -> None:
@@ -173,7 +175,12 @@ class _Run:
         Without this check it would fail late, and other programs with it.
         """
         kind, spec = self._benchmark.kind, self._benchmark.spec
-        memory, available = kind.memory_bytes(spec), _available_memory()
+        # what the kernel estimates
+        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
+        sizes = (
+            float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")
+        )
+        memory, available = kind.memory_bytes(spec), next(sizes, float("inf"))
         fail_if(
             memory > available,
             f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
@@ -203,7 +210,7 @@ class _Run:
             peers[part.role].append(PartAddress(part.role, part.index, host, address, str(place)))
             enter = shlex.join(network.enter(part.node))
             lines.append(f'  {host}) exec {enter} /bin/sh -c "$*" ;;')
-        agent = folder / _AGENT
+        agent = folder / "agent"
         agent.write_text("\n".join([*lines, "esac", "exit 1", ""]), "utf-8")
         agent.chmod(0o755)
         return ExecutionSite(peers, str(agent), (sys.executable,), paths)
@@ -230,14 +237,6 @@ class _Run:
                 parsing.ended_well(server.output(), server.program)
             return output
         raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")
-
-
-def _available_memory() -> float:
-    """Return the bytes of memory that the kernel estimates as available."""
-    for line in Path("/proc/meminfo").read_text("utf-8").splitlines():
-        if line.startswith("MemAvailable:"):
-            return float(line.split()[1]) * 1024
-    return float("inf")
 
 
 def _several(benchmark: Benchmark) -> bool:

@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,14 @@ def describe_card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> 
         with contextlib.suppress(
             ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError
         ):
-            done = subprocess.run(
+            shown = subprocess.run(
                 [*enter, "ip", "-json", "-details", "link", "show", "dev", interface],
                 capture_output=True,
                 text=True,
                 timeout=PATIENCE_S,
                 check=False,
-            )
-            (link,) = json.loads(done.stdout)
+            ).stdout
+            (link,) = json.loads(shown)
             if "linkinfo" in link:
                 description["kind"] = str(link["linkinfo"]["info_kind"])
     # /sys shows the interfaces of this process's own network namespace only
@@ -82,7 +83,7 @@ def build_result(
     )
     if route:
         environment = {**environment, "card": describe_card(enter, route.interface)}
-        network = route.to_dict()
+        network = asdict(route)
         networks.check_network(spec, route, measured.remote)
     return BenchmarkResult(
         benchmark.name,

@@ -81,9 +81,11 @@ class Namespaces:
 
     def enter(self, index: int) -> tuple[str, ...]:
         """Return the command prefix that runs a command on that node."""
-        pid = str(self._holders[index].pid)
-        user = () if self._root else _USER
-        return ("nsenter", "--target", pid, *user, "--net", "--uts", "--")
+        return (
+            *("nsenter", "--target", str(self._holders[index].pid)),
+            *(() if self._root else _USER),
+            *("--net", "--uts", "--"),
+        )
 
     def close(self) -> None:
         """End all holders, and with them the namespaces."""
@@ -120,8 +122,8 @@ class Namespaces:
 
     def _wire(self, node: int, other: int, name: str) -> None:
         """Create a veth pair: eth0 on one node, and `name` on the other."""
-        peer = f"peer name {name} netns {self._holders[other].pid}"
-        self._on(node, f"ip link add {INTERFACE} type veth {peer}")
+        pid = self._holders[other].pid
+        self._on(node, f"ip link add {INTERFACE} type veth peer name {name} netns {pid}")
 
     def _on(self, index: int, command: str) -> None:
         """Run a command on a node."""

@@ -143,10 +143,9 @@ class OperatorExecutor:
             return result
         # the message of one that was measured holds notes
         failure = Failure(status.get("failure") or Failure.NONE)
-        reason = status.get("message") if failure else ""
         raise BenchmarkFailed(
             failure or Failure.INTERRUPTED,
-            reason or "its result is gone",
+            (failure and status.get("message")) or "its result is gone",
             list(map(str, status.get("lines") or ())),
             str(status.get("remedy") or ""),
         )

@@ -41,9 +41,14 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
         result = _play(benchmark, role, index, folder, scratch)
     except (BenchmarkFailed, OSError) as error:
         result = benchmark.failed_by(error)
-    where = {**machine.describe_machine(benchmark), **result.environment}
+    result = replace(
+        result,
+        environment={**machine.describe_machine(benchmark), **result.environment},
+        started_s=began_s,
+        finished_s=time.time(),
+    )
     # a server prints its failure too: the benchmark takes its class of failure from there
-    say(frame(replace(result, environment=where, started_s=began_s, finished_s=time.time())))
+    say(frame(result))
     if role != benchmark.kind.measures:
         return 5
     # so that the log can be read before the Job is over

@@ -51,9 +51,7 @@ class Process:
 
     def ready(self, task: Task) -> bool:
         """Check whether it listens on its task's port, or has printed its task's text."""
-        if task.port:
-            return self.listens(task.port)
-        return task.ready_text in self.output().text
+        return self.listens(task.port) if task.port else task.ready_text in self.output().text
 
     def listens(self, port: int) -> bool:
         """Check whether this very process listens on that TCP port, in its network namespace."""

@@ -44,12 +44,9 @@ def find_programs(benchmark: Benchmark) -> dict[str, str]:
 
 def require_programs(benchmark: Benchmark) -> None:
     """Raise BenchmarkFailed when a program is missing, with the package to install."""
-    needed = [
-        *benchmark.kind.programs(benchmark.spec),
-        *(["taskset"] if benchmark.spec.cpu_affinity else []),
-    ]
-    missing = [name for name in needed if shutil.which(name) is None]
-    if missing:
+    tasksets = ["taskset"] if benchmark.spec.cpu_affinity else []
+    needed = (*benchmark.kind.programs(benchmark.spec), *tasksets)
+    if missing := [name for name in needed if shutil.which(name) is None]:
         package = _PACKAGES.get(
             missing[0], "perftest" if missing[0].startswith("ib_") else missing[0]
         )
@@ -85,10 +82,8 @@ def versions(names: Sequence[str]) -> dict[str, str]:
 
 def _find_pingpong() -> str:
     """Find IMB-MPI1, else scaletest's own program, which mpicc compiles into the user's cache."""
-    for name in (*IMB, OURS):
-        path = shutil.which(name)
-        if path:
-            return path
+    if installed := next(filter(None, map(shutil.which, (*IMB, OURS))), ""):
+        return installed
     source = resources.files("scaletest.benchmarks").joinpath("pingpong.c").read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scaletest"
     program = cache / f"pingpong-{hashlib.sha256(source).hexdigest()[:16]}"

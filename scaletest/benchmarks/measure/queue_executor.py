@@ -101,11 +101,10 @@ def result_of(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
     if result is None:
         failure = _FAILURES.get((reply.outcome, reply.reason), Failure.EXIT)
         message = reply.error or f"the request ended as {reply.outcome}, without a result"
-        remedy = ""
-        if failure in (Failure.EXIT, Failure.REFUSED):
-            remedy = "start workers that run benchmarks: scaletest worker --queue QUEUE bench"
+        is_foreign = failure in (Failure.EXIT, Failure.REFUSED)
+        remedy = "start workers that run benchmarks: scaletest worker --queue QUEUE bench"
         result = benchmark.failed_by(
-            BenchmarkFailed(failure, message, remedy=remedy),
+            BenchmarkFailed(failure, message, remedy=remedy if is_foreign else ""),
             started_s=reply.started_s,
             finished_s=reply.ended_s,
         )

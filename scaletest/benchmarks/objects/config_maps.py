@@ -13,8 +13,8 @@ from scaletest.benchmarks.documents.benchmark import Benchmark, read
 from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
-from scaletest.cluster.objects import CONFIG_MAPS, Documents
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import CONFIG_MAPS
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
@@ -28,7 +28,7 @@ MOST_UNPACKED = 8 * 1024**2
 class Damaged(BenchmarkFailed):
     """A ConfigMap of a benchmark was changed by somebody else and cannot be read."""
 
-    def __init__(self, config_map: Document, reason: object) -> None:
+    def __init__(self, config_map: manifests.Document, reason: object) -> None:
         super().__init__(
             Failure.INTERRUPTED,
             f"the ConfigMap {config_map['metadata']['name']} was changed by somebody and cannot be"
@@ -37,7 +37,7 @@ class Damaged(BenchmarkFailed):
         )
 
 
-def read_agreed(peers: Document) -> Benchmark:
+def read_agreed(peers: manifests.Document) -> Benchmark:
     """Read the benchmark as it was when its first object was created. Raises Damaged.
 
     The spec is fixed from then on: changes that follow are not measured.
@@ -54,7 +54,7 @@ def read_agreed(peers: Document) -> Benchmark:
     return benchmark
 
 
-def measuring_s(peers: Document) -> float:
+def measuring_s(peers: manifests.Document) -> float:
     """Read when measuring began, in seconds since the epoch. Raises Damaged."""
     try:
         began_s = float(peers["data"][manifests.MEASURING])
@@ -70,7 +70,7 @@ def pack(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def read_packed(config_map: Document, key: str, read: Callable[[dict[str, Any]], T]) -> T:
+def read_packed(config_map: manifests.Document, key: str, read: Callable[[dict[str, Any]], T]) -> T:
     """Read the packed JSON under a key of a ConfigMap, of at most MOST_UNPACKED bytes.
 
     Raises Damaged.
@@ -89,11 +89,11 @@ def read_packed(config_map: Document, key: str, read: Callable[[dict[str, Any]],
 def load_result(objects: Documents, namespace: str, name: str, uid: str) -> BenchmarkResult | None:
     """Load the result that the object with this uid owns; None when there is none."""
     config_map = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
-    if config_map is None or not is_owned(config_map, uid):
-        return None
-    return read_packed(config_map, RESULT, BenchmarkResult.from_dict)
+    if config_map and is_owned(config_map, uid):
+        return read_packed(config_map, RESULT, BenchmarkResult.from_dict)
+    return None
 
 
-def is_owned(document: Document, uid: str) -> bool:
+def is_owned(document: manifests.Document, uid: str) -> bool:
     """Check whether the object with this uid owns the document's object."""
     return uid in [owner["uid"] for owner in document["metadata"].get("ownerReferences", ())]

@@ -5,16 +5,14 @@ waits in an init container until the servers are ready, and its hosts file is co
 starts. Documents are pure; only `admission` calls the API server.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
-from scaletest.cluster.objects import Documents, Resource
-from scaletest.model.errors import UsageError
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import Resource
 
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -22,14 +20,6 @@ GROUP_NAME = "scheduling.k8s.io/group-name"
 ADMIT_S = 24 * 3600.0
 # Where there is room, parts are admitted within this time; after it others may measure meanwhile.
 AT_ONCE_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """Whether all parts may start."""
-
-    since_s: float  # since the epoch; 0 while they may not
-    message: str = ""  # why they wait
 
 
 def is_wanted(benchmark: Benchmark) -> bool:
@@ -51,15 +41,7 @@ def wait_s(benchmark: Benchmark) -> float:
     return max(ADMIT_S, admit_s(benchmark)) if is_wanted(benchmark) else 0.0
 
 
-def volcano_missing(reason: str) -> UsageError:
-    """Build the error of a cluster that lacks Volcano, or does not allow its use."""
-    return UsageError(
-        f"gang {VOLCANO} needs Volcano: {reason}",
-        hint="install it, set operator.volcano in the chart, or leave gang out",
-    )
-
-
-def pod_group(benchmark: Benchmark, owner: Document) -> Document:
+def pod_group(benchmark: Benchmark, owner: manifests.Document) -> manifests.Document:
     """Build the PodGroup of all pods, which has the benchmark's name."""
     spec: dict[str, Any] = {"minMember": len(benchmark.kind.layout(benchmark.spec))}
     if benchmark.spec.queue_name:
@@ -72,7 +54,7 @@ def pod_group(benchmark: Benchmark, owner: Document) -> Document:
     }
 
 
-def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
+def jobs(benchmark: Benchmark, owner: manifests.Document, image: str) -> list[manifests.Document]:
     """Build the Jobs of all roles, for pods that are all created at once."""
     built = []
     for role in dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec)):
@@ -81,7 +63,20 @@ def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
         (container,) = template["spec"]["containers"]
         job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
         if role == benchmark.kind.measures:
-            template["spec"].setdefault("initContainers", []).append(_wait_container(container))
+            # waits until the operator lets the measurement begin
+            file = f"{manifests.FOLDER}/{manifests.MEASURING}"
+            waiting = {
+                "name": "wait",
+                # the first process of a container ends at SIGTERM only where it handles it
+                "command": ["sh", "-c", f"trap exit TERM; until [ -s {file} ]; do sleep 0.2; done"],
+                "volumeMounts": [
+                    mount
+                    for mount in container["volumeMounts"]
+                    if mount["mountPath"] == manifests.FOLDER
+                ],
+                **{key: container[key] for key in ("image", "imagePullPolicy", "securityContext")},
+            }
+            template["spec"].setdefault("initContainers", []).append(waiting)
         # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
         container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
         template["spec"]["schedulerName"] = "volcano"
@@ -90,30 +85,19 @@ def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
     return built
 
 
-def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admission:
-    """Read from the PodGroup whether all parts are admitted."""
+def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> tuple[float, str]:
+    """Read from the PodGroup since when all parts may start, in seconds since the epoch.
+
+    0 while they may not, and why they wait.
+    """
     group = objects.find(POD_GROUPS, namespace, benchmark.name)
     if group is None:
-        return Admission(0.0, "the PodGroup was deleted by somebody")
+        return 0.0, "the PodGroup was deleted by somebody"
     known = conditions(group)
     is_running = group.get("status", {}).get("phase") == "Running"
     if not is_running and not has_condition(group, "Scheduled"):
         message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
         reason = known.get("Unschedulable", {}).get("message")
-        return Admission(0.0, ": ".join(filter(None, (message, reason))))
+        return 0.0, ": ".join(filter(None, (message, reason)))
     admitted = known.get("Scheduled", {}).get("lastTransitionTime")
-    return Admission(seconds(admitted or group["metadata"]["creationTimestamp"]))
-
-
-def _wait_container(container: Document) -> Document:
-    """Build the init container that waits until the operator lets the measurement begin."""
-    file = f"{manifests.FOLDER}/{manifests.MEASURING}"
-    return {
-        "name": "wait",
-        # the first process of a container ends at SIGTERM only where it handles it
-        "command": ["sh", "-c", f"trap exit TERM; until [ -s {file} ]; do sleep 0.2; done"],
-        "volumeMounts": [
-            mount for mount in container["volumeMounts"] if mount["mountPath"] == manifests.FOLDER
-        ],
-        **{key: container[key] for key in ("image", "imagePullPolicy", "securityContext")},
-    }
+    return seconds(admitted or group["metadata"]["creationTimestamp"]), ""

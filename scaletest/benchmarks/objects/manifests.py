@@ -41,21 +41,19 @@ Document = dict[str, Any]
 
 def refuse(benchmark: Benchmark) -> None:
     """Raise UsageError for a benchmark that cannot run in any cluster."""
+    nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
     checks.refuse(
         (
             not NAME.fullmatch(benchmark.name),
             f"the name {benchmark.name[:80]!r} cannot be used for a Service and its Jobs",
             f"use a-z, 0-9 and '-', a letter first, {MOST_NAME} characters at most",
-        )
-    )
-    nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
-    checks.refuse(
+        ),
         (
             benchmark.spec.nodes and len(benchmark.spec.nodes) < len(nodes),
             f"the benchmark uses {len(nodes)} nodes, and its spec names"
             f" {len(benchmark.spec.nodes)}",
             "name more nodes, or none",
-        )
+        ),
     )
 
 
@@ -239,19 +237,20 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
         pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
         # sets the MTU of eth0, also Multus's default network
-        setter = {
-            "name": "mtu",
-            "image": spec.image or image,
-            "imagePullPolicy": pull_policy,
-            "command": ["ip", "link", "set", "dev", "eth0", "mtu", str(spec.mtu)],
-            "securityContext": {
-                "runAsUser": 0,
-                "runAsNonRoot": False,
-                "allowPrivilegeEscalation": False,
-                "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
-            },
-        }
-        pod["initContainers"] = [setter]
+        pod["initContainers"] = [
+            {
+                "name": "mtu",
+                "image": spec.image or image,
+                "imagePullPolicy": pull_policy,
+                "command": ["ip", "link", "set", "dev", "eth0", "mtu", str(spec.mtu)],
+                "securityContext": {
+                    "runAsUser": 0,
+                    "runAsNonRoot": False,
+                    "allowPrivilegeEscalation": False,
+                    "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
+                },
+            }
+        ]
     if ssh.is_needed(benchmark.kind):
         ssh.mount_key(pod, ssh.secret_name(benchmark.name, owner["uid"]))
     return {

@@ -22,18 +22,9 @@ from scaletest.benchmarks.objects.config_maps import (
     read_agreed,
     read_packed,
 )
-from scaletest.benchmarks.objects.manifests import Document
-from scaletest.cluster.connection import Busy, Conflict
-from scaletest.cluster.objects import (
-    CLAIMS,
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    SECRETS,
-    SERVICES,
-    Documents,
-    Resource,
-)
+from scaletest.cluster.answers import Busy, Conflict
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 from scaletest.model import wire
 
 
@@ -75,9 +66,9 @@ class OwnedObjects:
     _benchmark: Benchmark
     _objects: Documents
     _namespace: str
-    _owner: Document
+    _owner: manifests.Document
 
-    def read_agreed(self, peers: Document) -> Benchmark:
+    def read_agreed(self, peers: manifests.Document) -> Benchmark:
         """Read the benchmark from the ConfigMap of its peers. Raises Damaged."""
         benchmark = read_agreed(peers)
         if benchmark.kind is not self._benchmark.kind:
@@ -85,8 +76,11 @@ class OwnedObjects:
         return benchmark
 
     def ensure(
-        self, resource: Resource, body: Document, before_create: Callable[[], None] = lambda: None
-    ) -> Document:
+        self,
+        resource: Resource,
+        body: manifests.Document,
+        before_create: Callable[[], None] = lambda: None,
+    ) -> manifests.Document:
         """Find the object or create it, `before_create` first.
 
         Raises NameConflict when another owner has the name, and Conflict when another operator has
@@ -118,7 +112,7 @@ class OwnedObjects:
                 SECRETS, self._namespace, manifests.secret(self._benchmark, self._owner)
             )
 
-    def pods(self) -> tuple[Document, ...]:
+    def pods(self) -> tuple[manifests.Document, ...]:
         """List the benchmark's pods."""
         selector = manifests.selector_of(self._benchmark.name, self._owner["uid"])
         # a debug copy of a pod lacks some of the labels
@@ -128,7 +122,7 @@ class OwnedObjects:
             if pod_status.is_marked(pod)
         )
 
-    def measuring(self, pods: tuple[Document, ...]) -> list[Document]:
+    def measuring(self, pods: tuple[manifests.Document, ...]) -> list[manifests.Document]:
         """Choose the pods of the measuring role."""
         return [
             pod
@@ -136,7 +130,7 @@ class OwnedObjects:
             if pod["metadata"]["labels"][manifests.ROLE] == self._benchmark.kind.measures
         ]
 
-    def log_if_readable(self, pod: Document) -> str:
+    def log_if_readable(self, pod: manifests.Document) -> str:
         """Read a pod's log; "" also when it cannot be read, since its node may be gone for good."""
         with contextlib.suppress(Busy):
             return self._objects.log(self._namespace, pod_status.name(pod))
@@ -192,8 +186,9 @@ class OwnedObjects:
                 _delete_owned(gang_scheduling.POD_GROUPS, name, uid, self._objects, self._namespace)
         delete_objects(self._benchmark.kind, name, uid, self._objects, self._namespace)
 
-    def _peers(self) -> Document | None:
+    def _peers(self) -> manifests.Document | None:
         """Find the ConfigMap of the peers, if it is this benchmark's own."""
-        name = manifests.name_of(self._benchmark, "peers")
-        peers = self._objects.find(CONFIG_MAPS, self._namespace, name)
+        peers = self._objects.find(
+            CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers")
+        )
         return peers if peers and is_owned(peers, self._owner["uid"]) else None

@@ -152,29 +152,23 @@ def last_denial(objects: Documents, namespace: str, job: Document) -> str:
 
     The status of a Job does not tell it.
     """
-    uid = job["metadata"]["uid"]
-    events = objects.list(EVENTS, namespace, fields=f"involvedObject.uid={uid},reason=FailedCreate")
+    about = f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate"
+    events = objects.list(EVENTS, namespace, fields=about)
     if not events:
         return ""
-    return str(max(events, key=_time).get("message", ""))
-
-
-def why_failed(job: Document) -> str:
-    """Explain why a Job has failed; "" when it has not."""
-    message = conditions(job).get("Failed", {}).get("message") or "the Job has failed"
-    return str(message) if has_condition(job, "Failed") else ""
+    newest = max(
+        events,
+        # which of these times an event has depends on who wrote it
+        key=lambda event: str(
+            event.get("lastTimestamp")
+            or event.get("eventTime")
+            or event["metadata"].get("creationTimestamp")
+            or ""
+        ),
+    )
+    return str(newest.get("message", ""))
 
 
 def is_final(message: str, age_s: float) -> bool:
     """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
-    limit_s = QUOTA_S if "quota" in message else REFUSED_S
-    return bool(_FINAL.search(message)) and age_s > limit_s
-
-
-def _time(event: Document) -> str:
-    return str(
-        event.get("lastTimestamp")
-        or event.get("eventTime")
-        or event["metadata"].get("creationTimestamp")
-        or ""
-    )
+    return bool(_FINAL.search(message)) and age_s > (QUOTA_S if "quota" in message else REFUSED_S)

@@ -14,7 +14,6 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResul
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import measuring_s
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Documents
@@ -23,7 +22,6 @@ from scaletest.model.errors import Unreachable, UsageError
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
 # changes, and else up to a minute later.
 WRITTEN = "scaletest.dev/peers-written"
-_JOB_OVER = ("Failed", "Complete")
 # Lines from the end of a failed pod's log that the result quotes.
 LAST_LINES = 8
 
@@ -34,7 +32,7 @@ class Observation:
 
     phase: BenchmarkPhase
     message: str = ""  # what it waits for
-    pods: tuple[Document, ...] = ()  # its pods with their current status
+    pods: tuple[manifests.Document, ...] = ()  # its pods with their current status
     result: BenchmarkResult | None = None
     # the object was changed after the benchmark began; the change is not measured
     edited: bool = False
@@ -47,7 +45,7 @@ class BenchmarkContext:
     """Namespace, owner and turn of a benchmark in a cluster."""
 
     namespace: str
-    owner: Document  # owner reference to the benchmark's object
+    owner: manifests.Document  # owner reference to the benchmark's object
     since_s: float  # when the benchmark was requested, since the epoch
     image: str  # the container image, unless the benchmark's spec names one
     # called when all parts are admitted; returns the reason to wait while another benchmark
@@ -69,7 +67,7 @@ def reconcile_objects(
     return _Reconciliation(benchmark, objects, context, clock, owned).run()
 
 
-def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
+def failure_of_pod(pod: manifests.Document, message: str, log: str) -> BenchmarkFailed:
     """Build a failure from the framed result of a pod that ended, else from its last log lines."""
     name = pod["metadata"]["name"]
     framed = unframe(log)
@@ -92,7 +90,7 @@ class _Reconciliation:
     _context: BenchmarkContext
     _clock: Callable[[], float]
     _owned: OwnedObjects
-    _pods: tuple[Document, ...] = ()
+    _pods: tuple[manifests.Document, ...] = ()
 
     def run(self) -> Observation:
         try:
@@ -137,9 +135,11 @@ class _Reconciliation:
         """
         stored = self._owned.store(result)
         name = manifests.result_name(self._benchmark.name)
-        message = f"the ConfigMap {name} belongs to something else: delete it"
-        if stored is not None:
-            message = stored.message
+        message = (
+            f"the ConfigMap {name} belongs to something else: delete it"
+            if stored is None
+            else stored.message
+        )
         return Observation(BenchmarkPhase.SUMMARISING, message, self._pods)
 
     # -- until everything is ready
@@ -163,27 +163,30 @@ class _Reconciliation:
             except Busy:
                 raise
             except (Missing, Unreachable) as error:
-                raise gang_scheduling.volcano_missing(error.message) from error
+                raise UsageError(
+                    f"gang {benchmark.spec.gang} needs Volcano: {error.message}",
+                    hint="install it, set operator.volcano in the chart, or leave gang out",
+                ) from error
             for job in gang_scheduling.jobs(benchmark, owner, image):
                 self._owned.ensure(JOBS, job)
         elif servers:
             job = manifests.job(benchmark, servers[0].role, owner, image)
             self._owned.ensure(JOBS, job, self._owned.create_key)
 
-    def _prepare(self, peers: Document) -> Observation:
+    def _prepare(self, peers: manifests.Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
         is_gang = gang_scheduling.is_wanted(self._benchmark)
         since_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
         if is_gang:
-            admission = gang_scheduling.admission(
+            admitted_s, message = gang_scheduling.admission(
                 self._benchmark, self._objects, self._context.namespace
             )
-            if not admission.since_s:
-                return self._wait_for_admission(admission.message, peers)
+            if not admitted_s:
+                return self._wait_for_admission(message, peers)
             if reason := self._context.waits():
                 return Observation(BenchmarkPhase.PENDING, reason, self._pods)
             # the time that it waited for its turn does not count against its parts
-            since_s = max(admission.since_s, self._context.since_s)
+            since_s = max(admitted_s, self._context.since_s)
         for pod in self._pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = self._owned.log_if_readable(pod)
@@ -206,15 +209,17 @@ class _Reconciliation:
             return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
         if not is_gang:
             role, context = self._benchmark.kind.measures, self._context
-            job = manifests.job(self._benchmark, role, context.owner, context.image)
-            self._owned.ensure(JOBS, job)
+            self._owned.ensure(
+                JOBS, manifests.job(self._benchmark, role, context.owner, context.image)
+            )
         # from here on a Job that is missing was deleted by somebody, and is not created again
         texts = {manifests.MEASURING: str(self._clock())}
         self._publish(peers, texts, self._owned.measuring(self._pods))
-        message = "the measuring part is being started"
-        return Observation(BenchmarkPhase.PREPARING, message, self._pods)
+        return Observation(
+            BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
+        )
 
-    def _wait_for_admission(self, message: str, peers: Document) -> Observation:
+    def _wait_for_admission(self, message: str, peers: manifests.Document) -> Observation:
         """Wait for admission.
 
         Raises BenchmarkFailed when it takes too long, or was withdrawn after the parts had started.
@@ -231,10 +236,16 @@ class _Reconciliation:
             f"not admitted in {limit_s:.0f} s: {message}",
             failure=Failure.TIMED_OUT,
         )
-        queued = age_s > gang_scheduling.AT_ONCE_S
-        return Observation(BenchmarkPhase.PENDING, message, self._pods, queued=queued)
+        return Observation(
+            BenchmarkPhase.PENDING, message, self._pods, queued=age_s > gang_scheduling.AT_ONCE_S
+        )
 
-    def _publish(self, peers: Document, texts: Mapping[str, str], pods: Sequence[Document]) -> None:
+    def _publish(
+        self,
+        peers: manifests.Document,
+        texts: Mapping[str, str],
+        pods: Sequence[manifests.Document],
+    ) -> None:
         """Write texts into the ConfigMap of the peers, and let the kubelets of the pods look at it.
 
         texts: by their keys; the first one marks the pods.
@@ -263,14 +274,15 @@ class _Reconciliation:
             unready.append("pods are being created")
         return denied or next(iter(unready), "")
 
-    def _find_job(self, role: str) -> Document | None:
-        name = manifests.name_of(self._benchmark, role)
-        return self._objects.find(JOBS, self._context.namespace, name)
+    def _find_job(self, role: str) -> manifests.Document | None:
+        return self._objects.find(
+            JOBS, self._context.namespace, manifests.name_of(self._benchmark, role)
+        )
 
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
 
-    def _measure(self, peers: Document) -> Observation:
+    def _measure(self, peers: manifests.Document) -> Observation:
         """Look for the result of the measuring part, or for the reason why there is none."""
         job = self._find_job(self._benchmark.kind.measures)
         measuring = self._owned.measuring(self._pods)
@@ -290,10 +302,9 @@ class _Reconciliation:
             self._check_limit(peers, measuring, unreadable)
             return Observation(BenchmarkPhase.RUNNING, unreadable, self._pods)
         if job is None:
-            message = "the measuring Job was deleted by somebody"
-            raise BenchmarkFailed(Failure.INTERRUPTED, message)
+            raise BenchmarkFailed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody")
         fail_if(
-            pod_status.has_condition(job, *_JOB_OVER),
+            pod_status.has_condition(job, "Failed", "Complete"),
             f"the measuring pod {'ended without a result' if measuring else 'was deleted'}",
             [condition.get("message", "") for condition in pod_status.conditions(job).values()],
             failure=Failure.INTERRUPTED,
@@ -303,11 +314,12 @@ class _Reconciliation:
             return Observation(BenchmarkPhase.RUNNING, "", self._pods)
         reason = pod_status.why_not(measuring[0]) if measuring else self._denied(job)
         limit_s = manifests.start_s(self._benchmark)
-        message = f"the measuring part did not start in {limit_s:.0f} s"
-        self._require_start(measuring_s(peers), message, reason)
+        self._require_start(
+            measuring_s(peers), f"the measuring part did not start in {limit_s:.0f} s", reason
+        )
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
-    def _read_result(self, pod: Document) -> BenchmarkResult | None:
+    def _read_result(self, pod: manifests.Document) -> BenchmarkResult | None:
         """Look for a result in the log of a pod; None while it runs without one.
 
         Raises BenchmarkFailed when the pod ended without one, and Busy when the log cannot be read
@@ -326,16 +338,20 @@ class _Reconciliation:
             pod, self._benchmark.spec.network_name, result
         )
         fail_if(wrong_network, wrong_network, failure=Failure.MISMATCH)
-        environment = {
-            **result.environment,
-            **pod_status.places(self._pods),
-            "kubernetes": self._objects.version(),
-        }
-        notes = (*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods))
-        name = self._benchmark.name
-        return replace(result, name=name, environment=environment, notes=notes)
+        return replace(
+            result,
+            name=self._benchmark.name,
+            environment={
+                **result.environment,
+                **pod_status.places(self._pods),
+                "kubernetes": self._objects.version(),
+            },
+            notes=(*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods)),
+        )
 
-    def _check_limit(self, peers: Document, started: Sequence[Document], reason: str) -> None:
+    def _check_limit(
+        self, peers: manifests.Document, started: Sequence[manifests.Document], reason: str
+    ) -> None:
         """Raise BenchmarkFailed when the measuring pod has run for longer than its limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([measuring_s(peers), *map(pod_status.started_s, started)])
@@ -362,7 +378,7 @@ class _Reconciliation:
             failure=Failure.TIMED_OUT,
         )
 
-    def _denied(self, job: Document | None) -> str:
+    def _denied(self, job: manifests.Document | None) -> str:
         """Return the API server's reason to deny a Job its pods.
 
         Raises BenchmarkFailed when waiting will not help.
@@ -370,11 +386,11 @@ class _Reconciliation:
         if job is None:
             return ""
         # a Job has one try, so there will not be another pod
-        failure = pod_status.why_failed(job)
+        reason = pod_status.conditions(job).get("Failed", {}).get("message")
         fail_if(
-            failure,
+            pod_status.has_condition(job, "Failed"),
             "a pod was lost before it was needed",
-            [failure],
+            [str(reason or "the Job has failed")],
             failure=Failure.INTERRUPTED,
         )
         message = pod_status.last_denial(self._objects, self._context.namespace, job)

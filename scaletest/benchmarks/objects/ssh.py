@@ -100,10 +100,9 @@ def encode_key_pair(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
         + _strings(blob, secret)
     )
     text = base64.b64encode(encoded).decode()
-    lines = [text[start : start + 70] for start in range(0, len(text), 70)]
     private = [
         "-----BEGIN OPENSSH PRIVATE KEY-----",
-        *lines,
+        *(text[start : start + 70] for start in range(0, len(text), 70)),
         "-----END OPENSSH PRIVATE KEY-----",
         "",
     ]

@@ -8,6 +8,7 @@ from typing import Any
 from scaletest.benchmarks.documents.benchmark import Benchmark, read
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.objects import gang_scheduling
 from scaletest.benchmarks.objects.config_maps import Damaged, is_owned, read_agreed
@@ -19,14 +20,19 @@ from scaletest.benchmarks.objects.reconcile import (
     reconcile_objects,
 )
 from scaletest.benchmarks.operator import status
-from scaletest.benchmarks.operator.lock import LEASE, Lock
-from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
-from scaletest.benchmarks.operator.status import Document
-from scaletest.cluster.connection import Busy
-from scaletest.cluster.objects import CONFIG_MAPS, Documents
+from scaletest.benchmarks.operator.reporting import (
+    ReconcileSettings,
+    has_ended,
+    owner_reference,
+    report,
+)
+from scaletest.cluster.answers import Busy, Conflict, Missing
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.resources import CONFIG_MAPS, LEASES
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.model.wording import as_options
 
+LEASE = "scaletest-benchmarks"
 # Label of benchmarks of a set that share no node, so they do not wait for each other.
 TOGETHER = "scaletest.dev/together"
 PAUSED = "paused: set spec.paused to false to start it"
@@ -35,12 +41,58 @@ WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that mea
 ADMITTED = f"all parts are admitted; {WAITING}"
 
 
+class Lock:
+    """The lock of a namespace, as one benchmark uses it: a Lease that names the one that measures.
+
+    A holder that has ended or was deleted holds nothing, so no lock is left behind.
+    """
+
+    def __init__(
+        self, objects: Documents, namespace: str, plural: str, name: str, uid: str
+    ) -> None:
+        self._objects, self._namespace = objects, namespace
+        self._holder = f"{plural}/{name}/{uid}"
+
+    def take(self) -> str:
+        """Take the lock, or keep it; "" on success, else the name of the holder."""
+        lease = self._objects.find(LEASES, self._namespace, LEASE)
+        if lease is None:
+            body = {"metadata": {"name": LEASE}, "spec": {"holderIdentity": self._holder}}
+            return "" if self._objects.create(LEASES, self._namespace, body) else "another"
+        holder = lease["spec"].get("holderIdentity") or ""
+        if holder == self._holder:
+            return ""
+        # one that has ended or is gone holds nothing
+        plural, name, uid = (*holder.split("/"), "", "", "")[:3]
+        kinds = {kind.plural: kind for kind in KINDS.values()}
+        if plural in kinds:
+            document = self._objects.find(resource(kinds[plural]), self._namespace, name)
+            if document and document["metadata"]["uid"] == uid and not has_ended(document):
+                return f"{plural}/{name}"
+        return "" if self._write(self._holder, lease["metadata"]["resourceVersion"]) else "another"
+
+    def give_back(self) -> None:
+        """Release the lock if this benchmark holds it."""
+        lease = self._objects.find(LEASES, self._namespace, LEASE)
+        if lease is not None and lease["spec"].get("holderIdentity") == self._holder:
+            self._write("", lease["metadata"]["resourceVersion"])
+
+    def _write(self, holder: str, version: str) -> bool:
+        """Write the holder; False when another one was faster."""
+        body = {"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": holder}}
+        try:
+            self._objects.patch(LEASES, self._namespace, LEASE, body)
+        except (Conflict, Missing):
+            return False
+        return True
+
+
 def reconcile(
     kind: Kind, objects: Documents, namespace: str, name: str, settings: ReconcileSettings
 ) -> str:
     """Bring a benchmark forward; return its phase if that has changed, else ""."""
 
-    def lock(document: Document) -> Lock:
+    def lock(document: status.Document) -> Lock:
         return Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
 
     return report(
@@ -54,7 +106,9 @@ def reconcile(
     )
 
 
-def before_deletion(kind: Kind, objects: Documents, namespace: str, document: Document) -> None:
+def before_deletion(
+    kind: Kind, objects: Documents, namespace: str, document: status.Document
+) -> None:
     """Clean up before a benchmark is deleted: delete its objects, release its lock."""
     meta = document["metadata"]
     if NAME.fullmatch(meta["name"]):
@@ -67,46 +121,46 @@ class _Pass:
     """One reconcile pass: what it acts on, and with what."""
 
     kind: Kind
-    document: Document
+    document: status.Document
     objects: Documents
     namespace: str
     settings: ReconcileSettings
     lock: Lock
 
-    def act(self) -> tuple[Document, str]:
+    def act(self) -> tuple[status.Document, str]:
         """Act once; return the status then, and what an event says of it."""
+        # as it is requested, and as the operator completes it
+        keys = ("apiVersion", "kind", "metadata", "spec")
         try:
-            benchmark = self._read()
+            requested = read({key: self.document[key] for key in keys if key in self.document})
+            refuse(requested)
         except UsageError as error:
             begun = self._begun()
             if begun is None:
-                name = self.document["metadata"]["name"]
-                benchmark = Benchmark(name, self.kind, self.kind.spec())
+                benchmark = Benchmark(
+                    self.document["metadata"]["name"], self.kind, self.kind.spec()
+                )
                 observation = _refused(benchmark, error)
             else:
                 # its spec was made invalid after it began: the old one is measured to its end
                 benchmark = begun
                 observation = replace(self._advance(begun), edited=True)
         else:
+            unset: dict[str, Any] = {
+                name: setting
+                for name, setting in self.settings.pod_fields.items()
+                if not getattr(requested.spec, name)
+            }
+            benchmark = replace(requested, spec=replace(requested.spec, **unset))
             observation = self._advance(benchmark)
-        generation = int(self.document["metadata"].get("generation", 0))
         now = status.status_of(
-            benchmark, observation, self._status, self.settings.clock(), generation
+            benchmark,
+            observation,
+            self._status,
+            self.settings.clock(),
+            int(self.document["metadata"].get("generation", 0)),
         )
         return now, now.get("summary") or now["message"]
-
-    def _read(self) -> Benchmark:
-        """Read the document's benchmark. Raises UsageError when it cannot be measured like that."""
-        keys = ("apiVersion", "kind", "metadata", "spec")
-        document = {key: self.document[key] for key in keys if key in self.document}
-        benchmark = read(document)
-        refuse(benchmark)
-        unset: dict[str, Any] = {
-            name: setting
-            for name, setting in self.settings.pod_fields.items()
-            if not getattr(benchmark.spec, name)
-        }
-        return replace(benchmark, spec=replace(benchmark.spec, **unset))
 
     @property
     def _status(self) -> Mapping[str, str]:
@@ -151,8 +205,9 @@ class _Pass:
             # a missing right or a quota may be corrected, but not for ever
             if self.settings.clock() - since_s > start_s(benchmark) + benchmark.limit_s + SPARE_S:
                 return _refused(benchmark, error)
-            message = f"{error.message}; {as_options(error.hint)}"
-            return Observation(BenchmarkPhase.PREPARING, message)
+            return Observation(
+                BenchmarkPhase.PREPARING, f"{error.message}; {as_options(error.hint)}"
+            )
         if observation.queued:
             self.lock.give_back()
         return observation
@@ -166,9 +221,7 @@ class _Pass:
             return PAUSED
         # one in a queue needs its turn only when it is admitted, so others may measure meanwhile
         in_queue = pending and gang_scheduling.is_wanted(benchmark) and self._begun() is not None
-        if exclusive and not in_queue and self.lock.take():
-            return WAITING
-        return ""
+        return WAITING if exclusive and not in_queue and self.lock.take() else ""
 
 
 def _refused(benchmark: Benchmark, error: ScaletestError) -> Observation:

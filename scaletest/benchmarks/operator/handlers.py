@@ -5,29 +5,29 @@ next one.
 """
 
 import logging
+import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import kopf
-from prometheus_client import CollectorRegistry, Counter
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 
 from scaletest.benchmarks.documents import kube_perftest
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest, set_reconciler, status
-from scaletest.benchmarks.operator.endpoints import serve_health, serve_metrics
 from scaletest.benchmarks.operator.queueing import INTERVAL_S, Turns, is_paused, turn_of
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, has_ended
-from scaletest.benchmarks.operator.set_reconciler import SETS
-from scaletest.benchmarks.operator.status import Document
 from scaletest.cluster.objects import Documents
 from scaletest.model.errors import ScaletestError
+from scaletest.pages.server import Server
 
 THREADS = 16
 Index = kopf.Index[Any, Any]
@@ -70,7 +70,7 @@ def run(
     kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
     """
 
-    def send_event(document: Document, event_type: str, reason: str, message: str) -> None:
+    def send_event(document: status.Document, event_type: str, reason: str, message: str) -> None:
         kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)
 
     metrics = Metrics()
@@ -158,7 +158,7 @@ def _serve_perftest(
 ) -> None:
     """Let objects of kube-perftest's group be measured, as objects of ours that belong to them."""
     kinds = (resource(KINDS[name]) for name in kube_perftest.KINDS)
-    for ours in (*kinds, SETS):
+    for ours in (*kinds, set_reconciler.SETS):
         theirs = replace(ours, api=f"/apis/{group}/{VERSION}")
         copy = partial(perftest.reconcile, theirs, ours, objects, settings)
 
@@ -250,3 +250,43 @@ def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
 
 # -- HTTP endpoints, for both address families: a cluster may have IPv6 only
 # --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serve_metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
+    """Serve metrics within the context; not at all when the port is 0."""
+    if not port:
+        yield
+        return
+    # an IPv6 socket accepts both families; a machine without IPv6 has only the other one
+    host = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
+    server = Server(make_wsgi_app(registry), f"{host}:{port}")
+    try:
+        yield
+    finally:
+        server.close()
+
+
+@asynccontextmanager
+async def serve_health(port: int) -> AsyncIterator[None]:
+    """Answer /healthz while this event loop runs; not at all when the port is 0.
+
+    kopf has such an endpoint, but it listens on a single address.
+    """
+    if not port:
+        yield
+        return
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/healthz", answer)
+    runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        # without a host aiohttp opens one socket for each address family
+        await web.TCPSite(runner, None, port).start()
+        yield
+    finally:
+        await runner.cleanup()

@@ -4,8 +4,6 @@ Ours has the same name, belongs to theirs, and is measured like any other; its s
 back. So theirs has the fields of our status, and whoever deletes it deletes ours.
 """
 
-from functools import partial
-
 from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.objects.config_maps import is_owned
@@ -23,8 +21,14 @@ def reconcile(
     name: str,
 ) -> str:
     """Bring an object of theirs forward; return its phase if that has changed, else ""."""
-    act = partial(_copy, ours, objects, namespace)
-    return report(theirs, objects, namespace, name, settings, act)
+    return report(
+        theirs,
+        objects,
+        namespace,
+        name,
+        settings,
+        lambda document: _copy(ours, objects, namespace, document),
+    )
 
 
 def _copy(
@@ -34,8 +38,9 @@ def _copy(
     name, warnings = document["metadata"]["name"], list[str]()
     mine = objects.find(ours, namespace, name)
     if mine is None:
-        plain = {key: document[key] for key in ("apiVersion", "kind", "spec")}
-        body = benchmark.read_envelope(plain, warnings)
+        body = benchmark.read_envelope(
+            {key: document[key] for key in ("apiVersion", "kind", "spec")}, warnings
+        )
         body["metadata"] = {"name": name, "ownerReferences": [owner_reference(document)]}
         mine = objects.create(ours, namespace, body)
     if mine is None or not is_owned(mine, document["metadata"]["uid"]):

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.operator import status
-from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Conflict, Missing
 from scaletest.cluster.objects import Documents, Resource
 
 # Creates an event from object, type, reason and message.
-SendEvent = Callable[[Document, str, str, str], None]
+SendEvent = Callable[[status.Document, str, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class ReconcileSettings:
     new_children: dict[str, dict[str, bool]] = field(default_factory=dict)
 
 
-def owner_reference(document: Document) -> Document:
+def owner_reference(document: status.Document) -> status.Document:
     """Return an owner reference to an object, for the metadata of what belongs to it."""
     meta = document["metadata"]
     return {
@@ -44,7 +43,7 @@ def owner_reference(document: Document) -> Document:
     }
 
 
-def has_ended(document: Document) -> bool:
+def has_ended(document: status.Document) -> bool:
     """Check whether an object's phase is final."""
     return (document.get("status") or {}).get("phase") in (
         BenchmarkPhase.COMPLETED,
@@ -58,8 +57,8 @@ def report(
     namespace: str,
     name: str,
     settings: ReconcileSettings,
-    act: Callable[[Document], tuple[Document, str]],
-    free: Callable[[Document], object] = lambda document: None,
+    act: Callable[[status.Document], tuple[status.Document, str]],
+    free: Callable[[status.Document], object] = lambda document: None,
 ) -> str:
     """Act for an object that has not ended, write its status, and send an event for a new phase.
 
@@ -73,7 +72,19 @@ def report(
     before = document.get("status") or {}
     if has_ended(document):
         if status.is_edited(document):
-            late = status.after_late_edit(document, settings.clock())
+            # the part of the status that changes when the spec of an ended object is changed
+            conditions = [
+                condition
+                for condition in before.get("conditions") or ()
+                if condition["type"] != status.EDITED
+            ]
+            late = {
+                "observedGeneration": document["metadata"]["generation"],
+                "conditions": [
+                    *conditions,
+                    *status.edited_conditions(before, True, settings.clock()),
+                ],
+            }
             _write_status(resource, objects, namespace, document, late, settings)
         return ""
     now, message = act(document)
@@ -92,8 +103,8 @@ def _write_status(
     resource: Resource,
     objects: Documents,
     namespace: str,
-    document: Document,
-    now: Document,
+    document: status.Document,
+    now: status.Document,
     settings: ReconcileSettings,
 ) -> bool:
     """Write the status if it differs; False when the object is gone.
@@ -104,13 +115,13 @@ def _write_status(
     before, meta = document.get("status") or {}, document["metadata"]
     if all(before.get(key) == status.drop_nulls(part) for key, part in now.items()):
         return True
-    newest, is_written = document, False
-    while not is_written:
-        version = {"resourceVersion": newest["metadata"]["resourceVersion"]}
-        body = {"metadata": version, "status": now}
+    newest = document
+    while True:
+        version = newest["metadata"]["resourceVersion"]
+        body = {"metadata": {"resourceVersion": version}, "status": now}
         try:
             objects.patch(resource, namespace, meta["name"], body, "status")
-            is_written = True
+            break
         except Missing:
             return False
         except Conflict:
@@ -121,6 +132,9 @@ def _write_status(
                 raise
             # kopf's annotations or the spec have changed, not the status
             newest = found
-    if message := status.late_edit_message(before, now):
-        settings.send_event(document, "Warning", status.EDITED, message)
+    messages = {
+        condition["type"]: condition["message"] for condition in now.get("conditions") or ()
+    }
+    if messages.get(status.EDITED) and not status.edited_conditions(before, False, 0.0):
+        settings.send_event(document, "Warning", status.EDITED, messages[status.EDITED])
     return True

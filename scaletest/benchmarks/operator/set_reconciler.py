@@ -125,8 +125,7 @@ class _Pass:
         for benchmark in [planned for planned in plan.benchmarks if planned.name in new]:
             unseen = None
             if benchmark.name not in created:
-                path = resource(benchmark.kind)
-                unseen = self.objects.find(path, self.namespace, benchmark.name)
+                unseen = self.objects.find(resource(benchmark.kind), self.namespace, benchmark.name)
             if unseen is not None and is_owned(unseen, uid):
                 created[benchmark.name] = unseen
             else:
@@ -148,8 +147,7 @@ class _Pass:
         name = f"{meta['name']}-plan"
         stored = self.objects.find(CONFIG_MAPS, self.namespace, name)
         if stored is None:
-            body = self._plan_object(name)
-            stored = self.objects.create(CONFIG_MAPS, self.namespace, body)
+            stored = self.objects.create(CONFIG_MAPS, self.namespace, self._plan_object(name))
         if stored is None or not is_owned(stored, meta["uid"]):
             raise NameConflict(f"the ConfigMap {name} exists and belongs to something else")
         plan = read_packed(stored, PLAN, BenchmarkPlan.from_dict)
@@ -231,12 +229,10 @@ class _Pass:
             "ownerReferences": [owner_reference(self.document)],
         }
         created = self.objects.create(path, self.namespace, body)
-        if created is not None:
-            return created
-        found = self.objects.find(path, self.namespace, benchmark.name)
-        if found is None or not is_owned(found, self.document["metadata"]["uid"]):
+        created = created or self.objects.find(path, self.namespace, benchmark.name)
+        if created is None or not is_owned(created, self.document["metadata"]["uid"]):
             raise NameConflict(
                 f"there is another {benchmark.kind.name} named {benchmark.name}; delete it, or"
                 " rename the set"
             )
-        return found
+        return created

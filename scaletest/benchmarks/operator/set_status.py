@@ -15,7 +15,6 @@ from scaletest.benchmarks.objects.manifests import START_S
 from scaletest.benchmarks.objects.pod_status import seconds
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.reporting import has_ended
-from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model import VerdictKind, wire
 from scaletest.model.errors import InvalidValue
@@ -31,8 +30,11 @@ RESULTS_BYTES, MOST_PERMUTATIONS = 6 * 1024, 100
 
 
 def status_of(
-    document: Document, plan: BenchmarkPlan, created: Mapping[str, Document], now_s: float
-) -> Document:
+    document: status.Document,
+    plan: BenchmarkPlan,
+    created: Mapping[str, status.Document],
+    now_s: float,
+) -> status.Document:
     """Return the status of a set. created: its benchmarks by name, as far as there are any."""
     before = document.get("status") or {}
     # a set that stopped when its warm-up failed measured nothing
@@ -44,7 +46,7 @@ def status_of(
     phase = "Paused" if document["spec"].get("paused") and not running else "Running"
     if over:
         phase = "Completed" if succeeded == plan.count else "Failed"
-    now: Document = {
+    now: status.Document = {
         "phase": phase,
         "permutationCount": len(plan.permutations),
         "count": plan.count,
@@ -65,20 +67,22 @@ def status_of(
         now |= {key: before[key] for key in ("results", "summary") if key in before}
     if over:
         now["finishedAt"] = status.timestamp(now_s)
-    now["conditions"] = status.conditions(
-        before,
-        {"Complete": phase == "Completed", "Failed": phase == "Failed"},
-        phase,
-        f"{succeeded} succeeded, {failed} failed, of {plan.count}",
-        now_s,
-    )
-    now["conditions"] += status.edited_conditions(before, _is_edited(document, plan), now_s)
+    now["conditions"] = [
+        *status.conditions(
+            before,
+            {"Complete": phase == "Completed", "Failed": phase == "Failed"},
+            phase,
+            f"{succeeded} succeeded, {failed} failed, of {plan.count}",
+            now_s,
+        ),
+        *status.edited_conditions(before, _is_edited(document, plan), now_s),
+    ]
     if generation := document["metadata"].get("generation"):
         now["observedGeneration"] = generation
     return status.bound_size(now, ("permutations", "results"))
 
 
-def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> status.Document:
     """Return the status of a set that cannot be measured."""
     return {
         "phase": "Failed",
@@ -91,7 +95,7 @@ def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Doc
     }
 
 
-def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> status.Document:
     """Return the status while a missing right or a name in use may be corrected; later, refused."""
     conditions = status.conditions(
         before, {"Complete": False, "Failed": False, HINDERED: True}, "hindered", message, now_s
@@ -102,7 +106,7 @@ def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Do
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}
 
 
-def is_stopped(plan: BenchmarkPlan, created: Mapping[str, Document]) -> bool:
+def is_stopped(plan: BenchmarkPlan, created: Mapping[str, status.Document]) -> bool:
     """Check whether a failure ends the set."""
     return plan.stop_on_failure and any(phase_of(child) == "Failed" for child in created.values())
 
@@ -113,8 +117,8 @@ def phase_of(child: Mapping[str, Any]) -> str:
 
 
 def measured_so_far(
-    plan: BenchmarkPlan, children: Mapping[str, Document], *, over: bool
-) -> Document:
+    plan: BenchmarkPlan, children: Mapping[str, status.Document], *, over: bool
+) -> status.Document:
     """Return results and summary; once the set is over also verdict and verdictReason."""
     results = {}
     for name, child in children.items():
@@ -129,14 +133,14 @@ def measured_so_far(
                 message=found.get("message", ""),
             )
     run = evaluate_benchmarks(plan, results)
-    measured: Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
+    measured: status.Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
     if over:
         measured["verdict"] = str(run.verdict.kind)
         measured["verdictReason"] = clean(run.verdict.reason, 500)
     return measured
 
 
-def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
+def _is_edited(document: status.Document, plan: BenchmarkPlan) -> bool:
     """Check whether the set's spec differs from that of its plan, in more than `paused`."""
     try:
         now, planned = (
@@ -148,7 +152,7 @@ def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
     return now != planned
 
 
-def _fit_permutations(run: BenchmarkRun) -> list[Document]:
+def _fit_permutations(run: BenchmarkRun) -> list[status.Document]:
     """Return all permutations with all numbers, else with texts only, else none: what fits.
 
     The benchmarks have all numbers.

@@ -7,7 +7,7 @@ from typing import Any
 
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.custom_resources import MOST_MESSAGE
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.reconcile import Observation
@@ -60,16 +60,39 @@ def status_of(
     }
     if "startedAt" in before or phase is not BenchmarkPhase.PENDING:
         status = {"startedAt": before.get("startedAt") or timestamp(now_s), **status}
-    if observation.result is not None:
-        status |= _result_fields(benchmark, observation.result, now_s)
+    # what a benchmark has at its end
+    if (result := observation.result) is not None:
+        units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
+        numbers = {name: number for name, number in result.headlines.items() if name in units}
+        texts = {name: quantity(number, units[name]) for name, number in numbers.items()}
+        message = result.message or "; ".join((*benchmark.warnings, *result.notes))
+        status |= {
+            "failure": str(result.failure),
+            "message": as_options(message)[:MOST_MESSAGE],
+            "lines": [line[:200] for line in result.lines][:8],
+            "remedy": as_options(result.advice)[:MOST_MESSAGE],
+            "headlines": texts,
+            "values": numbers,
+            "summary": (
+                next(iter(texts.values()), "")
+                if result.ok
+                else (result.message or str(result.failure))[:200]
+            ),
+            "network": dict(result.network),
+            "finishedAt": timestamp(result.finished_s or now_s),
+        }
+        # a benchmark that was refused stores no result
+        if result.failure is not Failure.REFUSED:
+            status["resultConfigMap"] = manifests.result_name(benchmark.name)
     facts = {
         "Complete": phase is BenchmarkPhase.COMPLETED,
         "Failed": phase is BenchmarkPhase.FAILED,
     }
-    status["conditions"] = conditions(
-        before, facts, str(status.get("failure") or phase), status["message"], now_s
-    )
-    status["conditions"] += edited_conditions(before, observation.edited, now_s)
+    reason = str(status.get("failure") or phase)
+    status["conditions"] = [
+        *conditions(before, facts, reason, status["message"], now_s),
+        *edited_conditions(before, observation.edited, now_s),
+    ]
     if generation:
         status["observedGeneration"] = generation
     return bound_size(status)
@@ -105,35 +128,14 @@ def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> lis
     reported = [
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]
-    if reported or not now:
-        return reported
-    return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
-
-
-def late_edit_message(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return the text of an event for a change that came too late; "" when none is due."""
-    messages = {
-        condition["type"]: condition["message"] for condition in now.get("conditions") or ()
-    }
-    return "" if edited_conditions(before, False, 0.0) else str(messages.get(EDITED, ""))
+    is_new = now and not reported
+    return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s) if is_new else reported
 
 
 def is_edited(document: Mapping[str, Any]) -> bool:
     """Check whether the object's spec was changed since its last reconcile pass."""
     observed = (document.get("status") or {}).get("observedGeneration")
     return observed is not None and int(document["metadata"].get("generation", 0)) > int(observed)
-
-
-def after_late_edit(document: Mapping[str, Any], now_s: float) -> Document:
-    """Return the part of the status that changes when the spec of an ended object is changed."""
-    before = document["status"]
-    others = [
-        condition for condition in before.get("conditions") or () if condition["type"] != EDITED
-    ]
-    return {
-        "observedGeneration": document["metadata"]["generation"],
-        "conditions": others + edited_conditions(before, True, now_s),
-    }
 
 
 def timestamp(seconds: float) -> str:
@@ -152,8 +154,8 @@ def bound_size(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Docume
             break
         if smaller.get(name):
             smaller[name] = None
-            note = f"{name} left out: the status was too large"
             if "message" in smaller:
+                note = f"{name} left out: the status was too large"
                 smaller["message"] = f"{smaller['message'][:1000]}; {note}".removeprefix("; ")
     return smaller
 
@@ -165,31 +167,3 @@ def drop_nulls(document: Any) -> Any:
     if isinstance(document, list | tuple):
         return [drop_nulls(part) for part in document]
     return document
-
-
-def _result_fields(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Document:
-    """Return the fields that a benchmark has at its end."""
-    units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
-    numbers = {name: number for name, number in result.headlines.items() if name in units}
-    texts = {name: quantity(number, units[name]) for name, number in numbers.items()}
-    summary = (
-        next(iter(texts.values()), "")
-        if result.ok
-        else (result.message or str(result.failure))[:200]
-    )
-    status: Document = {
-        "failure": str(result.failure),
-        "message": as_options(result.message or "; ".join((*benchmark.warnings, *result.notes)))[
-            :MOST_MESSAGE
-        ],
-        "lines": [line[:200] for line in result.lines][:8],
-        "remedy": as_options(result.advice)[:MOST_MESSAGE],
-        "headlines": texts,
-        "values": numbers,
-        "summary": summary,
-        "network": dict(result.network),
-    }
-    # a benchmark that was refused stores no result
-    if result.failure is not Failure.REFUSED:
-        status["resultConfigMap"] = manifests.result_name(benchmark.name)
-    return status | {"finishedAt": timestamp(result.finished_s or now_s)}

@@ -92,8 +92,7 @@ def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
 
 def test_the_time_of_server_and_client_is_told_apart(tmp_path: Path) -> None:
     need("iperf3")
-    ended = measured("IPerf", tmp_path, duration=2)
-    parts = ended.activities
+    parts = measured("IPerf", tmp_path, duration=2).activities
     assert set(parts) == {"server-0", "client-0"}
     # each has its own CPU time, and the client knows whom it waits for
     for activity in parts.values():
@@ -112,8 +111,9 @@ def test_iperf_measures_each_direction(
     isolated: None, tmp_path: Path, protocol: str, direction: str
 ) -> None:
     need("iperf3")
-    spec = {"protocol": protocol, "bitrate": "5M", "direction": direction}
-    ended = measured("IPerf", tmp_path, duration=1, **spec)
+    ended = measured(
+        "IPerf", tmp_path, duration=1, protocol=protocol, bitrate="5M", direction=direction
+    )
     assert ended.headlines["bandwidth"] < 6e6
     assert ("reverseBandwidth" in ended.headlines) == (direction == "both")
     assert 0 <= ended.headlines.get("lost", 0) <= 1
@@ -255,18 +255,19 @@ def test_mpi_pingpong_between_two_namespaces(isolated: None, tmp_path: Path) -> 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_fio_on_files_of_its_workers(isolated: None, tmp_path: Path, workers: int) -> None:
     need("fio")
-    spec = {
-        "size": "8M",
-        "runtime": "1s",
-        "bs": "64k",
-        "rw": "randrw",
-        "direct": 0,
-        "ioengine": "psync",
-    }
-    ended = measured("Fio", tmp_path, numWorkers=workers, **spec)
+    ended = measured(
+        "Fio",
+        tmp_path,
+        numWorkers=workers,
+        size="8M",
+        runtime="1s",
+        bs="64k",
+        rw="randrw",
+        direct=0,
+        ioengine="psync",
+    )
     text = log_of(tmp_path, "Fio", "master-0")
-    data = json.loads(text[text.index("\n{") :])
-    whole = data["client_stats"][-1]
+    whole = json.loads(text[text.index("\n{") :])["client_stats"][-1]
     assert whole["jobname"] == ("All clients" if workers > 1 else "scaletest")
     assert ended.headlines["readBandwidth"] == whole["read"]["bw_bytes"]
     assert ended.headlines["writeIops"] == whole["write"]["iops"]
@@ -493,12 +494,11 @@ def test_a_worker_refuses_a_directory_unless_it_was_told_to_take_it(
 def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
     need("iperf3")
     code = (
-        "import time; from scaletest.benchmarks.measure.launch import _alone\n"
+        "import time; from scaletest.benchmarks.measure.launch import _hold_lock\n"
         "from scaletest.benchmarks.options import BenchmarkPlace\n"
-        "with _alone(BenchmarkPlace('', '', ''), None):\n"
-        " print('held', flush=True)"
+        "with _hold_lock(BenchmarkPlace('', '', ''), None):\n"
+        " print('held', flush=True)\n time.sleep(60)"
     )
-    code += "\n time.sleep(60)"
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout and holder.stdout.readline() == "held\n"

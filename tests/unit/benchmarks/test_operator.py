@@ -1,6 +1,7 @@
 """The operator on an API server in memory, which can end the operator at any request."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,9 +15,9 @@ from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.benchmarks.operator import set_status, status
-from scaletest.cluster.connection import Busy
-from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
-from scaletest.model.errors import Unreachable
+from scaletest.cluster.answers import Busy
+from scaletest.cluster.resources import CONFIG_MAPS, JOBS, LEASES, Resource
+from scaletest.model.errors import ScaletestError, Unreachable
 from tests.unit.fake_cluster import (
     FakeCluster,
     Killed,
@@ -45,8 +46,7 @@ def test_killed_after_any_request_a_benchmark_is_measured_exactly_once(fatal: in
     uid = cluster.objects["iperfs", "one"]["metadata"]["uid"]
     measured = load_result(cluster, "ns", "one", uid)
     assert measured is not None and measured.result == {"some": 1}
-    left = {plural for plural, _ in cluster.objects}
-    assert left == {"iperfs", "configmaps", "leases"}
+    assert {plural for plural, _ in cluster.objects} == {"iperfs", "configmaps", "leases"}
     asked(cluster, "two")
     assert until_ended(cluster, "two")["phase"] == "Completed"
 
@@ -95,14 +95,15 @@ def test_5_a_pod_with_nonsense_output_fails_the_benchmark_with_its_lines() -> No
 def test_the_failure_that_a_server_reports_is_that_of_the_benchmark() -> None:
     cluster = cluster_with(ready=False)
     look(cluster)
-    server_result = BenchmarkResult(
-        "one",
-        BenchmarkPhase.FAILED,
-        failure=Failure.NO_DEVICE,
-        message="no RDMA device",
-        lines=("rdma_cm: none",),
+    cluster.logs["one-server-0"] = frame(
+        BenchmarkResult(
+            "one",
+            BenchmarkPhase.FAILED,
+            failure=Failure.NO_DEVICE,
+            message="no RDMA device",
+            lines=("rdma_cm: none",),
+        )
     )
-    cluster.logs["one-server-0"] = frame(server_result)
     cluster.objects["pods", "one-server-0"]["status"]["phase"] = "Failed"
     state = until_ended(cluster)
     assert (state["failure"], state["lines"]) == ("no_device", ["rdma_cm: none"])
@@ -174,15 +175,16 @@ def test_a_peer_that_was_reached_from_elsewhere_is_a_mismatch(
     cluster.objects["pods", "one-client-0"]["metadata"]["annotations"][manifests.MULTUS_STATUS] = (
         json.dumps(annotation)
     )
-    ended = BenchmarkResult(
-        "one",
-        BenchmarkPhase.COMPLETED,
-        {"bandwidth": 5e9},
-        network=network,
-        started_s=1.0,
-        finished_s=2.0,
+    cluster.logs["one-client-0"] = frame(
+        BenchmarkResult(
+            "one",
+            BenchmarkPhase.COMPLETED,
+            {"bandwidth": 5e9},
+            network=network,
+            started_s=1.0,
+            finished_s=2.0,
+        )
     )
-    cluster.logs["one-client-0"] = frame(ended)
     state = until_ended(cluster)
     assert (state["phase"], state["failure"]) == (
         ("Completed", "") if fits else ("Failed", "mismatch")
@@ -271,15 +273,11 @@ def test_15_a_status_is_bounded() -> None:
 
 
 def test_18_a_set_says_what_was_measured_over_its_repetitions_and_whether_that_is_enough() -> None:
-    cluster = FakeCluster()
-    template = {"kind": "IPerf", "spec": {"duration": 1}}
-    values = {"product": {"streams": [1, 2]}}
-    asked(
-        cluster,
+    cluster = cluster_with(
         "set",
         "BenchmarkSet",
-        template=template,
-        permutations=values,
+        template={"kind": "IPerf", "spec": {"duration": 1}},
+        permutations={"product": {"streams": [1, 2]}},
         repetitions=2,
         thresholds=["bandwidth>=6Gbit/s"],
     )
@@ -368,3 +366,65 @@ def test_the_lock_of_a_deleted_benchmark_is_taken_over() -> None:
     )
     asked(cluster)
     assert until_ended(cluster)["phase"] == "Completed"
+
+
+# -- two operators in one namespace, by mistake or because nobody reaches the node of one any more
+# --------------------------------------------------------------------------------------------------
+
+ORDER = ("Preparing", "Running", "Summarising", "Completed")
+
+
+class Shared(FakeCluster):
+    """A cluster in which the other operator looks `looks` times after a request of the first
+    one.
+    """
+
+    at = looks = 0
+
+    def _count(self) -> None:
+        super()._count()
+        if self.requests == self.at:
+            for _ in range(self.looks):
+                tried(self)
+
+
+def tried(cluster: FakeCluster) -> Mapping[str, Any]:
+    """A look as the handlers have it: what fails is repeated."""
+    try:
+        return look(cluster)
+    except ScaletestError:
+        state: Mapping[str, Any] = cluster.objects["iperfs", "one"].get("status", {})
+        return state
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 6])
+@pytest.mark.parametrize("at", range(1, requests_of_a_whole_run() + 1))
+def test_two_operators_bring_one_result_and_leave_no_object(at: int, looks: int) -> None:
+    # given an operator that was interrupted between any two requests by all that another one does
+    cluster = Shared()
+    cluster.at, cluster.looks = at, looks
+    asked(cluster)
+    phases = [str(tried(cluster).get("phase", "Preparing")) for _ in range(12)]
+    # expect its end, which is never taken back, one result, and nothing left
+    assert phases[-1] == "Completed" and phases == sorted(phases, key=ORDER.index)
+    assert cluster.made.count("configmaps/one-result") == 1
+    assert not [key for key in cluster.objects if key[0] in ("jobs", "pods", "services")]
+    assert ("configmaps", "one-peers") not in cluster.objects
+
+
+def test_a_changed_annotation_causes_no_lost_reconcile(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given somebody who writes a note on the object whenever its status is about to be written
+    cluster = cluster_with()
+    patch, notes = cluster.patch, iter(range(3))
+
+    def noted(
+        resource: Resource, namespace: str, name: str, body: Document, part: str = ""
+    ) -> Document:
+        if part == "status" and (note := next(notes, None)) is not None:
+            patch(resource, namespace, name, {"metadata": {"annotations": {"note": str(note)}}})
+        return patch(resource, namespace, name, body, part)
+
+    monkeypatch.setattr(cluster, "patch", noted)
+    # expect the status written all the same
+    assert look(cluster)["phase"] == "Preparing"
+    assert next(notes, None) is None

@@ -233,9 +233,7 @@ def late(state: Any) -> list[str]:
 )
 def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) -> None:
     # given one that is being prepared
-    cluster, events = FakeCluster(), list[str]()
-    cluster.ready = False
-    asked(cluster, streams=2)
+    cluster, events = cluster_with(ready=False, streams=2), list[str]()
     look(cluster)
     # when its spec is changed
     change(cluster, "iperfs", "one", **spec)
@@ -309,11 +307,15 @@ def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() ->
         "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=2
     )
     until_set_ended(cluster)
-    kinds = {change.partition("/")[0] for change in cluster.made}
-    assert kinds == {"iperfs", "configmaps", "services", "jobs", "leases"}
+    assert {change.partition("/")[0] for change in cluster.made} == {
+        "iperfs",
+        "configmaps",
+        "services",
+        "jobs",
+        "leases",
+    }
     iperf = benchmark.read({"kind": "IPerf"})
-    job = manifests.job(iperf, "server", {"uid": "u"}, "image")
-    text = json.dumps(job)
+    text = json.dumps(manifests.job(iperf, "server", {"uid": "u"}, "image"))
     assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text
 
 

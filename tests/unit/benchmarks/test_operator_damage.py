@@ -68,9 +68,7 @@ def damage(cluster: FakeCluster, name: str, change: dict[str, Any]) -> None:
 @pytest.mark.parametrize("change", PEERS)
 def test_peers_that_cannot_be_read_end_the_benchmark(change: dict[str, Any], ready: bool) -> None:
     # given one whose servers start, or that measures
-    cluster = FakeCluster()
-    cluster.ready = ready
-    asked(cluster)
+    cluster = cluster_with(ready=ready)
     look(cluster)
     cluster.logs.clear()
     # when its peers are damaged
@@ -126,18 +124,18 @@ def test_a_benchmark_with_unreadable_spec_and_peers_ends_and_leaves_no_objects()
     assert not [key for key in cluster.objects if key[0] in ("jobs", "pods", "services")]
 
 
-def unread(cluster: FakeCluster) -> None:
-    """Until the result is stored; the operator has not looked at it."""
-    asked(cluster)
+def unread() -> FakeCluster:
+    """A cluster in which a result is stored; the operator has not looked at it."""
+    cluster = cluster_with()
     while ("configmaps", "one-result") not in cluster.objects:
         look(cluster)
+    return cluster
 
 
 @pytest.mark.parametrize("change", RESULTS)
 def test_a_result_that_cannot_be_read_is_read_again_from_the_pods(change: dict[str, Any]) -> None:
     # given a result that was stored, and damaged before anything was taken away
-    cluster = FakeCluster()
-    unread(cluster)
+    cluster = unread()
     damage(cluster, "one-result", change)
     before = list(cluster.made)
     # expect the same result, and no second measurement
@@ -151,8 +149,7 @@ def test_a_result_that_cannot_be_read_is_read_again_from_the_pods(change: dict[s
 @pytest.mark.parametrize("change", RESULTS)
 def test_a_result_that_is_lost_for_good_ends_the_benchmark(change: dict[str, Any]) -> None:
     # given one whose pods and peers have gone, and a status that was not written
-    cluster = FakeCluster()
-    unread(cluster)
+    cluster = unread()
     before = dict(cluster.objects["iperfs", "one"])
     until_ended(cluster)
     cluster.objects["iperfs", "one"] = before

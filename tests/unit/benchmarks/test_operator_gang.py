@@ -37,9 +37,7 @@ WAITS = "waits until Volcano has room for all 2 pods"
 
 def queued(*, ready: bool = True) -> FakeCluster:
     """A cluster in which a benchmark waits for Volcano. ready: whether its servers get ready."""
-    cluster = FakeCluster()
-    cluster.ready = ready
-    asked(cluster, **VOLCANO)
+    cluster = cluster_with(ready=ready, gang="volcano")
     look(cluster)
     return cluster
 
@@ -190,9 +188,7 @@ def test_a_cluster_without_volcano_refuses_a_gang_at_once(
 
 
 def test_a_kind_without_servers_waits_for_its_admission() -> None:
-    cluster = FakeCluster()
-    kind = KINDS["PyTorch"]
-    asked(cluster, kind="PyTorch", model="resnet50", **VOLCANO)
+    cluster, kind = cluster_with(kind="PyTorch", model="resnet50", gang="volcano"), KINDS["PyTorch"]
     benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     (job,) = (document for (plural, _), document in cluster.objects.items() if plural == "jobs")
     # it begins when it is its turn, which may be long after it is admitted

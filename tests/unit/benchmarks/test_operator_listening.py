@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 from prometheus_client import CollectorRegistry
 
-from scaletest.benchmarks.operator import endpoints
+from scaletest.benchmarks.operator import handlers
 
 FAMILIES = ["127.0.0.1", *(["[::1]"] if socket.has_dualstack_ipv6() else [])]
 
@@ -25,13 +25,13 @@ def get(url: str) -> bytes:
 
 def test_metrics_and_health_are_served_on_ipv4_and_ipv6(port: int) -> None:
     # when metrics are served
-    with endpoints.serve_metrics(port, CollectorRegistry()):
+    with handlers.serve_metrics(port, CollectorRegistry()):
         for host in FAMILIES:
             assert get(f"http://{host}:{port}/metrics") == b""
 
     # and then the health, of a loop
     async def asked() -> list[bytes]:
-        async with endpoints.serve_health(port):
+        async with handlers.serve_health(port):
             return [
                 await asyncio.to_thread(get, f"http://{host}:{port}/healthz") for host in FAMILIES
             ]
@@ -44,8 +44,8 @@ def test_metrics_and_health_are_served_on_ipv4_and_ipv6(port: int) -> None:
 
 def test_no_port_is_served_without_an_option() -> None:
     async def asked() -> None:
-        async with endpoints.serve_health(0):
+        async with handlers.serve_health(0):
             pass
 
-    with endpoints.serve_metrics(0, CollectorRegistry()):
+    with handlers.serve_metrics(0, CollectorRegistry()):
         asyncio.run(asked())

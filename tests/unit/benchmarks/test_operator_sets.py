@@ -116,14 +116,12 @@ def test_a_set_that_stopped_when_its_warm_up_failed_has_failed() -> None:
 
 def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> None:
     # given three benchmarks, of which the first two use one node each and the third both
-    cluster = FakeCluster()
     rows = [
         {"nodes": ["a"], "placement": "sameNode"},
         {"nodes": ["a", "b"]},
         {"nodes": ["b"], "placement": "sameNode"},
     ]
-    asked(
-        cluster,
+    cluster = cluster_with(
         "set",
         "BenchmarkSet",
         template=IPERF,
@@ -153,16 +151,13 @@ def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> Non
 def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: str) -> None:
     # given permutations as large as they may be in a status, results of all, and long words about a
     # failure
-    cluster = FakeCluster()
     values = [
         {"pods": {"annotations": {"a": f"{number:02}{character * 219}"}}} for number in range(32)
     ]
-    template = {"kind": "IPerf", "spec": {"duration": 1}}
-    asked(
-        cluster,
+    cluster = cluster_with(
         "set",
         "BenchmarkSet",
-        template=template,
+        template={"kind": "IPerf", "spec": {"duration": 1}},
         permutations={"explicit": values},
         repetitions=2,
     )
@@ -173,9 +168,8 @@ def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: st
         "phase": "Completed",
         "values": {headline.name: 1.23456789e9 for headline in KINDS["IPerf"].headlines},
     }
-    bad = {"phase": "Failed", "failure": "exit", "message": character * 2000}
     rows = [{"metadata": {"name": planned.name}, "status": good} for planned in plan.benchmarks]
-    rows[-1]["status"] = bad
+    rows[-1]["status"] = {"phase": "Failed", "failure": "exit", "message": character * 2000}
     # when it ends
     set_reconciler.reconcile(cluster, "ns", "set", reconcile_settings, lambda *_: rows)
     state = cluster.objects["benchmarksets", "set"]["status"]
@@ -187,10 +181,12 @@ def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: st
 def test_16_values_that_are_null_are_not_written_again_and_again() -> None:
     # given a permutation that takes a field back, and results of one repetition, which have no
     # interval
-    cluster = FakeCluster()
-    template = {"kind": "IPerf", "spec": {"mtu": 9000}}
-    values = [{"mtu": None, "streams": 2}, {"streams": 4}]
-    asked(cluster, "set", "BenchmarkSet", template=template, permutations={"explicit": values})
+    cluster = cluster_with(
+        "set",
+        "BenchmarkSet",
+        template={"kind": "IPerf", "spec": {"mtu": 9000}},
+        permutations={"explicit": [{"mtu": None, "streams": 2}, {"streams": 4}]},
+    )
     reconcile_settings = settings(cluster)
     for _ in range(8):
         look_at_set(cluster, reconcile_settings)

@@ -55,15 +55,15 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
     plan, _ = plan_of(SET, list)
     ended = {}
     for number, benchmark in enumerate(plan.benchmarks):
-        place: dict[str, Any] = {
-            "permutation": benchmark.permutation,
-            "repetition": benchmark.repetition,
-            "started_s": 1e9,
-            "finished_s": 1e9 + 2,
-        }
-        values = {"bandwidth": factor * (1e10 + 1e8 * number), "retransmits": float(number)}
         ended[benchmark.name] = BenchmarkResult(
-            benchmark.name, BenchmarkPhase.COMPLETED, values, network=NETWORK, **place
+            benchmark.name,
+            BenchmarkPhase.COMPLETED,
+            {"bandwidth": factor * (1e10 + 1e8 * number), "retransmits": float(number)},
+            network=NETWORK,
+            permutation=benchmark.permutation,
+            repetition=benchmark.repetition,
+            started_s=1e9,
+            finished_s=1e9 + 2,
         )
     if broken:
         name = plan.benchmarks[-1].name
@@ -233,9 +233,9 @@ def compared(
     base: BenchmarkRun, candidate: BenchmarkRun, tolerance: float = 0.9, *, force: bool = False
 ) -> Comparison:
     """The comparison of two runs of benchmarks."""
-    sides = [Side(run.name, run.folder, RUN_TYPE.measures(run)) for run in (base, candidate)]
-    candidates = [(sides[1], RUN_TYPE.contrast(base, candidate))]
-    return compare("benchmark", sides[0], candidates, tolerance, force=force)
+    first, other = (Side(run.name, run.folder, RUN_TYPE.measures(run)) for run in (base, candidate))
+    contrasted = [(other, RUN_TYPE.contrast(base, candidate))]
+    return compare("benchmark", first, contrasted, tolerance, force=force)
 
 
 def test_two_runs_are_compared_by_permutation_and_only_where_a_side_is_better() -> None:
@@ -402,9 +402,11 @@ def test_benchmarks_that_failed_alike_are_told_once() -> None:
 def only(values: dict[str, float], kind: str = "Fio", **spec: Any) -> BenchmarkRun:
     """A run of a single benchmark with these numbers."""
     plan, _ = plan_of({"kind": kind, "metadata": {"name": kind.lower()}, "spec": spec}, list)
-    (benchmark,) = plan.benchmarks
-    ended = BenchmarkResult(benchmark.name, BenchmarkPhase.COMPLETED, values)
-    return evaluate_benchmarks(plan, {benchmark.name: ended}, name="run", folder="/runs/run")
+    ended = {
+        benchmark.name: BenchmarkResult(benchmark.name, BenchmarkPhase.COMPLETED, values)
+        for benchmark in plan.benchmarks
+    }
+    return evaluate_benchmarks(plan, ended, name="run", folder="/runs/run")
 
 
 READ = {"readBandwidth": 1.2e9, "readIops": 275.0, "readLatency99": 0.0068}

@@ -70,8 +70,7 @@ def play(
 def test_a_failure_ends_the_set_only_with_on_failure_stop() -> None:
     product = {"product": {"streams": [1, 2, 4]}}
     going_on, stopping = plan(permutations=product), plan(permutations=product, onFailure="stop")
-    done = play(going_on, Scripted(failed))
-    assert counts(going_on, done) == (0, 3)
+    assert counts(going_on, play(going_on, Scripted(failed))) == (0, 3)
     executor = Scripted(failed)
     assert counts(stopping, play(stopping, executor)) == (0, 1)
     assert executor.ran == ["s-1"]

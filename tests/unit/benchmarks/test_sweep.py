@@ -66,19 +66,20 @@ def test_the_original_set_is_expanded_as_its_readme_says() -> None:
 def test_repetitions_are_adjacent_or_in_shuffled_blocks() -> None:
     given_order = plan(repetitions=2, permutations={"product": {"streams": [1, 2, 4]}})
     assert [benchmark.permutation for benchmark in given_order.benchmarks] == [0, 0, 1, 1, 2, 2]
-    shuffled = plan(
-        repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}}
-    )
+    spec = {
+        "repetitions": 3,
+        "order": "random",
+        "seed": 5,
+        "permutations": {"product": {"streams": [1, 2, 4, 8]}},
+    }
+    shuffled = plan(**spec)
     blocks = [
         [benchmark.permutation for benchmark in shuffled.benchmarks[at : at + 4]]
         for at in (0, 4, 8)
     ]
     assert all(sorted(block) == [0, 1, 2, 3] for block in blocks)
     assert len({tuple(block) for block in blocks}) > 1
-    again = plan(
-        repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}}
-    )
-    assert again.benchmarks == shuffled.benchmarks, "the same seed gives the same order"
+    assert plan(**spec).benchmarks == shuffled.benchmarks, "the same seed gives the same order"
     assert len({benchmark.name for benchmark in shuffled.benchmarks}) == 12
 
 
@@ -216,7 +217,3 @@ def test_merging_the_same_values_twice_changes_a_spec_once(base: Any, change: An
     once = merge(base, change)
     assert merge(once, change) == once
     assert merge(base, {}) == base
-
-
-# -- runner
-# --------------------------------------------------------------------------------------------------

@@ -38,13 +38,13 @@ def run(planned: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
     """One value a benchmark, in the plan's order; those that are left over were not measured."""
     ended = {}
     for benchmark, value in zip(planned.benchmarks, values, strict=False):
-        measured = BenchmarkResult(
+        ended[benchmark.name] = BenchmarkResult(
             benchmark.name,
             BenchmarkPhase.COMPLETED,
             {"bandwidth": value},
             permutation=benchmark.permutation,
+            repetition=benchmark.repetition,
         )
-        ended[benchmark.name] = replace(measured, repetition=benchmark.repetition)
     return evaluate_benchmarks(planned, ended, name="run", folder="/run")
 
 

@@ -1,8 +1,9 @@
 """Outputs of tools that did something else than the spec asks for: none gives a number, and each
-says what is wrong. Those of fio and iperf have files of their own.
+says what is wrong.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.benchmarks.kinds import openfoam_case
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from tests.unit.tool_outputs import (
     BOTH,
     CSV_STREAMS,
@@ -22,7 +23,9 @@ from tests.unit.tool_outputs import (
     TEXT_STREAMS,
     TEXT_SUM,
     UDP,
+    Report,
     fio_report,
+    iperf_report,
     parse,
     refused,
     sample,
@@ -181,6 +184,197 @@ FIGURES |= {"samples": 640, "batches": 10}
 )
 def test_an_answer_of_pytorch_to_another_question_is_refused(text: str, message: str) -> None:
     assert message in refused("PyTorch", {}, text).message
+
+
+# -- fio
+# --------------------------------------------------------------------------------------------------
+
+
+def test_two_fio_workers_on_one_host_are_counted_as_two() -> None:
+    report = fio_report(("198.18.0.1", 8765), ("198.18.0.1", 8766))
+    single = fio_report(("198.18.0.1", 8765))
+    measured = parse("Fio", {**FIO, "numWorkers": 2}, json.dumps(report))
+    alone = parse("Fio", FIO, json.dumps(single))
+    assert measured.headlines["readBandwidth"] == 2 * alone.headlines["readBandwidth"]
+    assert "readLatency99" in alone.headlines and "readLatency99" not in measured.headlines
+    assert [row["port"] for row in measured.result["jobs"]][:2] == [8765, 8766]
+
+
+@pytest.mark.parametrize(
+    ("spec", "workers", "message"),
+    [
+        # one too many, one too few, one twice
+        ({}, [("198.18.0.1", 8765), ("198.18.0.2", 8765)], "2 workers instead of 1"),
+        ({}, [("198.18.0.1", 8765), ("198.18.0.1", 8766)], "2 workers instead of 1"),
+        ({"numWorkers": 3}, [("198.18.0.1", 8765), ("198.18.0.2", 8765)], "2 workers instead of 3"),
+        ({"numWorkers": 2}, [("198.18.0.1", 8765), ("198.18.0.1", 8765)], "1 workers instead of 2"),
+        (
+            {},
+            [("198.18.0.1", 8765), ("198.18.0.1", 8765)],
+            "neither once nor once for each of its 1 jobs",
+        ),
+        # something else than what was asked for, or not as long
+        ({"rw": "randread"}, [("198.18.0.1", 8765)], "writes with rw randread"),
+        ({"runtime": "4s"}, [("198.18.0.1", 8765)], "3.001 s instead of 4 s"),
+    ],
+)
+def test_fio_reports_of_other_workers_or_work_are_refused(
+    spec: dict[str, Any], workers: Sequence[tuple[str, int]], message: str
+) -> None:
+    assert message in refused("Fio", {**FIO, **spec}, json.dumps(fio_report(*workers))).message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"read/total_ios": 0, "read/io_bytes": 0, "read/bw_bytes": 0, "read/iops": 0},
+        {"read/bw_bytes": 0},
+        {"write/lat_ns/mean": 0},
+        {"read/clat_ns/percentile/99.000000": -1},
+        {"read/iops": -1},
+    ],
+)
+def test_a_fio_report_without_what_was_measured_is_refused(changes: dict[str, int]) -> None:
+    report = fio_report(("198.18.0.1", 8765))
+    for path, value in changes.items():
+        *parents, name = path.split("/")
+        row = report["client_stats"][0]
+        for parent in parents:
+            row = row[parent]
+        row[name] = value
+    assert refused("Fio", FIO, json.dumps(report)).failure is Failure.BAD_OUTPUT
+
+
+@pytest.mark.parametrize(("side", "name"), [("read", "bw_bytes"), ("write", "iops")])
+def test_a_rate_of_fio_that_is_not_that_of_its_counts_is_refused(side: str, name: str) -> None:
+    report = fio_report(("198.18.0.1", 8765))
+    report["client_stats"][0][side][name] *= 2
+    assert refused("Fio", FIO, json.dumps(report)).failure is Failure.BAD_OUTPUT
+
+
+def test_a_sum_of_fio_that_is_not_that_of_its_workers_is_refused() -> None:
+    report = fio_report(("198.18.0.1", 8765), ("198.18.0.2", 8765))
+    report["client_stats"][-1]["read"]["io_bytes"] *= 2
+    assert "add up to" in refused("Fio", {**FIO, "numWorkers": 2}, json.dumps(report)).message
+    doubled = fio_report(("198.18.0.1", 8765), ("198.18.0.2", 8765))
+    doubled["client_stats"].append(doubled["client_stats"][-1])
+    assert "2 times" in refused("Fio", {**FIO, "numWorkers": 2}, json.dumps(doubled)).message
+
+
+# -- iperf
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "report", "message"),
+    [
+        (TCP, udp_report(), "streams instead of 2"),
+        ({"duration": 1}, udp_report(), "protocol UDP instead of TCP"),
+        ({**TCP, "protocol": "UDP"}, iperf_report(), "protocol TCP instead of UDP"),
+        ({**TCP, "streams": 1}, iperf_report(), "2 streams instead of 1"),
+        ({**TCP, "duration": 10}, iperf_report(), "duration 3 instead of 10"),
+        ({**TCP, "omit": 1}, iperf_report(), "omit 0 instead of 1"),
+        # two streams are not both directions of one, and both of one are not two
+        ({**TCP, "streams": 1, "direction": "both"}, iperf_report(), "num_streams 2 instead of 1"),
+        (
+            {"streams": 2, "duration": 2},
+            iperf_report("iperf3-tcp-bidir.json"),
+            "num_streams 1 instead of 2",
+        ),
+        ({"duration": 2}, iperf_report("iperf3-tcp-reverse.json"), "reverse 1 instead of 0"),
+        (
+            {**BOTH, "direction": "reverse"},
+            iperf_report("iperf3-tcp-bidir.json"),
+            "2 streams instead of 1",
+        ),
+    ],
+)
+def test_an_iperf3_report_of_another_measurement_is_refused(
+    spec: dict[str, Any], report: Report, message: str
+) -> None:
+    assert message in refused("IPerf", spec, json.dumps(report)).message
+
+
+@pytest.mark.parametrize(
+    ("way", "values", "message"),
+    [
+        ("sum_received", {"bits_per_second": 0}, "nothing was measured"),
+        ("sum_received", {"bits_per_second": 4e10}, "contradicts itself"),
+        ("sum_received", {"bytes": 7553548288 // 2}, "the sum of the streams"),
+        ("sum_received", {"seconds": 0.5}, "0.5 s instead of 3 s"),
+        ("sum_sent", {"retransmits": -1}, "no number"),
+    ],
+)
+def test_an_iperf3_report_whose_sum_cannot_be_is_refused(
+    way: str, values: Report, message: str
+) -> None:
+    report = iperf_report()
+    report["end"][way] |= values
+    assert message in refused("IPerf", TCP, json.dumps(report)).message
+
+
+def test_datagrams_are_counted_where_they_arrive_in_both_directions() -> None:
+    measured = parse(
+        "IPerf", {**UDP, "direction": "both"}, json.dumps(udp_report(ways=2))
+    ).headlines
+    assert (measured["bandwidth"], measured["reverseBandwidth"], measured["lost"]) == (
+        9e5,
+        9e5,
+        0.1,
+    )
+    # where none arrived that is the result, and where all should have it cannot be
+    assert parse("IPerf", UDP, json.dumps(udp_report(lost=100))).headlines["bandwidth"] == 0
+    report = udp_report(lost=0)
+    report["end"]["sum_received"]["bits_per_second"] = 0
+    assert "nothing was measured" in refused("IPerf", UDP, json.dumps(report)).message
+    assert (
+        "nothing was measured"
+        in refused("IPerf", UDP, json.dumps(udp_report(packets=0, lost=0))).message
+    )
+
+
+def test_retransmits_count_in_both_directions() -> None:
+    measured = parse("IPerf", BOTH, json.dumps(iperf_report("iperf3-tcp-bidir.json")))
+    assert measured.headlines["retransmits"] == 33 + 83
+
+
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [
+        (TEXT_HEAD + TEXT_STREAMS + TEXT_SUM, 10830774e3 + 11653564e3),
+        (CSV_STREAMS + CSV_SUM, 22177485386 + 20768130618),
+    ],
+)
+def test_the_streams_of_iperf_2_count_and_its_sum_is_checked(text: str, total: float) -> None:
+    measured = parse("IPerf", IPERF2, text)
+    assert measured.headlines == {"bandwidth": total}
+    assert "sent" in measured.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TEXT_STREAMS + TEXT_SUM.replace("2775680 K", "2775680 M"), "the sum of the streams"),
+        (CSV_STREAMS + CSV_SUM.replace("5413535864", "2413535864"), "the sum of the streams"),
+        (TEXT_STREAMS + TEXT_STREAMS.splitlines()[0] + "\n", "3 streams"),
+        (CSV_STREAMS.replace(",1,0.0", ",2,0.0"), "more than once"),
+        (CSV_STREAMS * 2, "4 streams"),
+        (CSV_STREAMS.replace("0.0-1.0", "0.0-0.4"), "0.4 s instead of 1 s"),
+        (TEXT_STREAMS.replace("10830774", "0"), "the rate of 2 is 0"),
+        (
+            TEXT_STREAMS.replace("1337344", "0")
+            .replace("1438336", "0")
+            .replace("10830774", "0")
+            .replace("11653564", "0"),
+            "sent nothing",
+        ),
+        (TEXT_HEAD.replace("TCP", "UDP") + TEXT_STREAMS, "UDP instead of TCP"),
+        (CSV_STREAMS.replace("\n", ",0.000,0,-1,-0.000,0\n"), "UDP instead of TCP"),
+        (CSV_STREAMS.replace("0.0-1.0", "-"), "without numbers"),
+    ],
+)
+def test_numbers_that_iperf_2_cannot_have_measured_are_refused(text: str, message: str) -> None:
+    assert message in refused("IPerf", IPERF2, text).message
 
 
 # -- every tool that writes JSON
