@@ -13,8 +13,7 @@ from scaletest.benchmarks.documents.benchmark import Benchmark, read
 from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import manifests
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import CONFIG_MAPS
+from scaletest.cluster.objects import CONFIG_MAPS, Documents
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 

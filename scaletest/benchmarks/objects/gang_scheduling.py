@@ -11,8 +11,7 @@ from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import Resource
+from scaletest.cluster.objects import Documents, Resource
 
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
 GROUP_NAME = "scheduling.k8s.io/group-name"

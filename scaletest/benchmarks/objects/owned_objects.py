@@ -22,9 +22,17 @@ from scaletest.benchmarks.objects.config_maps import (
     read_agreed,
     read_packed,
 )
-from scaletest.cluster.answers import Busy, Conflict
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
+from scaletest.cluster.connection import Busy, Conflict
+from scaletest.cluster.objects import (
+    CLAIMS,
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    Documents,
+    Resource,
+)
 from scaletest.model import wire
 
 

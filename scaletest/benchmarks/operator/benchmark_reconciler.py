@@ -26,9 +26,8 @@ from scaletest.benchmarks.operator.reporting import (
     owner_reference,
     report,
 )
-from scaletest.cluster.answers import Busy, Conflict, Missing
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.resources import CONFIG_MAPS, LEASES
+from scaletest.cluster.connection import Busy, Conflict, Missing
+from scaletest.cluster.objects import CONFIG_MAPS, LEASES, Documents
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.model.wording import as_options
 
