@@ -8,7 +8,7 @@ heartbeats, so its deadlines pass, and another worker reaps: it puts the request
 
 One heartbeat is one call of a script that Redis runs as a whole (lua/beat.lua). Its answer tells
 whether the worker still holds its lease, whether it is its turn to reap, and whether Redis has
-answered the call that the worker's main thread waits for (lost_answers.py).
+answered the call that the worker's main thread waits for (AnswerWatch).
 
 A heartbeat also writes what the tools of RQ read, the library of jobs that all this is built on:
 that this worker lives, its details, and which job it runs.
@@ -29,7 +29,6 @@ from typing import Any
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.fast_lane import FastLane, PendingCall, call_nonce
-from scaletest.broker.lost_answers import AnswerWatch
 from scaletest.broker.queue_state import deadline_clock_us
 from scaletest.broker.reaping import reap
 from scaletest.broker.redis_errors import excuse_outage, transient
@@ -337,3 +336,48 @@ class Heartbeat:
         next_s = reap(self._client, self._queue, self._max_attempts, self._interval_us).next_s
         self._reaps = False
         return self._tick_s if next_s is None else max(SOONEST_LOOK_S, next_s)
+
+
+@dataclass(slots=True)
+class UnansweredCall:
+    """A call of the main thread that waited for its answer at an earlier heartbeat."""
+
+    call: str
+    since: float  # time of that heartbeat, on the monotonic clock
+    answered: bool  # whether Redis had answered it by the last heartbeat
+
+
+class AnswerWatch:
+    """Notices that an answer of Redis to a worker's main thread was lost on its way, by what the
+    calls of its fast lane waited for at two heartbeats.
+
+    A connection may die silently, as when a router forgets it. The main thread would then wait for
+    its answer until its socket gives up. Heartbeats go over another connection, and tell sooner:
+    Redis is alive, and it has answered the call already, or should have. Then the connection is
+    broken off, and the main thread sends its call again. That is safe: the call gets the same
+    answer, as long as the worker still holds its request.
+    """
+
+    def __init__(self) -> None:
+        self._unanswered: UnansweredCall | None = None
+
+    def note_beat(self, lane: FastLane | None, pending: PendingCall | None, answered: bool) -> bool:
+        """Break off the lane's connection when the answer was missing at an earlier heartbeat as
+        well; return whether that was done.
+
+        pending: the call that waited when this heartbeat was sent. answered: whether Redis had
+        answered it then.
+        """
+        before, now = self._unanswered, time.monotonic()
+        self._unanswered = None
+        if pending is None:
+            return False
+        if before is None or before.call != pending.call:
+            self._unanswered = UnansweredCall(pending.call, now, answered)
+            return False
+        if not before.answered and now - before.since < pending.block_s:
+            # it may still wait for a request to arrive
+            self._unanswered = before
+            before.answered = answered
+            return False
+        return lane is not None and lane.pending is pending and lane.break_off()

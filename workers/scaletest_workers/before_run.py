@@ -14,8 +14,8 @@ from scaletest_workers.devices import DeviceChooser, DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import registry
+from scaletest_workers.workloads.base import ProgramOptions
 from scaletest_workers.workloads.command import PLACEHOLDER
-from scaletest_workers.workloads.making import ProgramOptions
 from scaletest_workers.workloads.program import why_not_started
 
 

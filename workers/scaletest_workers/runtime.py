@@ -16,8 +16,13 @@ from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceChooser, NoneFree
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import registry
-from scaletest_workers.workloads.base import SUCCEEDED, PreparedWorkload, Result, failed_result
-from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.base import (
+    SUCCEEDED,
+    Making,
+    PreparedWorkload,
+    Result,
+    failed_result,
+)
 
 
 class Runtime:

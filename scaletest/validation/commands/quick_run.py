@@ -22,7 +22,7 @@ from scaletest_workers.before_run import check_devices, check_program
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.settings import Settings
 from scaletest_workers.single_run import run_once
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import ProgramOptions
 
 # For the first request, alone.
 LONGEST_FIRST_S = 30.0

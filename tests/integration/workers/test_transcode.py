@@ -15,8 +15,7 @@ from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
-from scaletest_workers.workloads.base import Result
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import ProgramOptions, Result
 from scaletest_workers.workloads.transcode.media import CODECS
 from tests.conftest import need, wait_for
 

@@ -53,7 +53,7 @@ def test_requests_refused_by_a_full_queue_are_submitted_again(
 def test_what_redis_forgot_of_several_queues_is_submitted_again_once(
     client: Client, redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaletest.broker.submitter.DECLARED_AGAIN_S", 0.0)
+    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.0)
     for name in ("a", "b", "gone"):
         queues.add(name)
     requests = [Request(client.new_id(), name) for name in ("a", "gone", "b", "a", "q")]
@@ -98,7 +98,7 @@ def test_a_queue_that_is_declared_again_gets_what_redis_forgot(
     # and an error when it is not declared for too long
     queues.remove("late")
     assert client.submit([Request(client.new_id(), "late")]) == 0
-    monkeypatch.setattr("scaletest.broker.submitter.DECLARED_AGAIN_S", 0.0)
+    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.0)
     with pytest.raises(UndeclaredQueue):
         client.submit([Request(client.new_id(), "late")])
 

@@ -22,7 +22,7 @@ from scaletest_workers.device_identity import by_number, identify
 from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import ProgramOptions
 
 # a device node that every Linux has, and that every user may open
 NULL, NULL_NUMBER = "/dev/null", "1:3"

@@ -20,8 +20,7 @@ from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import persistent, registry
-from scaletest_workers.workloads.base import Interrupted, Result
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import Interrupted, ProgramOptions, Result
 from tests.conftest import eventually
 
 SOURCE = '''

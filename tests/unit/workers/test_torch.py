@@ -27,8 +27,7 @@ from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.single_run import run_once
 from scaletest_workers.workloads import torch
-from scaletest_workers.workloads.base import Interrupted
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import Interrupted, ProgramOptions
 from scaletest_workers.workloads.torch_options import Model, TorchWork, from_words
 
 # Answers as torch_child does, without torch; what it is asked for last says how it behaves.

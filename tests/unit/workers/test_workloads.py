@@ -22,9 +22,8 @@ from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
-from scaletest_workers.workloads.base import Interrupted, Result
+from scaletest_workers.workloads.base import Interrupted, ProgramOptions, Result
 from scaletest_workers.workloads.bench import BenchWorkload
-from scaletest_workers.workloads.making import ProgramOptions
 from scaletest_workers.workloads.program import Ended, Program
 from tests.conftest import eventually, processes_with
 

@@ -9,8 +9,7 @@ from pathlib import PurePath
 
 from scaletest.model import Outcome, Reason
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result
-from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.base import Making, Result
 from scaletest_workers.workloads.program import Ended, Program
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
 from scaletest_workers.workloads.transcode.reading import TranscodeReading

@@ -27,10 +27,8 @@ from scaletest.processes.orphans import end_orphans, own_children
 from scaletest.processes.wake import Wake
 from scaletest_workers.child_answers import ANSWERS_CLOSED
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Interrupted, Result, timed_out_result
-from scaletest_workers.workloads.making import Making
-from scaletest_workers.workloads.output import OutputTail
-from scaletest_workers.workloads.program import last_words, signal_name, why_not_started
+from scaletest_workers.workloads.base import Interrupted, Making, Result, timed_out_result
+from scaletest_workers.workloads.program import OutputTail, last_words, signal_name, why_not_started
 
 # What a process may write while it runs one request, and how long its answer may be.
 MOST_OUTPUT_BYTES = 16 * 1024 * 1024

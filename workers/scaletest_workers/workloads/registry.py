@@ -13,8 +13,7 @@ from scaletest.plugins import BUILT_IN as SCALETEST
 from scaletest.plugins import Plugins
 
 if TYPE_CHECKING:  # they take a while to import, and names need none of them
-    from scaletest_workers.workloads.base import ServedWorkload
-    from scaletest_workers.workloads.making import Making
+    from scaletest_workers.workloads.base import Making, ServedWorkload
 
 GROUP = "scaletest.workloads"
 SLEEP = "sleep"

@@ -9,9 +9,8 @@ from pathlib import Path
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result, failed_result
+from scaletest_workers.workloads.base import Making, Result, failed_result
 from scaletest_workers.workloads.command import result_with_figures
-from scaletest_workers.workloads.making import Making
 from scaletest_workers.workloads.program import Program
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
 from scaletest_workers.workloads.transcode.media import HEAD_BYTES, codec_of_head, refusal
