@@ -211,8 +211,11 @@ class Client:
     @property
     def shaken(self) -> bool:
         """Whether Redis may have forgotten something, so that `recover` has work to do."""
-        is_due = time.monotonic() - self._asked_at >= ASK_S
-        return self._changed or self._lost is not None or is_due
+        return (
+            self._changed
+            or self._lost is not None
+            or time.monotonic() - self._asked_at >= ASK_S  # it is due
+        )
 
     @property
     def silent_s(self) -> float:

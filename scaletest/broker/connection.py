@@ -119,8 +119,7 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
         reason = str(error)
         # an unescaped sign in a password cuts the URL at a wrong place, and the error's text would
         # show a part of the password; urlsplit would take brackets for those of an IPv6 address
-        authority = re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0]
-        login = authority.rpartition("@")[0]
+        login = re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0].rpartition("@")[0]
         if "@" in url and (not login or "[" in login or "]" in login):
             reason = (
                 "a sign in its user or password must be percent-encoded, as / by %2F, ? by %3F,"
@@ -161,8 +160,7 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
 
 def own_connection(client: Redis, socket_timeout_s: float) -> Any:
     """Return a bare connection to the same server, which opens itself when it is used."""
-    pool: Any = twin(client, socket_timeout_s).connection_pool
-    return pool.make_connection()
+    return twin(client, socket_timeout_s).connection_pool.make_connection()
 
 
 def client_for_url(url: str, options: dict[str, Any]) -> redis.Redis:

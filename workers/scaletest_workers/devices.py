@@ -4,6 +4,10 @@ The pattern is matched for every request, since devices come and go. With leases
 slot of one device, so that workers of a node spread over its devices, across pods that know
 nothing of each other. Without leases (one run by hand, a stock RQ worker, an index)
 the index decides.
+
+A device is identified by PCI address, vendor and model, as far as the system knows. The kernel
+tells them in sysfs; for NVIDIA's driver, which shows nothing there, in procfs. The roots of both
+are parameters. No device is opened for it.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import re
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,13 +25,29 @@ from typing import TYPE_CHECKING
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import Preset, preset
 from scaletest.model.workload import Device
-from scaletest_workers.device_identity import PROCFS, SYSFS, identify
+from scaletest.processes import proc
 
 if TYPE_CHECKING:
     from scaletest.broker.devices import DeviceLeases, Slot
 
 # The environment variable that tells a program its device's path.
 DEVICE_VARIABLE = "SCALETEST_DEVICE"
+SYSFS = Path("/sys")
+PROCFS = Path("/proc")
+# The name of a PCI function's folder.
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_VENDORS = {
+    "0x8086": "Intel",
+    "0x10de": "NVIDIA",
+    "0x1002": "AMD",
+    "0x144d": "Samsung",
+    "0x15b3": "Mellanox",
+}
+# A row of NVIDIA's /proc/driver/nvidia/gpus/*/information.
+_ROW = re.compile(r"^\s*([^:\n]*?)\s*:[^\S\n]*(.*?)\s*$", re.MULTILINE)
+# Where drivers write a name for people, below the device's or the PCI function's folder.
+_MODEL_FILES = ("device/model", "product_name", "label")
+_ATTRIBUTE_CHARACTERS = 200
 
 
 class NoneFree(NoDevice):
@@ -266,3 +287,64 @@ def permission_denied(path: str, kind: Preset | None = None) -> NoDevice:
         hint=f"{hint}; or let the container runtime set the owner"
         " (device_ownership_from_security_context)",
     )
+
+
+def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
+    """Identify the device behind a node. Raises OSError when there is no such file."""
+    state = os.stat(path)  # noqa: PTH116
+    if not stat.S_ISCHR(state.st_mode) and not stat.S_ISBLK(state.st_mode):
+        return Device(path, os.path.realpath(path))
+    return by_number(
+        path,
+        f"{os.major(state.st_rdev)}:{os.minor(state.st_rdev)}",
+        sysfs,
+        procfs,
+        "block" if stat.S_ISBLK(state.st_mode) else "char",
+    )
+
+
+def by_number(
+    path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char"
+) -> Device:
+    """Identify the device with this number, as major:minor."""
+    folder = (sysfs / "dev" / kind / number).resolve()
+    function = next(
+        (parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None
+    )
+    if function is None:
+        # the minor number in NVIDIA's driver; an unlisted device keeps its number
+        major, minor = number.split(":")
+        if major == "195":
+            for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
+                row = dict(_ROW.findall(proc.text_of(file)))
+                if row.get("Device Minor") == minor:
+                    pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
+                    # a GPU that was never used shows question marks
+                    return Device(
+                        path,
+                        id=pci,
+                        pci=pci,
+                        vendor_id=_read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
+                        vendor="NVIDIA",
+                        model=row.get("Model", ""),
+                        unique="" if "?" in uuid else uuid,
+                    )
+        return Device(path, number)
+    vendor_id = _read(function / "vendor")
+    unique = _read(function / "unique_id")
+    files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
+    numbers = f"{vendor_id}:{_read(function / 'device')}".replace("0x", "")
+    model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
+    return Device(
+        path,
+        id=function.name,
+        pci=function.name,
+        vendor_id=vendor_id,
+        vendor=_VENDORS.get(vendor_id, ""),
+        model=model,
+        unique=f"GPU-{unique}" if unique else "",
+    )
+
+
+def _read(file: Path) -> str:
+    return proc.text_of(file)[:_ATTRIBUTE_CHARACTERS].strip()

@@ -89,8 +89,9 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(
 
 @pytest.mark.usefixtures("queues")
 def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -> None:
-    accounting = Accounting(redis, Retrying("test"))
-    accounting.settle(TakenJob("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json")
+    Accounting(redis, Retrying("test")).settle(
+        TakenJob("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json"
+    )
     (slot,) = snapshot(redis).queues[0].slots
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "")
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)

@@ -77,8 +77,9 @@ def test_a_benchmark_decides_what_runs_only_where_that_is_allowed(
 ) -> None:
     for allowed in (False, True):
         program = FakeProgram()
-        workload = BenchWorkload(program, allow_commands=allowed)
-        result = workload.run((document(kind, **spec),), 60.0, None)
+        result = BenchWorkload(program, allow_commands=allowed).run(
+            (document(kind, **spec),), 60.0, None
+        )
         assert bool(program.lines) == (allowed or not refused)
         if not program.lines:
             assert (result.outcome, result.reason) == (Outcome.FAILED, Reason.EXIT)

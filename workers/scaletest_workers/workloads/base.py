@@ -56,8 +56,11 @@ def failed_result(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result
 
 def timed_out_result(limit_s: float, program: str = "") -> Result:
     """Return the result of a run that exceeded its limit."""
-    error = f"{program} timed out after {limit_s:g} s".lstrip()
-    return Result(Outcome.TIMED_OUT, error=error, timeout_s=limit_s)
+    return Result(
+        Outcome.TIMED_OUT,
+        error=f"{program} timed out after {limit_s:g} s".lstrip(),
+        timeout_s=limit_s,
+    )
 
 
 class ServedWorkload(Protocol):

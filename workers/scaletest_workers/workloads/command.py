@@ -65,5 +65,8 @@ def result_with_figures(ended: Ended, reader: Reader) -> Result:
     result = replace(ended.result, figures=reading.figures) if reading.figures else ended.result
     if result.outcome is not Outcome.FAILED or not reading.complaint:
         return result
-    reason = Reason.NO_DEVICE if reading.no_device else result.reason
-    return replace(result, reason=reason, error=f"{reading.complaint}: {result.error}")
+    return replace(
+        result,
+        reason=Reason.NO_DEVICE if reading.no_device else result.reason,
+        error=f"{reading.complaint}: {result.error}",
+    )

@@ -208,8 +208,9 @@ class DeviceMetrics:
             "memory_bytes": {name: use.device_memory_mib * MIB for name, use in totals.items()},
         }
         for figure, by_device in figures.items():
-            labels = ["node", "device"]
-            family = GaugeMetricFamily(f"scaletest_fakedev_{figure}", "Of all runs.", labels=labels)
+            family = GaugeMetricFamily(
+                f"scaletest_fakedev_{figure}", "Of all runs.", labels=["node", "device"]
+            )
             for device, value in sorted(by_device.items()):
                 family.add_metric([self._node, device], value)
             yield family
@@ -246,8 +247,12 @@ class FakeDevice:
             work = from_words((*self._making.options, *arguments))
         except InvalidValue as error:
             return failed_result(error)
-        name = device.device.id if device else "none"
-        use = DeviceUse(name, work.activity, work.memory_mib, work.device_memory_mib)
+        use = DeviceUse(
+            device.device.id if device else "none",
+            work.activity,
+            work.memory_mib,
+            work.device_memory_mib,
+        )
         with locked_file(folder(), use) as place:
             taken = sum(run.memory_mib for run in uses(place))
             if work.memory_mib and taken > work.device_memory_mib:

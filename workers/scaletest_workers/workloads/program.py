@@ -95,8 +95,11 @@ class Program:
                 start_new_session=True,
             )
         except OSError as error:
-            text = why_not_started(name, error, options)
-            return Ended(Result(Outcome.FAILED, Reason.NO_BINARY, error=text))
+            return Ended(
+                Result(
+                    Outcome.FAILED, Reason.NO_BINARY, error=why_not_started(name, error, options)
+                )
+            )
         # run it to its end
         self._guard.watch(process.pid)
         if watch is not None:
