@@ -141,8 +141,5 @@ def agents(rendezvous: str, part: str) -> str:
 
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
-    kinds = (
-        *(counters, ended, slots, paused, taking, leases),
-        *(workers, suspects, samples, samplers, failures, reaps),
-    )
-    return [key(queue) for key in kinds]
+    kinds = (counters, ended, slots, paused, taking, leases, workers, suspects, samples)
+    return [key(queue) for key in (*kinds, samplers, failures, reaps)]

@@ -131,7 +131,7 @@ class FastLoop:
         Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may
         ask again.
         """
-        # a request is waited for so long, when there is none
+        # how long it waits for a request, when there is none
         block_s = 0.0 if self._burst else float(self._worker.dequeue_timeout)
         if max_idle_time is not None:
             block_s = min(block_s, max(0.01, idle_since + max_idle_time - time.monotonic()))

@@ -177,8 +177,8 @@ class PersistentChild:
             answer += part
             if not part:
                 # it closes its output before it ends
-                limit = min(deadline, time.monotonic() + EXIT_S)
-                return "" if wait_child(process, limit) else CLOSED
+                ended = wait_child(process, min(deadline, time.monotonic() + EXIT_S))
+                return "" if ended else CLOSED
             if len(answer) > MOST_ANSWER_BYTES:
                 return f"answered with more than {MOST_ANSWER_BYTES} bytes"
         try:
