@@ -23,13 +23,11 @@ from scaletest.model.errors import NoServer, Unreachable
 from scaletest.processes.guard import Guard
 
 START_TIMEOUT_S = 60.0
-# Servers of the machine, by preference.
-_PROGRAMS = ("redis-server", "valkey-server")
 
 
 def find_server() -> str:
     """Return the path of a Redis-compatible server program. NoServer says how to get one."""
-    for program in _PROGRAMS:
+    for program in ("redis-server", "valkey-server"):  # of the machine, by preference
         path = shutil.which(program)
         if path:
             return path
