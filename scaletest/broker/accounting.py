@@ -62,15 +62,14 @@ class Accounting:
         """Count the outcome and deliver the reply; return the Redis time in seconds, 0 when another
         worker's outcome was counted already.
         """
-        names = (keys.leases, keys.rq_queue, keys.counters, keys.ended, keys.slots, keys.failures)
-        never_counted = taken_job.attempt is None and not taken_job.enqueued_us
         ended_us = self._call(
             script("settle"),
             taken_job,
-            names,
+            (keys.leases, keys.rq_queue, keys.counters, keys.ended, keys.slots, keys.failures),
             taken_job.client,
             reply,
-            int(never_counted),
+            # whether it was never counted as submitted
+            int(taken_job.attempt is None and not taken_job.enqueued_us),
             taken_job.started_us,
             *counted(outcome, bucket(wait_s), bucket(run_s)),
         )
@@ -80,14 +79,19 @@ class Accounting:
         """Put the request back at the front of its queue; return whether its lease was still
         held.
         """
-        names = (keys.leases, keys.rq_queue, keys.rq_started)
-        return bool(self._call(script("release"), taken_job, names))
+        return bool(
+            self._call(script("release"), taken_job, (keys.leases, keys.rq_queue, keys.rq_started))
+        )
 
     def poison(self, taken_job: TakenJob, reason: str) -> None:
         """Keep the request, not executed, in RQ's failed registry."""
-        names = (keys.leases, keys.rq_started, keys.rq_failed, keys.counters, keys.failures)
-        stored = base64.b64encode(zlib.compress(reason.encode())).decode()
-        self._call(script("poison"), taken_job, names, reason, stored)
+        self._call(
+            script("poison"),
+            taken_job,
+            (keys.leases, keys.rq_started, keys.rq_failed, keys.counters, keys.failures),
+            reason,
+            base64.b64encode(zlib.compress(reason.encode())).decode(),  # as RQ stores a result
+        )
 
     def _call(
         self,

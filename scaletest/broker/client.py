@@ -3,6 +3,9 @@
 A heartbeat of its own keeps it alive for Redis: requests of a client that is gone are dropped. The
 heartbeat also notices a Redis that was restarted, and may have forgotten requests or replies;
 `recover` submits again what is lost.
+
+Submitting is one call for many requests, and safe to repeat: the call carries a number, and Redis
+keeps the last number with its answer.
 """
 
 from __future__ import annotations
@@ -15,21 +18,30 @@ import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from scaletest.broker import keys
+import redis.exceptions
+
+from scaletest.broker import jobs, keys
 from scaletest.broker.cancellation import Cancellation
 from scaletest.broker.connection import Redis
+from scaletest.broker.fast_lane import call_nonce
 from scaletest.broker.queues import Queues
 from scaletest.broker.redis_errors import excuse_outage, transient
 from scaletest.broker.reply_reader import Finished, Reader, entry_order, parse_replies
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
-from scaletest.broker.submitter import Submitter
-from scaletest.model.errors import QueueFull, WaitTimeout
+from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, WaitTimeout
 from scaletest.model.record import Reply, Request
 from scaletest.processes.periodic import Periodic
 
 logger = logging.getLogger("scaletest.broker")
 
+# One script call blocks Redis for every other client, so large submissions are cut into pieces: so
+# many requests, or as many as have so long arguments in all.
+SUBMIT_BATCH = 250
+SUBMIT_CHARACTERS = 250_000
+# How long a queue may be undeclared that took requests of ours. A Redis that lost its data declares
+# none; an exporter, or whoever manages the queues, declares them again.
+DECLARED_AGAIN_S = 60.0
 HEARTBEAT_S = 2.5
 CLIENT_TTL_S = 60.0
 # After two and a half heartbeats without an answer requests cannot be submitted.
@@ -63,7 +75,11 @@ class Client:
             f"client {self.name}", patience_s=patience_s, sleep=self._leaving.wait
         )
         self._numbers = itertools.count(1)
-        self._submitter = Submitter(redis, self._retrying, self.name, CLIENT_TTL_S)
+        # each submission's number is larger than those before it
+        self._nonce = call_nonce()
+        self._calls = itertools.count(1)
+        # queues that took requests of ours: since when they are not declared, None while they are
+        self._undeclared_since: dict[str, float | None] = {}
         self._lost: Lost | None = None
         self._asked_at = time.monotonic()
         self._reader = Reader(redis, keys.replies(self.name))
@@ -93,7 +109,76 @@ class Client:
         With `reply` each gets a reply here; without, an ordinary RQ result is kept for
         `result_ttl_s` seconds. Raises UndeclaredQueue.
         """
-        return self._submitter.submit(requests, reply, result_ttl_s)
+        accepted = size = 0
+        batch: list[Request] = []
+        for number, request in enumerate(requests, 1):
+            batch.append(request)
+            size += sum(map(len, request.arguments))
+            is_full = len(batch) == SUBMIT_BATCH or size >= SUBMIT_CHARACTERS
+            if is_full or number == len(requests):
+                taken = self._submit_batch(batch, reply, result_ttl_s)
+                accepted += taken
+                if taken < len(batch):
+                    break
+                batch, size = [], 0
+        return accepted
+
+    def _submit_batch(self, batch: Sequence[Request], reply: bool, result_ttl_s: int) -> int:
+        queue = batch[0].queue
+        if any(request.queue != queue for request in batch):
+            raise InvalidValue(
+                "one submission holds requests of several queues",
+                hint="submit each queue by itself",
+            )
+        names = [
+            keys.QUEUES,
+            keys.RQ_QUEUES,
+            keys.rq_queue(queue),
+            keys.counters(queue),
+            keys.client(self.name),
+            keys.slots(queue),
+        ]
+        arguments: list[bytes | str | int] = [
+            queue,
+            self.name,
+            f"{self._nonce}:{next(self._calls):012}",
+            int(CLIENT_TTL_S * 1e6),
+            int(reply),
+            result_ttl_s,
+        ]
+        for request in batch:
+            arguments += [request.id, jobs.encode(request), jobs.rq_timeout(request)]
+        try:
+            answer = self._retrying.run(lambda: script("submit")(self._redis, names, arguments))
+        except redis.exceptions.ResponseError as error:
+            if "STALECALL" not in str(error):
+                raise
+            # our own calls grow, so a larger one is not ours
+            raise InvalidValue(
+                f"another client named {self.name!r} submits to this Redis",
+                hint="give every client a name of its own, or none",
+            ) from error
+        if answer is None:
+            # a queue that took requests of ours may be declared again, as it was before
+            if queue in self._undeclared_since:
+                now = time.monotonic()
+                since = self._undeclared_since[queue]
+                if since is None:
+                    since = self._undeclared_since[queue] = now
+                    logger.warning(
+                        "client %s: queue %s is not declared any more; waiting %g s for it to be"
+                        " declared again",
+                        self.name,
+                        queue,
+                        DECLARED_AGAIN_S,
+                    )
+                if now - since < DECLARED_AGAIN_S:
+                    return 0
+            raise UndeclaredQueue(queue, Queues(self._redis).names())
+        self._undeclared_since[queue] = None
+        if answer[0] < 0:
+            Queues(self._redis).state(queue)  # says what is wrong with its entry
+        return max(0, int(answer[0]))
 
     def submit_one(
         self, request: Request, *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S
@@ -126,8 +211,11 @@ class Client:
     @property
     def shaken(self) -> bool:
         """Whether Redis may have forgotten something, so that `recover` has work to do."""
-        is_due = time.monotonic() - self._asked_at >= ASK_S
-        return self._changed or self._lost is not None or is_due
+        return (
+            self._changed
+            or self._lost is not None
+            or time.monotonic() - self._asked_at >= ASK_S  # it is due
+        )
 
     @property
     def silent_s(self) -> float:

@@ -3,6 +3,11 @@
 `connect` checks the server at once, `prepare` leaves that to the first call, and `twin` and
 `own_connection` repeat what a client has. None of them retries a call: that is up to the caller
 (retrying.py), so redis-py's own retries are turned off.
+
+A sentinel URL is sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SERVICE[/DB], and leads to the
+service's present master. User and password are the master's; the sentinels' own are
+sentinel_username and sentinel_password in the query. With ssl=true both are spoken to over TLS,
+with the ssl_... options that a rediss URL takes.
 """
 
 import logging
@@ -10,12 +15,12 @@ import re
 import socket
 import time
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import redis
-from redis import backoff, exceptions, retry, sentinel
+from redis import backoff, connection, exceptions, retry, sentinel
 
 from scaletest.broker.redis_errors import explained, transient
-from scaletest.broker.redis_url import CONNECT_TIMEOUT_S, client_for_url, hosts_of_url
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.server_limits import warn_of_limits
 from scaletest.model.errors import InvalidValue, Unreachable
@@ -25,6 +30,8 @@ Redis = redis.Redis
 
 logger = logging.getLogger("scaletest.broker")
 
+CONNECT_TIMEOUT_S = 5.0
+SENTINEL_PORT = 26379
 MINIMUM_VERSION = (6, 2)
 # A server that loads its data refuses all calls: so often, and this far apart, it is asked again.
 LOADING_LOOKS = 60
@@ -112,8 +119,7 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
         reason = str(error)
         # an unescaped sign in a password cuts the URL at a wrong place, and the error's text would
         # show a part of the password; urlsplit would take brackets for those of an IPv6 address
-        authority = re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0]
-        login = authority.rpartition("@")[0]
+        login = re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0].rpartition("@")[0]
         if "@" in url and (not login or "[" in login or "]" in login):
             reason = (
                 "a sign in its user or password must be percent-encoded, as / by %2F, ? by %3F,"
@@ -154,5 +160,55 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
 
 def own_connection(client: Redis, socket_timeout_s: float) -> Any:
     """Return a bare connection to the same server, which opens itself when it is used."""
-    pool: Any = twin(client, socket_timeout_s).connection_pool
-    return pool.make_connection()
+    return twin(client, socket_timeout_s).connection_pool.make_connection()
+
+
+def client_for_url(url: str, options: dict[str, Any]) -> redis.Redis:
+    """Return a client for `url` with these options of redis-py. ValueError for an unusable URL."""
+    parts = urlsplit(url)
+    database = parts.path.strip("/")
+    if parts.scheme != "sentinel":
+        if parts.scheme in ("redis", "rediss") and database and not database.isdigit():
+            # redis-py would use database 0 instead
+            raise ValueError(f"{database!r} is not a database number")
+        return redis.Redis.from_url(url, **options)
+    login, _, hosts = parts.netloc.rpartition("@")
+    service, _, database = database.partition("/")
+    if not service:
+        raise ValueError("it names no service")
+    # redis-py knows the types of options
+    query: Any = connection.parse_url(f"redis://?{parts.query}")  # type: ignore[no-untyped-call]
+    for_sentinels = {
+        name.removeprefix("sentinel_"): query.pop(name)
+        for name in list(query)
+        if name.startswith("sentinel_")
+    }
+    secure = {"ssl": True} if str(query.pop("ssl", "false")).lower() in ("1", "true", "yes") else {}
+    tls = secure | {name: value for name, value in query.items() if name.startswith("ssl_")}
+    user, _, password = login.partition(":")
+    sentinels: Any = sentinel.Sentinel(  # type: ignore[no-untyped-call]
+        [_address(word) for word in hosts.split(",")],
+        sentinel_kwargs={**tls, **for_sentinels, "socket_timeout": CONNECT_TIMEOUT_S},
+    )
+    return sentinels.master_for(  # type: ignore[no-any-return]
+        service,
+        username=unquote(user) or None,
+        password=unquote(password) or None,
+        db=int(database or 0),
+        **{**options, **secure, **query},
+    )
+
+
+def hosts_of_url(url: str) -> list[str]:
+    """Return the hosts that a URL names; none for a socket."""
+    parts = urlsplit(url)
+    hosts = [] if parts.scheme == "unix" else parts.netloc.rpartition("@")[2].split(",")
+    return [_address(text)[0] for text in hosts]
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Split HOST, HOST:PORT or [IPV6]:PORT of a sentinel."""
+    address = urlsplit(f"//{text}")
+    if not address.hostname:
+        raise ValueError(f"{text!r} is not an address of a sentinel")
+    return address.hostname, address.port or SENTINEL_PORT

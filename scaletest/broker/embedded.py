@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 
 from scaletest.broker.connection import connect
@@ -24,13 +23,11 @@ from scaletest.model.errors import NoServer, Unreachable
 from scaletest.processes.guard import Guard
 
 START_TIMEOUT_S = 60.0
-# Servers of the machine, by preference.
-_PROGRAMS = ("redis-server", "valkey-server")
 
 
 def find_server() -> str:
     """Return the path of a Redis-compatible server program. NoServer says how to get one."""
-    for program in _PROGRAMS:
+    for program in ("redis-server", "valkey-server"):  # of the machine, by preference
         path = shutil.which(program)
         if path:
             return path
@@ -111,10 +108,13 @@ class EmbeddedServer:
             "appendonly": "yes" if self._append_only else "no",
             "appendfsync": "everysec",
         }
-        pairs = ((f"--{name}", text) for name, text in options.items())
         with (self.directory / "server.log").open("ab") as log_file:
             self._process = subprocess.Popen(
-                [self._program, *chain.from_iterable(pairs), *self._extra],
+                [
+                    self._program,
+                    *(word for name in options for word in (f"--{name}", options[name])),
+                    *self._extra,
+                ],
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log_file,

@@ -255,8 +255,9 @@ class FastLane:
             self.client_id = int(connection.read_response())
         # packed here and joined: redis-py looks at every argument first, which costs 4 us, and
         # would send every command by itself
-        packed = b"".join(map(hiredis.pack_command, commands))
-        connection.send_packed_command([packed], check_health=False)
+        connection.send_packed_command(
+            [b"".join(map(hiredis.pack_command, commands))], check_health=False
+        )
 
 
 def call_nonce() -> str:

@@ -8,7 +8,7 @@ heartbeats, so its deadlines pass, and another worker reaps: it puts the request
 
 One heartbeat is one call of a script that Redis runs as a whole (lua/beat.lua). Its answer tells
 whether the worker still holds its lease, whether it is its turn to reap, and whether Redis has
-answered the call that the worker's main thread waits for (lost_answers.py).
+answered the call that the worker's main thread waits for (UnansweredCall).
 
 A heartbeat also writes what the tools of RQ read, the library of jobs that all this is built on:
 that this worker lives, its details, and which job it runs.
@@ -29,7 +29,6 @@ from typing import Any
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.fast_lane import FastLane, PendingCall, call_nonce
-from scaletest.broker.lost_answers import AnswerWatch
 from scaletest.broker.queue_state import deadline_clock_us
 from scaletest.broker.reaping import reap
 from scaletest.broker.redis_errors import excuse_outage, transient
@@ -71,6 +70,22 @@ class RunningRequest:
     slow: bool = False  # RQ's own code runs it, and keeps RQ's registries of jobs
     registered: bool = False  # a heartbeat may have entered it in RQ's registry of started jobs
     settling: bool = False  # its outcome is being delivered, which ends the lease
+
+
+@dataclass(slots=True)
+class UnansweredCall:
+    """A call of the main thread that waited for its answer at an earlier heartbeat.
+
+    A connection may die silently, as when a router forgets it. The main thread would then wait for
+    its answer until its socket gives up. Heartbeats go over another connection, and tell sooner:
+    Redis is alive, and it has answered the call already, or should have. Then the connection is
+    broken off, and the main thread sends its call again. That is safe: the call gets the same
+    answer, as long as the worker still holds its request.
+    """
+
+    call: str
+    since: float  # time of that heartbeat, on the monotonic clock
+    answered: bool  # whether Redis had answered it by the last heartbeat
 
 
 def patience_s(interval_s: float) -> float:
@@ -130,7 +145,8 @@ class Heartbeat:
         self._unblock: Callable[[], int] | None = None
         self._hang_up: Callable[[], bool] = bool
         self.lane: FastLane | None = None
-        self._answers = AnswerWatch()
+        # the call whose answer was missing at the last heartbeat
+        self._unanswered: UnansweredCall | None = None
         self._thread = threading.Thread(target=self._live, name="scaletest-heartbeat", daemon=True)
 
     # -- the life of the worker, for its main thread
@@ -279,10 +295,31 @@ class Heartbeat:
                 self._worker,
                 running,
             )
-        if self._answers.note_beat(self.lane, pending, bool(is_answered)):
+        if self._break_off_unanswered(pending, bool(is_answered)):
             logger.warning(
                 "worker %s: an answer of Redis was lost on its way, asking again", self._worker
             )
+
+    def _break_off_unanswered(self, pending: PendingCall | None, answered: bool) -> bool:
+        """Break off the lane's connection when the answer was missing at an earlier heartbeat as
+        well; return whether that was done.
+
+        pending: the call that waited when this heartbeat was sent. answered: whether Redis had
+        answered it then.
+        """
+        before, now = self._unanswered, time.monotonic()
+        self._unanswered = None
+        if pending is None:
+            return False
+        if before is None or before.call != pending.call:
+            self._unanswered = UnansweredCall(pending.call, now, answered)
+            return False
+        if not before.answered and now - before.since < pending.block_s:
+            # it may still wait for a request to arrive
+            self._unanswered = before
+            before.answered = answered
+            return False
+        return self.lane is not None and self.lane.pending is pending and self.lane.break_off()
 
     def _call_beat(
         self,

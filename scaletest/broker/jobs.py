@@ -101,7 +101,9 @@ def stored(redis: Redis, request_id: str) -> Reply:
             return Reply.from_dict(latest.return_value)
         except InvalidValue as error:
             return unreadable(request_id, error.message)
-    reason = Reason.LOST if not latest.exc_string else Reason.POISON
     return Reply(
-        request_id, Outcome.FAILED, reason, error=latest.exc_string or "lost by its workers"
+        request_id,
+        Outcome.FAILED,
+        Reason.POISON if latest.exc_string else Reason.LOST,
+        error=latest.exc_string or "lost by its workers",
     )

@@ -94,8 +94,11 @@ class QueueState(DeclaredQueue):
     @property
     def balance(self) -> int:
         """Submitted - waiting - running - the five outcomes: 0 when the books balance."""
-        ended = sum(self.counters.get(name, 0) for name in OUTCOMES)
-        return self.counters.get("submitted", 0) - self.waiting - self.running - ended
+        return (
+            self.counters.get("submitted", 0)
+            - (self.waiting + self.running)
+            - sum(self.counters.get(name, 0) for name in OUTCOMES)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -120,8 +123,9 @@ def shown(name: bytes | str) -> str:
     """Return a printable name: control characters and invalid bytes are escaped, long names are
     cut.
     """
-    text = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
-    return checks.cut(text, 200)
+    return checks.cut(
+        name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name, 200
+    )
 
 
 def text_of(value: bytes | str | None) -> str:

@@ -138,8 +138,10 @@ class Queues:
         waiting: list[str] = []
         for start in range(0, state.waiting, LOOK_BATCH):
             waiting += map(text_of, self._redis.lrange(key, start, start + LOOK_BATCH - 1))
-        leases = self._redis.zscan_iter(keys.leases(name), count=LOOK_BATCH)
-        leased = [text_of(member).split(":")[0] for member, _ in leases]
+        leased = [
+            text_of(member).split(":")[0]
+            for member, _ in self._redis.zscan_iter(keys.leases(name), count=LOOK_BATCH)
+        ]
         uncounted, missing = self._look_at(waiting)
         wrong = []
         if state.balance + uncounted + missing:

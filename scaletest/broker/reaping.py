@@ -92,7 +92,22 @@ class Watcher:
         for name in names:
             try:
                 back, lost, _ = reap(self._redis, name, self._max_attempts, self._interval_us)
-                self._drop_abandoned(name, pieces)
+                # check so many pieces of it, from where the last tick ended, at most all once
+                place, dropped = self._places.get(name, 0), 0
+                for _ in range(pieces):
+                    place, count = script("desert")(
+                        self._redis,
+                        [keys.rq_queue(name), keys.counters(name)],
+                        [place, PIECE, self._interval_us],
+                    )
+                    dropped += count
+                    if place < 0:
+                        break
+                self._places[name] = max(0, place)
+                if dropped:
+                    logger.warning(
+                        "queue %s: %d requests dropped, since their clients are gone", name, dropped
+                    )
             except ResponseError as error:
                 if transient(error):
                     raise
@@ -104,18 +119,3 @@ class Watcher:
         if first_error is not None:
             raise first_error
         return requeued, failed
-
-    def _drop_abandoned(self, queue: str, pieces: int) -> None:
-        """Check so many pieces of a queue, from where the last tick ended, at most all once."""
-        names = [keys.rq_queue(queue), keys.counters(queue)]
-        place, total = self._places.get(queue, 0), 0
-        for _ in range(pieces):
-            place, dropped = script("desert")(self._redis, names, [place, PIECE, self._interval_us])
-            total += dropped
-            if place < 0:
-                break
-        self._places[queue] = max(0, place)
-        if total:
-            logger.warning(
-                "queue %s: %d requests dropped, since their clients are gone", queue, total
-            )

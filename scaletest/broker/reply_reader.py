@@ -73,9 +73,11 @@ class Reader:
             if not self._answers:
                 # send a blocking read, after the command that deletes what was
                 # read before
-                options = ("COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000))
                 commands: list[tuple[Any, ...]] = [
-                    ("XREAD", *options, "STREAMS", self._stream, self._position)
+                    (
+                        *("XREAD", "COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000)),
+                        *("STREAMS", self._stream, self._position),
+                    )
                 ]
                 if self._position != BEGIN:
                     milliseconds, number = entry_order(self._position)

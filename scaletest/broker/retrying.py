@@ -62,8 +62,11 @@ class Retrying:
         """Return the call's result, where a first try has failed with an `error` that passes."""
         began = self._clock()
         delay = longer(0.0)
-        trouble = FULL if is_full(error) else f"Redis is away ({cut(str(error), 200)})"
-        logger.warning("%s: %s, trying again", self._who, trouble)
+        logger.warning(
+            "%s: %s, trying again",
+            self._who,
+            FULL if is_full(error) else f"Redis is away ({cut(str(error), 200)})",
+        )
         while True:
             waited_s = self._clock() - began
             if self._patience_s is not None and waited_s >= self._patience_s:

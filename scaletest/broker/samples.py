@@ -139,15 +139,16 @@ class SamplerLease:
             waiting, self._waiting = self._waiting, None
             if waiting is None or self._clock() - waiting[0] > FRESH_S:
                 return
-            names = [
-                keys.QUEUES,
-                keys.samples(queue),
-                keys.samplers(queue),
-                keys.leases(queue),
-                keys.counters(queue),
-            ]
             row = script("sample")(
-                client, names, [queue, self.node, self.worker, STREAM_LENGTH, waiting[1]]
+                client,
+                [
+                    keys.QUEUES,
+                    keys.samples(queue),
+                    keys.samplers(queue),
+                    keys.leases(queue),
+                    keys.counters(queue),
+                ],
+                [queue, self.node, self.worker, STREAM_LENGTH, waiting[1]],
             )
             if row is None:
                 self._lose()

@@ -75,6 +75,7 @@ def script(name: str) -> Script:
     for line in re.findall(r"^--@include .*$", text, re.MULTILINE):
         text = text.replace(line, (folder / f"{line.split()[1]}.lua").read_text("utf-8"))
     used = set(re.findall(r"\b[A-Z_]+\b", text))
-    heads = [f"local {name} = {CONSTANTS[name]!r}\n" for name in CONSTANTS if name in used]
-    text = "".join([*heads, text])
+    text = "".join(
+        [*(f"local {name} = {CONSTANTS[name]!r}\n" for name in CONSTANTS if name in used), text]
+    )
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -5,6 +5,7 @@ milliseconds. With few queues one call reads all of them. With very many a snaps
 pages, a moment apart, and says so.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts, time_slots
 from scaletest.model.errors import InvalidValue
 
+# Queues asked for in one pipeline for RQ's state.
+QUEUES_AT_ONCE = 200
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
 PAGE_WORKERS = 900
@@ -237,3 +240,29 @@ def _count(number: bytes) -> int:
     if not 0 <= count <= MOST_COUNT:
         raise ValueError("a count is impossible")
     return count
+
+
+@dataclass(frozen=True, slots=True)
+class RqState:
+    """What RQ itself keeps beside the queues."""
+
+    suspended: bool  # RQ's own switch stops all workers
+    failed: dict[str, int]  # jobs in each queue's registry of failed jobs, where it has any
+
+
+def rq_state(redis: Redis, queues: Sequence[str]) -> RqState:
+    """Return RQ's state of these queues, by reads whose cost is bounded. Raises what redis-py
+    raises when Redis is away.
+    """
+    suspended = bool(redis.exists(keys.RQ_SUSPENDED))
+    failed: dict[str, int] = {}
+    for start in range(0, len(queues), QUEUES_AT_ONCE):
+        names = queues[start : start + QUEUES_AT_ONCE]
+        pipe = redis.pipeline(transaction=False)
+        for name in names:
+            pipe.zcard(keys.rq_failed(name))
+        # anybody may write to Redis: a key of another type is an error
+        for name, count in zip(names, pipe.execute(raise_on_error=False), strict=True):
+            if isinstance(count, int) and count:
+                failed[name] = count
+    return RqState(suspended, failed)

@@ -7,8 +7,8 @@ from scaletest.model import Outcome
 from scaletest.processes.orphans import adopt_orphans
 from scaletest.render.numbers import seconds
 from scaletest.report import words
+from scaletest_workers.runtime import SingleRun, run_once
 from scaletest_workers.settings import Settings
-from scaletest_workers.single_run import SingleRun, run_once
 
 FAILED = 5
 

@@ -13,11 +13,10 @@ from flask import current_app
 
 from scaletest.broker.connection import prepare
 from scaletest.broker.failures import FailedRequest, failures
-from scaletest.broker.lookup import RqState, rq_state
 from scaletest.broker.redis_errors import explained
 from scaletest.broker.run_progress import published
 from scaletest.broker.samples import latest
-from scaletest.broker.snapshot import QueueSnapshot, Snapshot, snapshot
+from scaletest.broker.snapshot import QueueSnapshot, RqState, Snapshot, rq_state, snapshot
 from scaletest.model import NodeSample
 from scaletest.model.run_progress import RunProgress
 from scaletest.pages.turns import READS, ReadingTurns, SharedCopy

@@ -15,8 +15,7 @@ from scaletest.observe.sampler import RequestSampler
 from scaletest.processes.wake import Wake
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
-from scaletest_workers.workloads.base import Result
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import ProgramOptions, Result
 from scaletest_workers.workloads.program import Program
 
 # What is waited for lasts so long: on a busy machine a program needs a second to begin, and a look

@@ -8,8 +8,7 @@ from typing import Any
 from flask import Flask
 
 from scaletest.broker.failures import FailedRequest
-from scaletest.broker.lookup import RqState
-from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
+from scaletest.broker.snapshot import QueueSnapshot, RqState, Snapshot, WorkerState
 from scaletest.model import NodeSample
 from scaletest.model.errors import Unreachable
 from scaletest.model.queue_counts import EndedCounts

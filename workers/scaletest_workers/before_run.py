@@ -14,8 +14,8 @@ from scaletest_workers.devices import DeviceChooser, DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import registry
+from scaletest_workers.workloads.base import ProgramOptions
 from scaletest_workers.workloads.command import PLACEHOLDER
-from scaletest_workers.workloads.making import ProgramOptions
 from scaletest_workers.workloads.program import why_not_started
 
 
@@ -41,8 +41,10 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
         return
     error, hint = OSError(0, "there is no such program"), "install it, or give its path"
     if len(program.split()) > 1:
-        line = shlex.quote(program)
-        hint = f"for a line of a shell: sh -c {line}; for a program, leave out these quotes"
+        hint = (
+            f"for a line of a shell: sh -c {shlex.quote(program)}; for a program, leave out these"
+            " quotes"
+        )
     elif "=" in program:
         hint = f"to set a variable: env {shlex.join(command)}"
     if Path(path).is_dir():

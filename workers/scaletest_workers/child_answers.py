@@ -18,7 +18,7 @@ Answer = dict[str, Any]
 # sysexits.h. Where standard error leads is not known then.
 ANSWERS_CLOSED = 74
 # Index of ru_maxrss in struct_rusage.
-_MEMORY = 2
+PEAK_MEMORY = 2
 
 
 def serve(answer: Callable[[Any], Answer]) -> None:
@@ -30,7 +30,7 @@ def serve(answer: Callable[[Any], Answer]) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     # the time of the imports counts for the first request, which waits for it
-    used = Used()
+    before = [0.0] * 16
     process = os.getpid()
     for line in requests:
         number, request = json.loads(line)
@@ -42,7 +42,13 @@ def serve(answer: Callable[[Any], Answer]) -> None:
             sys.exit(ANSWERS_CLOSED)
         # without the requests' pipe it can answer, but take no other
         last = document.get("last", False) or _identify(requests.fileno()) != requests_pipe
-        usage = used.since_last()
+        # what this process, and the children that it waited for, have used since the last answer,
+        # in struct_rusage's order; peak memory is that of the process's whole life
+        mine, childrens = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        now = [a + b for a, b in zip(mine, childrens, strict=True)]
+        usage = [later - earlier for later, earlier in zip(now, before, strict=True)]
+        usage[PEAK_MEMORY] = max(mine[PEAK_MEMORY], childrens[PEAK_MEMORY])
+        before = now
         answers.write(
             json.dumps({**document, "number": number, "last": last, "usage": usage}) + "\n"
         )
@@ -57,21 +63,3 @@ def _identify(descriptor: int) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-class Used:
-    """Resources that this process, and the children that it waited for, have used since the last
-    answer.
-    """
-
-    def __init__(self) -> None:
-        self._before: list[float] = [0.0] * 16
-
-    def since_last(self) -> list[float]:
-        """Usage in struct_rusage's order; peak memory is that of the process's whole life."""
-        mine, childrens = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        now = [a + b for a, b in zip(mine, childrens, strict=True)]
-        used = [later - earlier for later, earlier in zip(now, self._before, strict=True)]
-        self._before = now
-        used[_MEMORY] = max(mine[_MEMORY], childrens[_MEMORY])
-        return used

@@ -4,12 +4,19 @@ The pattern is matched for every request, since devices come and go. With leases
 slot of one device, so that workers of a node spread over its devices, across pods that know
 nothing of each other. Without leases (one run by hand, a stock RQ worker, an index)
 the index decides.
+
+A device is identified by PCI address, vendor and model, as far as the system knows. The kernel
+tells them in sysfs; for NVIDIA's driver, which shows nothing there, in procfs. The roots of both
+are parameters. No device is opened for it.
 """
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
+import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +25,29 @@ from typing import TYPE_CHECKING
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import Preset, preset
 from scaletest.model.workload import Device
-from scaletest_workers.device_access import check_open, permission_denied
-from scaletest_workers.device_identity import PROCFS, SYSFS, identify
+from scaletest.processes import proc
 
 if TYPE_CHECKING:
     from scaletest.broker.devices import DeviceLeases, Slot
 
 # The environment variable that tells a program its device's path.
 DEVICE_VARIABLE = "SCALETEST_DEVICE"
+SYSFS = Path("/sys")
+PROCFS = Path("/proc")
+# The name of a PCI function's folder.
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_VENDORS = {
+    "0x8086": "Intel",
+    "0x10de": "NVIDIA",
+    "0x1002": "AMD",
+    "0x144d": "Samsung",
+    "0x15b3": "Mellanox",
+}
+# A row of NVIDIA's /proc/driver/nvidia/gpus/*/information.
+_ROW = re.compile(r"^\s*([^:\n]*?)\s*:[^\S\n]*(.*?)\s*$", re.MULTILINE)
+# Where drivers write a name for people, below the device's or the PCI function's folder.
+_MODEL_FILES = ("device/model", "product_name", "label")
+_ATTRIBUTE_CHARACTERS = 200
 
 
 class NoneFree(NoDevice):
@@ -223,3 +245,106 @@ def _by_number(path: str) -> tuple[str, int, str]:
     """Sort key that puts renderD9 before renderD10."""
     digits = path[len(path.rstrip("0123456789")) :]
     return path[: len(path) - len(digits)], int(digits or 0), path
+
+
+def check_open(path: str, kind: Preset | None = None) -> None:
+    """Raise NoDevice when a device cannot be opened, as in containers; skips ordinary files."""
+    try:
+        if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
+            return
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EPERM:
+            raise NoDevice(
+                f"this container may not open {path}: its device rules forbid it",
+                hint=(
+                    "let the runtime add it: request the device plugin's resource, or docker run"
+                    " --device"
+                ),
+            ) from error
+        if error.errno == errno.EACCES:
+            raise permission_denied(path, kind) from error
+        if error.errno in (errno.ENXIO, errno.ENODEV):
+            raise NoDevice(
+                f"there is no device behind {path}", hint="check that its driver is loaded"
+            ) from error
+
+
+def permission_denied(path: str, kind: Preset | None = None) -> NoDevice:
+    """Return the error when a file's mode denies access. kind: preset with names of its group."""
+    usual = f"usually {' or '.join(kind.groups)}" if kind else "that of its driver"
+    number = os.stat(path).st_gid  # noqa: PTH116
+    if number == 0:
+        # nobody should join root's group for this; on nodes without udev devices belong to it
+        hint = f"its group is root: let udev on the node give it to a group, {usual}"
+    else:
+        hint = (
+            f"add this user to the group that owns it, {number} ({usual}); in a pod:"
+            f" securityContext.supplementalGroups: [{number}]"
+        )
+    return NoDevice(
+        f"permission denied on {path}",
+        hint=f"{hint}; or let the container runtime set the owner"
+        " (device_ownership_from_security_context)",
+    )
+
+
+def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
+    """Identify the device behind a node. Raises OSError when there is no such file."""
+    state = os.stat(path)  # noqa: PTH116
+    if not stat.S_ISCHR(state.st_mode) and not stat.S_ISBLK(state.st_mode):
+        return Device(path, os.path.realpath(path))
+    return by_number(
+        path,
+        f"{os.major(state.st_rdev)}:{os.minor(state.st_rdev)}",
+        sysfs,
+        procfs,
+        "block" if stat.S_ISBLK(state.st_mode) else "char",
+    )
+
+
+def by_number(
+    path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char"
+) -> Device:
+    """Identify the device with this number, as major:minor."""
+    folder = (sysfs / "dev" / kind / number).resolve()
+    function = next(
+        (parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None
+    )
+    if function is None:
+        # the minor number in NVIDIA's driver; an unlisted device keeps its number
+        major, minor = number.split(":")
+        if major == "195":
+            for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
+                row = dict(_ROW.findall(proc.text_of(file)))
+                if row.get("Device Minor") == minor:
+                    pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
+                    # a GPU that was never used shows question marks
+                    return Device(
+                        path,
+                        id=pci,
+                        pci=pci,
+                        vendor_id=_read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
+                        vendor="NVIDIA",
+                        model=row.get("Model", ""),
+                        unique="" if "?" in uuid else uuid,
+                    )
+        return Device(path, number)
+    vendor_id = _read(function / "vendor")
+    unique = _read(function / "unique_id")
+    files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
+    numbers = f"{vendor_id}:{_read(function / 'device')}".replace("0x", "")
+    model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
+    return Device(
+        path,
+        id=function.name,
+        pci=function.name,
+        vendor_id=vendor_id,
+        vendor=_VENDORS.get(vendor_id, ""),
+        model=model,
+        unique=f"GPU-{unique}" if unique else "",
+    )
+
+
+def _read(file: Path) -> str:
+    return proc.text_of(file)[:_ATTRIBUTE_CHARACTERS].strip()

@@ -26,7 +26,6 @@ from scaletest_workers.device_slot import Leasing
 from scaletest_workers.devices import NoneFree
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.stopping import StopState
-from scaletest_workers.tally import WorkTally
 from scaletest_workers.workloads.base import Interrupted, Result
 
 logger = logging.getLogger("scaletest.worker")
@@ -55,7 +54,6 @@ class FastLoop:
         burst: bool,
         max_jobs: int | None,
         log_messages: bool,
-        tally: WorkTally,
     ) -> None:
         """leasing: of the worker's slot of a device. put_back: returns a request to its queue.
 
@@ -73,7 +71,6 @@ class FastLoop:
         self._burst = burst
         self._max_jobs = max_jobs
         self._log_messages = log_messages
-        self._tally = tally
         self._breaker = Breaker()
         self._delivers = False
         self.count = 0
@@ -101,9 +98,7 @@ class FastLoop:
         if not self._rq_jobs.count:
             self._close_idle_connections()
         while True:
-            taken = self._cycle(
-                done, 0.0 if self._burst else self._block_s(idle_since, max_idle_time)
-            )
+            taken = self._cycle(done, idle_since, max_idle_time)
             done = None
             if isinstance(taken, Taken):
                 if self._stopping.requested:
@@ -130,12 +125,16 @@ class FastLoop:
         """
         self._worker.connection.connection_pool.disconnect(inuse_connections=False)
 
-    def _cycle(self, done: Done | None, block_s: float) -> Answer:
+    def _cycle(self, done: Done | None, idle_since: float, max_idle_time: int | None) -> Answer:
         """Make one call to Redis: deliver, and take unless the worker is stopping.
 
         Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may
         ask again.
         """
+        # how long it waits for a request, when there is none
+        block_s = 0.0 if self._burst else float(self._worker.dequeue_timeout)
+        if max_idle_time is not None:
+            block_s = min(block_s, max(0.01, idle_since + max_idle_time - time.monotonic()))
         self._delivers = done is not None
         try:
             if self._breaker.suspect and done is not None:
@@ -169,12 +168,6 @@ class FastLoop:
         if taken is NothingTaken.PAUSED:
             return self._stopping.begun.wait(PAUSE_LOOK_S)
         return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
-
-    def _block_s(self, idle_since: float, max_idle_time: int | None) -> float:
-        longest_s = float(self._worker.dequeue_timeout)
-        if max_idle_time is not None:
-            longest_s = min(longest_s, max(0.01, idle_since + max_idle_time - time.monotonic()))
-        return longest_s
 
     def _run(self, taken: Taken) -> Done | None:
         """Run one request; return its outcome for the next call, None when it was put back."""
@@ -234,7 +227,7 @@ class FastLoop:
 
     def _note(self, result: Result, run_s: float, reply: str) -> None:
         """Count a request as RQ's worker does, and publish whether this worker became suspect."""
-        rq_jobs.count_outcome(self._worker, self._tally, result.outcome, run_s)
+        self._rq_jobs.count_outcome(result.outcome, run_s)
         if self._log_messages:
             logger.info("reply %s", cut(reply, 1000))
         if self._breaker.note(result, run_s):

@@ -107,9 +107,16 @@ class NodeSampler:
                 )
         if before is not None:
             # the first resources: those of the node, then devices up to the limit
-            included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
-            lease, interval_s = self._lease, self._read_at - before
-            lease.offer(NodeSample(lease.node, lease.worker, 0.0, interval_s, included))
+            lease = self._lease
+            lease.offer(
+                NodeSample(
+                    lease.node,
+                    lease.worker,
+                    0.0,
+                    self._read_at - before,
+                    dict(itertools.islice(resources.items(), MAX_RESOURCES)),
+                )
+            )
 
     def _read_node(self) -> Resources:
         if self._node is None:  # made by the thread that reads it

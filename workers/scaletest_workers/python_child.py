@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from scaletest.documents.typed_arguments import TypedArguments
@@ -98,8 +97,27 @@ def load(reference: str) -> Callable[..., object]:
     none.
     """
     place, _, name = reference.rpartition(":")
-    subject: Any = _load_module(place)
-    module = subject
+    if place.endswith(".py"):
+        path = Path(place)
+        if not path.is_file():
+            raise InvalidValue(f"there is no file {path}", hint="write FILE.py:NAME")
+        # it may import its neighbours
+        sys.path.insert(0, str(path.resolve().parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None
+        module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    else:
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if not f"{place}.".startswith(f"{error.name}."):
+                raise  # the module is there, and one that it imports is not
+            raise InvalidValue(
+                f"there is no module {place}",
+                hint="install its package here, or start in the folder that has it",
+            ) from error
+    subject: Any = module
     for part in name.split("."):
         if not hasattr(subject, part):
             public = [
@@ -124,29 +142,6 @@ def _refuse_paused(subject: object, name: str) -> None:
         raise InvalidValue(f"{name} is async", hint="call asyncio.run in a function that is not")
     if inspect.isgeneratorfunction(subject):
         raise InvalidValue(f"{name} is a generator", hint="return the figures, without yield")
-
-
-def _load_module(place: str) -> ModuleType:
-    """Import a module by its name, or from a file, which may import its neighbours."""
-    if not place.endswith(".py"):
-        try:
-            return importlib.import_module(place)
-        except ModuleNotFoundError as error:
-            if not f"{place}.".startswith(f"{error.name}."):
-                raise  # the module is there, and one that it imports is not
-            raise InvalidValue(
-                f"there is no module {place}",
-                hint="install its package here, or start in the folder that has it",
-            ) from error
-    path = Path(place)
-    if not path.is_file():
-        raise InvalidValue(f"there is no file {path}", hint="write FILE.py:NAME")
-    sys.path.insert(0, str(path.resolve().parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def figures(returned: object, name: str) -> dict[str, float | int | str]:

@@ -41,18 +41,6 @@ _CALLBACKS = ("_success_callback_name", "_failure_callback_name", "_stopped_call
 RAISED = "its function failed; RQ's failed registry has the traceback"
 
 
-def count_outcome(worker: SimpleWorker, tally: WorkTally, outcome: Outcome, run_s: float) -> None:
-    """Count an execution, also in the figures that heartbeats tell, which are the only ones
-    written.
-    """
-    tally.add(outcome, run_s)
-    worker.total_working_time += run_s
-    if outcome is Outcome.SUCCEEDED:
-        worker.successful_job_count += 1
-    else:
-        worker.failed_job_count += 1
-
-
 def worker_details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | float]:
     """Return fields of the hash by name, as RQ writes them; node, pod and device are ours."""
     return {
@@ -195,10 +183,11 @@ class RqJobRunner:
                 return
             run_s = time.monotonic() - began
             outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
-            count_outcome(self._worker, self._tally, outcome, run_s)
+            self.count_outcome(outcome, run_s)
             if not current.settled:
-                result = SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED)
-                reply, wait_s = current.reply_json(result, run_s)
+                reply, wait_s = current.reply_json(
+                    SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED), run_s
+                )
                 # still under the lease: the call may be lost on its way, and take a while
                 self._heartbeat.note_settling()
                 self._accounting.settle(job, outcome.value, wait_s, run_s, reply)
@@ -206,17 +195,16 @@ class RqJobRunner:
             self._heartbeat.let_go()
             self._forget_stop()
 
-    def note_success(self) -> None:
-        """Note that RQ counted the job as a success. Its status does not say so when no result is
-        kept.
+    def count_outcome(self, outcome: Outcome, run_s: float) -> None:
+        """Count an execution, also in the figures that heartbeats tell, which are the only ones
+        written.
         """
-        if self.running is not None:
-            self.running.ok = True
-
-    @property
-    def is_unsettled(self) -> bool:
-        """Whether a job runs whose outcome is not counted yet."""
-        return self.running is not None and not self.running.settled
+        self._tally.add(outcome, run_s)
+        self._worker.total_working_time += run_s
+        if outcome is Outcome.SUCCEEDED:
+            self._worker.successful_job_count += 1
+        else:
+            self._worker.failed_job_count += 1
 
     def release(self) -> None:
         """Put the running job back into its queue."""

@@ -11,7 +11,7 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.quantities import SECONDS, in_base_units
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.workloads import registry
-from scaletest_workers.workloads.making import DEFAULT_KILL_GRACE_S, ProgramOptions
+from scaletest_workers.workloads.base import DEFAULT_KILL_GRACE_S, ProgramOptions
 
 # Before the name of an option, where a stock RQ worker reads it from its environment.
 VARIABLE_PREFIX = "SCALETEST_WORKER_"

@@ -31,8 +31,11 @@ def alexnet() -> nn.Module:
     for number, (before, after, side, stride, padding) in enumerate(shapes):
         layers += [nn.Conv2d(before, after, side, stride, padding), nn.ReLU(inplace=True)]
         layers += [nn.MaxPool2d(3, 2)] if number in (0, 1, 4) else []
-    full = [nn.Dropout(), nn.Linear(256 * 36, 4096), nn.ReLU(inplace=True), nn.Dropout()]
-    full += [nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Linear(4096, CLASSES)]
+    full = [
+        *(nn.Dropout(), nn.Linear(256 * 36, 4096), nn.ReLU(inplace=True)),
+        *(nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(inplace=True)),
+        nn.Linear(4096, CLASSES),
+    ]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(6), nn.Flatten(), *full)
 
 
@@ -49,9 +52,10 @@ class Bottleneck(nn.Module):
             nn.ReLU(inplace=True),
             *_convolution(width, after, 1, 1),
         )
-        same = stride == 1 and before == after
         self.around = (
-            nn.Identity() if same else nn.Sequential(*_convolution(before, after, 1, stride))
+            nn.Identity()
+            if stride == 1 and before == after
+            else nn.Sequential(*_convolution(before, after, 1, stride))
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -217,7 +217,6 @@ class Worker(OutageProofWorker):
             burst=self._burst,
             max_jobs=self._max_jobs,
             log_messages=self._serving.log_messages,
-            tally=self._tally,
         )
         self._heartbeat.lane = self._lane
         if self._sampler:
@@ -356,13 +355,19 @@ class Worker(OutageProofWorker):
 
     def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
         """Note the success, then do as RQ does."""
-        if self._rq_jobs is not None:
-            self._rq_jobs.note_success()
+        if self._rq_jobs is not None and self._rq_jobs.running is not None:
+            # its status does not say so when no result is kept
+            self._rq_jobs.running.ok = True
         super().handle_job_success(job, *args, **options)
 
     def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
         """Do as RQ does, but put a job back into its queue that our own stop ended."""
-        if self._stopping.forced and self._rq_jobs is not None and self._rq_jobs.is_unsettled:
+        if (
+            self._stopping.forced
+            and self._rq_jobs is not None
+            and self._rq_jobs.running is not None
+            and not self._rq_jobs.running.settled
+        ):
             self.execution = None
             self._rq_jobs.release()
             return
@@ -397,9 +402,9 @@ def serve(
     """
     host = re.sub(r"[^\w.-]", "-", socket.gethostname())[:60].lstrip("._-") or "worker"
     name = serving.name or f"{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-
-    broken = Retrying(f"worker {name}", patience_s=FIRST_CONNECTION_S)
-    redis = connect(serving.redis_url, retrying=broken)
+    redis = connect(
+        serving.redis_url, retrying=Retrying(f"worker {name}", patience_s=FIRST_CONNECTION_S)
+    )
 
     def make() -> Worker:
         Queues(redis).require(serving.queue)

@@ -20,9 +20,9 @@ from scaletest.validation.plan import MAX_WORKERS, Plan
 from scaletest.validation.report.quick import quick_lines, seconds_option
 from scaletest_workers.before_run import check_devices, check_program
 from scaletest_workers.devices import DeviceOptions
+from scaletest_workers.runtime import run_once
 from scaletest_workers.settings import Settings
-from scaletest_workers.single_run import run_once
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import ProgramOptions
 
 # For the first request, alone.
 LONGEST_FIRST_S = 30.0

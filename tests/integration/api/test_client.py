@@ -214,7 +214,7 @@ def test_map_goes_on_when_a_redis_that_came_back_empty_has_its_queue_again(
 def test_requests_of_a_redis_that_came_back_empty_end_with_a_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("scaletest.broker.submitter.DECLARED_AGAIN_S", 0.5)
+    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.5)
     with EmbeddedServer(tcp=True) as server, scaletest.Client(server.url) as client:
         client.declare("q")
         future = client.submit("q")

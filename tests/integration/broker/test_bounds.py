@@ -133,9 +133,9 @@ def test_a_heartbeat_costs_no_more_where_every_worker_has_an_interval_of_its_own
         heartbeat = Heartbeat(redis, f"w-{number}", "q", interval_s=5.0 + number / 1000)
         heartbeat._beat()
         heartbeat.stop()
-    intervals = [int(interval) for interval in redis.zrange("scaletest:intervals", 0, -1)]
     # expect the intervals as steps, none of them longer than it is
-    assert sorted(intervals) == [5_000_000, 5_100_000]
+    intervals = redis.zrange("scaletest:intervals", 0, -1)
+    assert sorted(map(int, intervals)) == [5_000_000, 5_100_000]
     assert queues.state("q").workers == 200
 
 
@@ -320,8 +320,7 @@ def test_a_hash_of_far_too_many_fields_is_not_read(
     redis: Any, queues: Queues, calls: list[tuple[str, int]]
 ) -> None:
     redis.hset(keys.counters("q"), mapping=dict.fromkeys(range(3000), 1))
-    state = snapshot(redis)
-    assert [name for name, why in state.unreadable if "3000 fields" in why] == ["q"]
+    assert [name for name, why in snapshot(redis).unreadable if "3000 fields" in why] == ["q"]
 
 
 def test_a_large_job_of_stock_rq_is_taken_without_reading_it(

@@ -185,8 +185,7 @@ def test_books_balance_after_ten_thousand_requests(
     start("--name", "two")
     replies = wait_for(client, len(requests), 300)
     queues.pause("q")
-    purged = [Request(client.new_id(), "q", ("0",)) for _ in range(500)]
-    client.submit(purged)
+    client.submit([Request(client.new_id(), "q", ("0",)) for _ in range(500)])
     assert queues.purge("q") == 500
     replies |= wait_for(client, 500)
     queues.resume("q")

@@ -46,8 +46,10 @@ def test_a_command_warns_once_of_a_redis_that_evicts_keys(evicting: EmbeddedServ
 def test_a_user_without_the_right_to_read_the_memory_gets_no_warning(
     evicting: EmbeddedServer,
 ) -> None:
-    rules = ["reset", "on", ">pw", "~*", "&*", "+@all", "-info", "+info|server"]
-    connect(evicting.url).execute_command("ACL", "SETUSER", "narrow", *rules)
+    connect(evicting.url).execute_command(
+        *("ACL", "SETUSER", "narrow", "reset", "on", ">pw", "~*", "&*"),
+        *("+@all", "-info", "+info|server"),
+    )
     done = call_here(
         "queue", "--redis-url", evicting.url.replace("unix://", "unix://narrow:pw@"), "list"
     )

@@ -91,8 +91,7 @@ def test_keys_that_make_calls_repeatable_do_not_expire_when_the_clock_is_set(
 ) -> None:
     # given a worker and a client at work
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
-    taken = lane.cycle(None)
-    lane.cycle(done(taken))
+    lane.cycle(done(lane.cycle(None)))
     DeviceLeases(redis, "node", "w", interval_s=SHORT_S, nonce="n").claim(["device"], 1)
     # expect no time to live at what makes their calls safe to repeat, at leases, and at replies
     protecting = [

@@ -102,8 +102,7 @@ def test_foreign_fields_in_the_slots_stop_no_worker(
     for number in range(64):
         redis.hset(keys.slots("q"), mapping={f"a{number}": "y" * 99})
     client.submit_one(Request(client.new_id(), "q"))
-    taken = lane.cycle(None)
-    lane.cycle(Done(taken, "succeeded", 1, 1, '{"node": null, "pod": 7}', False))
+    lane.cycle(Done(lane.cycle(None), "succeeded", 1, 1, '{"node": null, "pod": 7}', False))
     slots = [slot for slot in snapshot(redis).queues[0].slots if slot.number > 64]
     assert [(sum(s.submitted for s in slots), sum(s.ended for s in slots))] == [(1, 1)]
     assert {(slot.node, slot.pod) for slot in slots} == {("", "")}

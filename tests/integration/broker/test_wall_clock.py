@@ -48,8 +48,7 @@ def test_a_dead_workers_request_comes_back_and_a_living_ones_does_not(
         # given two workers that run a request each
         doomed = launch("doomed", "--heartbeat", "2", "--", *gate.command)
         launch("living", "--heartbeat", "2", "--", *gate.command)
-        requests = [Request(client.new_id(), "q") for _ in range(2)]
-        client.submit(requests)
+        client.submit([Request(client.new_id(), "q") for _ in range(2)])
         eventually(lambda: queues.state("q").running == 2)
         # when one of them dies and the clock is set
         doomed.kill()

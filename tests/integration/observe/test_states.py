@@ -20,7 +20,7 @@ from scaletest.observe.doing import Doing
 from scaletest.observe.sampler import RequestSampler
 from scaletest.observe.sockets import Sockets
 from scaletest.processes.wake import Wake
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import ProgramOptions
 from scaletest_workers.workloads.program import Program
 from tests.integration.sampling import (
     LONG_S,

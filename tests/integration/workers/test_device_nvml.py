@@ -118,13 +118,11 @@ def reader(driver: Driver, time: Clock, warnings: list[str]) -> DeviceReader:
 
 
 def figures(reader: DeviceReader, device: str = "/dev/nvidia0") -> dict[str, float]:
-    resources = reader.read()
-    return resources.get(f"device:{device}", {})
+    return reader.read().get(f"device:{device}", {})
 
 
 def test_all_figures_have_the_units_of_samples(reader: DeviceReader, warnings: list[str]) -> None:
-    resources = reader.read()
-    assert resources == {"device:/dev/nvidia0": pytest.approx(FIGURES)}
+    assert reader.read() == {"device:/dev/nvidia0": pytest.approx(FIGURES)}
     assert warnings == []
 
 

@@ -66,8 +66,9 @@ def test_a_released_slot_is_free_at_once(redis: Any) -> None:
 
 def test_other_nodes_have_devices_of_their_own(redis: Any) -> None:
     leases(redis, "a").claim(EIGHT[:1], 1)
-    other = DeviceLeases(redis, "other", "b", interval_s=60.0, nonce="b")
-    assert other.claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
+    assert DeviceLeases(redis, "other", "b", interval_s=60.0, nonce="b").claim(
+        EIGHT[:1], 1
+    ) == Slot(EIGHT[0], 0)
 
 
 def test_a_lease_ends_on_the_clock_of_its_holder_when_it_is_not_renewed(redis: Any) -> None:
@@ -94,8 +95,9 @@ def test_a_lease_that_ended_goes_to_another_worker_and_cannot_be_renewed(
     holder = leases(redis, "a")
     holder.claim(EIGHT[:1], 1)
     expire(redis, EIGHT[0])
-    successor = DeviceLeases(redis, "node", worker, interval_s=60.0, nonce=nonce)
-    assert successor.claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
+    assert DeviceLeases(redis, "node", worker, interval_s=60.0, nonce=nonce).claim(
+        EIGHT[:1], 1
+    ) == Slot(EIGHT[0], 0)
     assert not holder.renew()
     assert holder.slot is None
     (member,) = redis.zrange(keys.device("node", EIGHT[0]), 0, -1)

@@ -309,8 +309,7 @@ def test_a_worker_that_finishes_a_request_does_not_flood_a_missing_redis_with_re
     # and the result of the request, once Redis is back
     own.start()
     gate.open()
-    reply = wait_for(client, 1)[name]
-    assert reply.ok
+    assert wait_for(client, 1)[name].ok
     assert worker.wait(120) == 0
     assert "Traceback" not in log.read_text()
     assert Queues(redis).state("q").balance == 0

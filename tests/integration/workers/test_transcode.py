@@ -15,9 +15,8 @@ from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
-from scaletest_workers.workloads.base import Result
-from scaletest_workers.workloads.making import ProgramOptions
-from scaletest_workers.workloads.transcode.media import CODECS
+from scaletest_workers.workloads.base import ProgramOptions, Result
+from scaletest_workers.workloads.transcode.options import CODECS
 from tests.conftest import need, wait_for
 
 SAMPLES = Path(__file__).parents[2] / "unit/samples"
@@ -241,5 +240,6 @@ def test_frames_travel_through_the_queue_into_the_record(
     replies: dict[str, Reply] = wait_for(client, 3)
     assert (replies["all"].figures["frames"], replies["few"].figures["frames"]) == (10, 4)
     assert "a request may not set --program" in replies["no"].error
-    record = Record.from_json(Record("q", 1, replies["few"], 1.0).to_json())
-    assert record.reply.figures["frames"] == 4
+    assert (
+        Record.from_json(Record("q", 1, replies["few"], 1.0).to_json()).reply.figures["frames"] == 4
+    )

@@ -100,8 +100,7 @@ def test_a_draining_worker_keeps_its_lease(
 
 def test_a_killed_worker_can_be_started_again_under_its_name(start: Any, queues: Queues) -> None:
     first = start(*STEADY, "--name", "fixed")
-    living = start("--name", "fixed", wait=False)
-    assert living.wait(60) == 2
+    assert start("--name", "fixed", wait=False).wait(60) == 2
     first.kill()
     first.wait()
     eventually(lambda: queues.worker_names("q") == [])
@@ -116,8 +115,7 @@ def test_a_worker_whose_device_fails_does_not_fail_the_whole_queue(
     start("--name", "broken", "--", "false")
     for name in ("a", "b"):
         start("--name", name, "--", "sleep", "0.02")
-    requests = [Request(client.new_id(), "q") for _ in range(200)]
-    client.submit(requests)
+    client.submit([Request(client.new_id(), "q") for _ in range(200)])
     replies = wait_for(client, 200)
     # expect it to have taken the smaller share, and to be named
     assert sum(reply.worker == "broken" for reply in replies.values()) < 66

@@ -243,8 +243,9 @@ def test_every_end_of_a_request_is_an_answer_and_the_next_one_runs(
         ]
     )
     replies = wait_for(client, len(names), 300)
-    ends = {how: (replies[f"{how}-bad"].outcome, replies[f"{how}-bad"].reason) for how in ENDS}
-    assert ends == ENDS
+    assert {
+        how: (replies[f"{how}-bad"].outcome, replies[f"{how}-bad"].reason) for how in ENDS
+    } == ENDS
     good = [replies[f"{how}-good"] for how in ENDS]
     assert {reply.outcome for reply in good} == {Outcome.SUCCEEDED}
     assert {reply.figures["width"] for reply in good} == {7}

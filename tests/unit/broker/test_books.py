@@ -315,8 +315,7 @@ def requeued(redis: VirtualRedis, queues: Queues) -> str:
     with Client(redis) as gone:
         request = Request(gone.new_id(), "q")
         gone.submit_one(request)
-        lane = lane_of(redis)
-        assert isinstance(lane.cycle(None), Taken)
+        assert isinstance(lane_of(redis).cycle(None), Taken)
     redis.zadd(keys.leases("q"), {f"{request.id}:1:w": 1})
     reap(redis, "q", 1, 600_000_000)
     assert queues.state("q").counters["lost"] == 1

@@ -26,8 +26,7 @@ def test_submitting_to_an_undeclared_queue_lists_the_declared_ones(
 
 def test_a_full_queue_rejects_and_counts(client: Client, queues: Queues) -> None:
     queues.add("q", maximum=3)
-    requests = [Request(client.new_id(), "q") for _ in range(5)]
-    assert client.submit(requests) == 3
+    assert client.submit([Request(client.new_id(), "q") for _ in range(5)]) == 3
     with pytest.raises(QueueFull, match="3 requests wait"):
         client.submit_one(Request(client.new_id(), "q"))
     state = queues.state("q")
@@ -53,7 +52,7 @@ def test_requests_refused_by_a_full_queue_are_submitted_again(
 def test_what_redis_forgot_of_several_queues_is_submitted_again_once(
     client: Client, redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaletest.broker.submitter.DECLARED_AGAIN_S", 0.0)
+    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.0)
     for name in ("a", "b", "gone"):
         queues.add(name)
     requests = [Request(client.new_id(), name) for name in ("a", "gone", "b", "a", "q")]
@@ -70,8 +69,7 @@ def test_what_redis_forgot_of_several_queues_is_submitted_again_once(
     del pending[requests[1].id]
     assert client.recover(pending) == 2
     assert not client.shaken
-    waiting = {name: redis.lrange(f"rq:queue:{name}", 0, -1) for name in names}
-    assert [len(waiting[name]) for name in names] == [2, 1, 0, 1]
+    assert [redis.llen(f"rq:queue:{name}") for name in names] == [2, 1, 0, 1]
 
 
 def test_a_queue_that_is_declared_again_gets_what_redis_forgot(
@@ -98,7 +96,7 @@ def test_a_queue_that_is_declared_again_gets_what_redis_forgot(
     # and an error when it is not declared for too long
     queues.remove("late")
     assert client.submit([Request(client.new_id(), "late")]) == 0
-    monkeypatch.setattr("scaletest.broker.submitter.DECLARED_AGAIN_S", 0.0)
+    monkeypatch.setattr("scaletest.broker.client.DECLARED_AGAIN_S", 0.0)
     with pytest.raises(UndeclaredQueue):
         client.submit([Request(client.new_id(), "late")])
 

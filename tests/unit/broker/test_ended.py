@@ -199,8 +199,9 @@ def test_a_job_that_nobody_may_execute_is_kept(redis: VirtualRedis) -> None:
     redis.hset(keys.rq_job("refused"), mapping={"origin": "q", "data": "x"})
     redis.rpush(keys.rq_queue("q"), "empty", "refused")
     refused = lane_of(redis).cycle(None)
-    accounting = Accounting(redis, Retrying("test"))
-    accounting.poison(TakenJob("refused", "q", "w", refused.attempt), "function 'x' is not allowed")
+    Accounting(redis, Retrying("test")).poison(
+        TakenJob("refused", "q", "w", refused.attempt), "function 'x' is not allowed"
+    )
     assert [(row.id, row.reason, row.error) for row in failures(redis, "q")] == [
         ("refused", "poison", "function 'x' is not allowed"),
         ("empty", "poison", "it has no data"),

@@ -16,7 +16,6 @@ from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.fast_lane import Done
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
-from scaletest.broker.lookup import RqState, rq_state
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import (
     AFTERWARDS_S,
@@ -31,7 +30,7 @@ from scaletest.broker.samples import (
     latest,
 )
 from scaletest.broker.scripts import Script
-from scaletest.broker.snapshot import PAGE_WORKERS, snapshot
+from scaletest.broker.snapshot import PAGE_WORKERS, RqState, rq_state, snapshot
 from scaletest.model import NodeSample, Request
 from scaletest.model.histogram import bucket
 from scaletest.model.node_sample import MAX_RESOURCES
@@ -90,8 +89,9 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(
 
 @pytest.mark.usefixtures("queues")
 def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -> None:
-    accounting = Accounting(redis, Retrying("test"))
-    accounting.settle(TakenJob("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json")
+    Accounting(redis, Retrying("test")).settle(
+        TakenJob("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json"
+    )
     (slot,) = snapshot(redis).queues[0].slots
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "")
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)
@@ -184,7 +184,7 @@ def test_a_foreign_key_among_very_many_workers_hides_only_their_queue(
 def test_failed_jobs_and_the_suspension_of_rq_are_told(
     redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaletest.broker.lookup.QUEUES_AT_ONCE", 2)
+    monkeypatch.setattr("scaletest.broker.snapshot.QUEUES_AT_ONCE", 2)
     names = [f"q-{number}" for number in range(5)]
     for name in names:
         queues.add(name)

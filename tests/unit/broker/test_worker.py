@@ -65,8 +65,7 @@ def test_a_call_that_comes_late_is_refused(
     # given a worker that has moved on
     client.submit([Request(client.new_id(), "q") for _ in range(3)])
     lane = lane_of(redis)
-    first = lane.cycle(None)
-    lane.cycle(done(first))
+    lane.cycle(done(lane.cycle(None)))
     # when an older packet of its arrives, as after a broken connection
     lane._number -= 2
     with pytest.raises(ResponseError, match="STALECALL"):
@@ -186,8 +185,7 @@ def test_a_repeated_call_gets_no_request_that_is_not_its_own_any_more(
     assert lane._call_script(None, "1") is NothingTaken.AGAIN
     assert queues.state("q").waiting == 1
     # and the next request for the next call
-    following = lane.cycle(None)
-    assert following.id == second.id
+    assert lane.cycle(None).id == second.id
 
 
 def test_a_worker_that_was_forgotten_beats_before_it_takes_anything(
@@ -698,9 +696,8 @@ def test_nobody_works_for_a_client_that_died_before_the_clock_was_set(
     beats_for(clock, 120, lambda: comes(living))
     # when the clock is set
     clock.step(seconds)
-    lane = lane_of(redis)
     # expect nobody to work for it
-    assert lane.cycle(None) is None
+    assert lane_of(redis).cycle(None) is None
     assert wait_for(dead, 1)["dead-1"].outcome is Outcome.CLIENT_GONE
     assert queues.state("q").counters["client_gone"] == 1
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.broker.lookup import RqState
+from scaletest.broker.snapshot import RqState
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.ui import rows
 from scaletest.ui.app import make_app

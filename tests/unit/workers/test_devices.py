@@ -18,11 +18,10 @@ from scaletest.processes.wake import Wake
 from scaletest.validation.before_run import check_plan
 from scaletest.validation.plan import Background, Plan
 from scaletest_workers import before_run, devices
-from scaletest_workers.device_identity import by_number, identify
-from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions
+from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions, by_number, identify
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import ProgramOptions
 
 # a device node that every Linux has, and that every user may open
 NULL, NULL_NUMBER = "/dev/null", "1:3"
@@ -238,8 +237,7 @@ def test_a_device_that_went_away_is_replaced(tmp_path: Path) -> None:
     chooser = DeviceChooser(DeviceOptions(pattern))
     chooser.attach(FakeLeases([str(tmp_path / "renderD128"), str(tmp_path / "renderD129")]))
     (tmp_path / "renderD128").unlink()
-    again = chooser.choose()
-    assert again.device.path.endswith("129")
+    assert chooser.choose().device.path.endswith("129")
 
 
 # -- presets and the workload's environment

@@ -19,8 +19,7 @@ from scaletest.processes.wake import Wake
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import Interrupted, Result
-from scaletest_workers.workloads.fakedev_options import FakeWork, from_words
-from scaletest_workers.workloads.fakedev_runs import FOLDER_VARIABLE, folder, uses
+from scaletest_workers.workloads.fakedev import FOLDER_VARIABLE, FakeWork, folder, from_words, uses
 from tests.conftest import eventually
 
 

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,7 @@ from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import persistent, registry
-from scaletest_workers.workloads.base import Interrupted, Result
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import Interrupted, ProgramOptions, Result
 from tests.conftest import eventually
 
 SOURCE = '''
@@ -180,15 +180,15 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def runtime(file: Path, wake: Wake) -> Iterator[Runtime]:
     """A worker's runtime with the class of the file."""
-    python_runtime = make(wake, f"{file}:Behaviour", "--width", "64")
-    yield python_runtime
-    python_runtime.close()
+    with closing(make(wake, f"{file}:Behaviour", "--width", "64")) as python_runtime:
+        yield python_runtime
 
 
 def make(wake: Wake, *command: str, device: Path | None = None) -> Runtime:
     options = DeviceOptions(str(device), device_index=0) if device else DeviceOptions()
-    program = ProgramOptions(kill_grace_s=0.1)
-    return Runtime(Settings(command=command, devices=options, program=program), wake)
+    return Runtime(
+        Settings(command=command, devices=options, program=ProgramOptions(kill_grace_s=0.1)), wake
+    )
 
 
 def test_it_is_made_once_and_its_process_stays(runtime: Runtime) -> None:
@@ -266,9 +266,8 @@ def test_one_that_is_never_made_ends_its_request(
     file: Path, wake: Wake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(persistent, "READY_LIMIT_S", 1.5)
-    runtime = make(wake, f"{file}:Slow", "60")
-    result = runtime.run((), 0.5)[0]
-    runtime.close()
+    with closing(make(wake, f"{file}:Slow", "60")) as runtime:
+        result = runtime.run((), 0.5)[0]
     assert (result.outcome, result.timeout_s) == (Outcome.TIMED_OUT, 1.5)
 
 
@@ -366,31 +365,27 @@ def test_it_cannot_read_the_requests_of_others(runtime: Runtime) -> None:
 def test_it_gets_the_device_of_the_worker(file: Path, tmp_path: Path, wake: Wake) -> None:
     device = tmp_path / "renderD128"
     device.touch()
-    runtime = make(wake, f"{file}:Behaviour", device=device)
-    result, _ = runtime.run(("device",), 0.0)
-    runtime.close()
+    with closing(make(wake, f"{file}:Behaviour", device=device)) as runtime:
+        result, _ = runtime.run(("device",), 0.0)
     assert result.figures == {"path": str(device), "seen": str(device)}
 
 
 def test_without_a_device_that_it_needs_it_says_so(file: Path, wake: Wake) -> None:
-    runtime = make(wake, f"{file}:needy")
-    result, _ = runtime.run((), 0.0)
-    runtime.close()
+    with closing(make(wake, f"{file}:needy")) as runtime:
+        result, _ = runtime.run((), 0.0)
     assert result.reason is Reason.NO_DEVICE and "--device-glob" in result.error
 
 
 def test_a_function_is_a_workload(file: Path, wake: Wake) -> None:
-    runtime = make(wake, f"{file}:twice")
-    assert runtime.run(("1.5",), 0.0)[0].figures == {"twice": 3.0}
-    assert "lacks its argument number" in runtime.run((), 0.0)[0].error
-    runtime.close()
+    with closing(make(wake, f"{file}:twice")) as runtime:
+        assert runtime.run(("1.5",), 0.0)[0].figures == {"twice": 3.0}
+        assert "lacks its argument number" in runtime.run((), 0.0)[0].error
 
 
 def test_run_may_be_a_property(file: Path, wake: Wake) -> None:
-    runtime = make(wake, f"{file}:OfProperty")
-    runtime.prepare()
-    assert runtime.run(("3",), 0.0)[0].figures == {"number": 3}
-    runtime.close()
+    with closing(make(wake, f"{file}:OfProperty")) as runtime:
+        runtime.prepare()
+        assert runtime.run(("3",), 0.0)[0].figures == {"number": 3}
 
 
 @pytest.mark.parametrize(
@@ -415,11 +410,12 @@ def test_what_cannot_be_made_is_an_error_before_the_first_request(
 ) -> None:
     (tmp_path / "broken.py").write_text("x = 1 / 0\n")
     (tmp_path / "lacking.py").write_text("import nothing_like_it\n")
-    runtime = make(wake, name.format(file=file, folder=tmp_path))
-    with pytest.raises(UsageError) as refused:
+    with (
+        closing(make(wake, name.format(file=file, folder=tmp_path))) as runtime,
+        pytest.raises(UsageError) as refused,
+    ):
         runtime.prepare()
     assert why in refused.value.message and refused.value.hint
-    runtime.close()
 
 
 def test_every_built_in_workload_is_where_its_name_leads(wake: Wake) -> None:
@@ -475,5 +471,5 @@ def test_a_function_of_the_program_that_runs_has_the_name_of_that_program(
     (tmp_path / "pack" / "program.py").write_text(
         "from scaletest.model.workload import reference\ndef work(): pass\nprint(reference(work))\n"
     )
-    line = [sys.executable, *arguments]
-    assert subprocess.check_output(line, text=True, cwd=tmp_path).strip().endswith(expected)
+    said = subprocess.check_output([sys.executable, *arguments], text=True, cwd=tmp_path)
+    assert said.strip().endswith(expected)

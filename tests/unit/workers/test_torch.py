@@ -23,12 +23,10 @@ from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
-from scaletest_workers.runtime import Runtime
+from scaletest_workers.runtime import Runtime, run_once
 from scaletest_workers.settings import Settings
-from scaletest_workers.single_run import run_once
 from scaletest_workers.workloads import torch
-from scaletest_workers.workloads.base import Interrupted
-from scaletest_workers.workloads.making import ProgramOptions
+from scaletest_workers.workloads.base import Interrupted, ProgramOptions
 from scaletest_workers.workloads.torch_options import Model, TorchWork, from_words
 
 # Answers as torch_child does, without torch; what it is asked for last says how it behaves.
@@ -196,9 +194,10 @@ def test_without_torch_the_worker_says_how_to_get_it(
 
 
 def test_arguments_are_read_and_later_ones_win() -> None:
-    arguments = shlex.split("--model alexnet --mode train --batch 8 --batch 4 --device cpu")
-    work = from_words(arguments)
-    assert work == TorchWork(model=Model.ALEXNET, mode="train", device="cpu", batch=4)
+    words = "--model alexnet --mode train --batch 8 --batch 4 --device cpu"
+    assert from_words(shlex.split(words)) == TorchWork(
+        model=Model.ALEXNET, mode="train", device="cpu", batch=4
+    )
 
 
 @pytest.mark.parametrize(

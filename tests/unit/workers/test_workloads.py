@@ -22,9 +22,8 @@ from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
-from scaletest_workers.workloads.base import Interrupted, Result
+from scaletest_workers.workloads.base import Interrupted, ProgramOptions, Result
 from scaletest_workers.workloads.bench import BenchWorkload
-from scaletest_workers.workloads.making import ProgramOptions
 from scaletest_workers.workloads.program import Ended, Program
 from tests.conftest import eventually, processes_with
 
@@ -78,8 +77,9 @@ def test_a_benchmark_decides_what_runs_only_where_that_is_allowed(
 ) -> None:
     for allowed in (False, True):
         program = FakeProgram()
-        workload = BenchWorkload(program, allow_commands=allowed)
-        result = workload.run((document(kind, **spec),), 60.0, None)
+        result = BenchWorkload(program, allow_commands=allowed).run(
+            (document(kind, **spec),), 60.0, None
+        )
         assert bool(program.lines) == (allowed or not refused)
         if not program.lines:
             assert (result.outcome, result.reason) == (Outcome.FAILED, Reason.EXIT)

@@ -1,19 +1,27 @@
-"""The interface of a workload: it runs one request and returns how it ended. It never raises for a
-bad request.
+"""The interface of a workload, and what it is made from: it runs one request and returns how it
+ended. It never raises for a bad request.
 
 A workload knows nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a
 worker that must stop now can put the request back. The runtime chooses its device and adds it to
 the result.
 """
 
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from __future__ import annotations
 
-from scaletest.model import Activity, Outcome, Reason
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from scaletest.model import Activity, Outcome, Reason, checks
 from scaletest.model.errors import ScaletestError
 from scaletest.model.record import Figures
 from scaletest.model.wording import as_options
-from scaletest_workers.devices import Chosen
+from scaletest.processes.wake import Wake
+from scaletest_workers.devices import Chosen, DeviceChooser
+
+if TYPE_CHECKING:  # it takes a while to import, and options need none of it
+    from scaletest.observe.sampler import RequestSampler
+
+DEFAULT_KILL_GRACE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +56,11 @@ def failed_result(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result
 
 def timed_out_result(limit_s: float, program: str = "") -> Result:
     """Return the result of a run that exceeded its limit."""
-    error = f"{program} timed out after {limit_s:g} s".lstrip()
-    return Result(Outcome.TIMED_OUT, error=error, timeout_s=limit_s)
+    return Result(
+        Outcome.TIMED_OUT,
+        error=f"{program} timed out after {limit_s:g} s".lstrip(),
+        timeout_s=limit_s,
+    )
 
 
 class ServedWorkload(Protocol):
@@ -68,3 +79,35 @@ class PreparedWorkload(Protocol):
 
     def prepare(self, device: Chosen | None) -> None:
         """Get ready. UsageError when that fails; raises Interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramOptions:
+    """How programs are run."""
+
+    directory: str = ""  # to work in; "" for the worker's
+    null_input: bool = False
+    null_output: bool = False
+    kill_grace_s: float = DEFAULT_KILL_GRACE_S  # between TERM and KILL, after the time limit
+
+    def __post_init__(self) -> None:
+        checks.seconds(self.kill_grace_s, "kill grace")
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What a worker's workload is made from."""
+
+    command: tuple[str, ...]  # the worker's words, the workload's name first
+    interrupt: Wake  # ends a run from outside
+    devices: DeviceChooser
+    program: ProgramOptions
+    sampler: RequestSampler | None  # None to leave out where the time went
+    allow_commands: bool  # let a benchmark's document decide what runs on this node
+    node: str  # names of where the worker runs
+    pod: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The words behind the workload's name."""
+        return self.command[1:]

@@ -19,8 +19,7 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result, failed_result
-from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.base import Making, Result, failed_result
 from scaletest_workers.workloads.program import Program
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}

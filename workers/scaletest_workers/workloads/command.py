@@ -9,8 +9,7 @@ from pathlib import PurePath
 
 from scaletest.model import Outcome, Reason
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result
-from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.base import Making, Result
 from scaletest_workers.workloads.program import Ended, Program
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
 from scaletest_workers.workloads.transcode.reading import TranscodeReading
@@ -66,5 +65,8 @@ def result_with_figures(ended: Ended, reader: Reader) -> Result:
     result = replace(ended.result, figures=reading.figures) if reading.figures else ended.result
     if result.outcome is not Outcome.FAILED or not reading.complaint:
         return result
-    reason = Reason.NO_DEVICE if reading.no_device else result.reason
-    return replace(result, reason=reason, error=f"{reading.complaint}: {result.error}")
+    return replace(
+        result,
+        reason=Reason.NO_DEVICE if reading.no_device else result.reason,
+        error=f"{reading.complaint}: {result.error}",
+    )

@@ -1,40 +1,219 @@
 """A simulated device as a workload, so that queues, dashboards, sharing and scaling laws can be
 tried without hardware.
 
-A run takes the device's time by a known law of sharing.
+A run takes `seconds` on the device alone. With n runs each has the speed `SharingLaw.speed(n)`, so
+throughput follows a known law, which a validation must recover.
+
+Runs see each other by files in a shared folder, each locked by its run: the kernel drops the lock
+of a process that dies, so that dead runs are not counted.
 """
 
 from __future__ import annotations
 
+import fcntl
+import json
 import logging
+import os
 import random
+import tempfile
 import time
-from dataclasses import replace
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from scaletest.model import Outcome, Reason, State
+from msgspec import Meta
+
+from scaletest.documents.typed_arguments import TypedArguments
+from scaletest.model import Outcome, Reason, State, checks
+from scaletest.model.declared import Count, Positive, Seconds, key, parsed
+from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Interrupted, Result, failed_result, timed_out_result
-from scaletest_workers.workloads.fakedev_options import FakeWork, from_words
-from scaletest_workers.workloads.fakedev_runs import (
-    DeviceMetrics,
-    DeviceUse,
-    folder,
-    locked_file,
-    uses,
+from scaletest_workers.workloads.base import (
+    Interrupted,
+    Making,
+    Result,
+    failed_result,
+    timed_out_result,
 )
-from scaletest_workers.workloads.making import Making
 
-if TYPE_CHECKING:  # it takes a while to import, and few workers serve metrics
+if TYPE_CHECKING:  # they take a while to import, and few workers serve metrics
     from wsgiref.simple_server import WSGIServer
 
+    from prometheus_client import Metric
+
+# The parameters of each law, in their order.
+_LAWS = {
+    "linear": (),
+    "amdahl": ("contention",),
+    "usl": ("contention", "coherency"),
+    "capped": ("ceiling",),
+}
+Share = Annotated[float, Meta(ge=0, le=1)]
+FOLDER_VARIABLE = "SCALETEST_FAKEDEV"
+MIB = 2**20
 logger = logging.getLogger("scaletest.worker")
 
 # How often a run counts the others, and how often it removes dead ones.
 LOOK_S = 0.02
 CLEAN_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SharingLaw:
+    """Cost of sharing a device."""
+
+    # parameters of Gunther's universal scalability law
+    contention: float = 0.0
+    coherency: float = 0.0
+    ceiling: float = 0.0  # runs at full speed; 0 for any number
+
+    def speed(self, runs: int) -> float:
+        """Return the speed of each of `runs`, from 0 to 1."""
+        slowed = 1 + self.contention * (runs - 1) + self.coherency * runs * (runs - 1)
+        share = self.ceiling / runs if self.ceiling else 1.0
+        return min(1.0, share) / slowed
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) < 65536):
+        raise InvalidValue(
+            f"{checks.shown(text)} is not an address", hint="write it as in 127.0.0.1:9400"
+        )
+    return host.strip("[]"), int(port)
+
+
+def _parse_law(text: str) -> SharingLaw:
+    name, *numbers = text.split(":")
+    try:
+        values = [checks.seconds(float(part), "law", zero=name != "capped") for part in numbers]
+        return SharingLaw(**dict(zip(_LAWS[name], values, strict=True)))
+    except (KeyError, TypeError, ValueError, InvalidValue) as error:
+        raise InvalidValue(
+            f"{checks.shown(text)} is not a law",
+            hint="use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or capped:RUNS",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeWork(Document):
+    """One simulated run."""
+
+    seconds: Seconds = 1.0  # on the device alone
+    jitter: Share = 0.0  # standard deviation, relative to seconds
+    failure_rate: Annotated[Share, Meta(title="failure rate")] = 0.0
+    # a run whose memory does not fit into that of the device with the others fails
+    memory_mib: Annotated[Count, Meta(title="memory"), key("memory")] = 0
+    device_memory_mib: Annotated[Positive, Meta(title="device memory"), key("device_memory")] = (
+        16384
+    )
+    law: Annotated[SharingLaw, parsed(_parse_law)] = SharingLaw()
+    activity: Annotated[float, Meta(ge=0, le=100)] = 98.0  # percent of the device
+    # address and port at which a worker serves them
+    metrics: Annotated[tuple[str, int] | None, parsed(_parse_address)] = None
+
+
+def from_words(arguments: Sequence[str]) -> FakeWork:
+    """Parse the options of a run; the last of several counts. InvalidValue for anything else."""
+    return FakeWork(**TypedArguments(FakeWork, "fakedev").values(arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """What a run takes of a device at this moment."""
+
+    device: str
+    activity: float  # percent
+    memory_mib: int
+    device_memory_mib: int
+
+
+def folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where the runs of this machine meet: SCALETEST_FAKEDEV, else a folder of this user."""
+    return Path(
+        environment.get(FOLDER_VARIABLE)
+        or Path(tempfile.gettempdir()) / f"scaletest-fakedev-{os.getuid()}"
+    )
+
+
+@contextmanager
+def locked_file(root: Path, use: DeviceUse) -> Iterator[Path]:
+    """Keep a locked file of this run in its device's folder, which is yielded."""
+    place = root / use.device.replace("/", "_")
+    place.mkdir(parents=True, exist_ok=True)
+    # created under a hidden name and renamed when locked and written, so others see it whole
+    hidden = root / f".{uuid.uuid4().hex}"
+    path = place / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    with hidden.open("w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            json.dump(asdict(use), file)
+            file.flush()
+            hidden.rename(path)
+            yield place
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def uses(place: Path) -> list[DeviceUse]:
+    """Return the runs in a device's folder; files of dead ones are removed."""
+    running = []
+    for path in place.iterdir() if place.is_dir() else ():
+        try:
+            with path.open(encoding="utf-8") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except OSError:  # its run holds it
+                    running.append(DeviceUse(**json.load(file)))
+                else:
+                    path.unlink(missing_ok=True)
+        except (OSError, ValueError, TypeError):  # the run ended, or the file is not ours
+            continue
+    return running
+
+
+def device_totals(uses: Sequence[DeviceUse]) -> dict[str, DeviceUse]:
+    """Return what all runs together take of each device: all of it at most."""
+    totals: dict[str, DeviceUse] = {}
+    for use in uses:
+        so_far = totals.get(use.device, DeviceUse(use.device, 0.0, 0, use.device_memory_mib))
+        totals[use.device] = DeviceUse(
+            use.device,
+            min(100.0, so_far.activity + use.activity),
+            min(use.device_memory_mib, so_far.memory_mib + use.memory_mib),
+            use.device_memory_mib,
+        )
+    return totals
+
+
+class DeviceMetrics:
+    """The metrics of all simulated devices of a node, for a registry of Prometheus."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+
+    def collect(self) -> Iterator[Metric]:
+        """Read the files of all runs."""
+        from prometheus_client.metrics_core import GaugeMetricFamily
+
+        places = folder().iterdir() if folder().is_dir() else ()
+        totals = device_totals([use for place in places for use in uses(place)])
+        figures: dict[str, dict[str, float]] = {
+            "busy_ratio": {name: use.activity / 100 for name, use in totals.items()},
+            "memory_used_bytes": {name: use.memory_mib * MIB for name, use in totals.items()},
+            "memory_bytes": {name: use.device_memory_mib * MIB for name, use in totals.items()},
+        }
+        for figure, by_device in figures.items():
+            family = GaugeMetricFamily(
+                f"scaletest_fakedev_{figure}", "Of all runs.", labels=["node", "device"]
+            )
+            for device, value in sorted(by_device.items()):
+                family.add_metric([self._node, device], value)
+            yield family
 
 
 class FakeDevice:
@@ -68,8 +247,12 @@ class FakeDevice:
             work = from_words((*self._making.options, *arguments))
         except InvalidValue as error:
             return failed_result(error)
-        name = device.device.id if device else "none"
-        use = DeviceUse(name, work.activity, work.memory_mib, work.device_memory_mib)
+        use = DeviceUse(
+            device.device.id if device else "none",
+            work.activity,
+            work.memory_mib,
+            work.device_memory_mib,
+        )
         with locked_file(folder(), use) as place:
             taken = sum(run.memory_mib for run in uses(place))
             if work.memory_mib and taken > work.device_memory_mib:

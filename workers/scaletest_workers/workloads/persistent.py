@@ -25,12 +25,10 @@ from scaletest.processes.children import end_group, end_handle, wait_child, wait
 from scaletest.processes.guard import Guard
 from scaletest.processes.orphans import end_orphans, own_children
 from scaletest.processes.wake import Wake
-from scaletest_workers.child_answers import ANSWERS_CLOSED
+from scaletest_workers.child_answers import ANSWERS_CLOSED, PEAK_MEMORY
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Interrupted, Result, timed_out_result
-from scaletest_workers.workloads.making import Making
-from scaletest_workers.workloads.output import OutputTail
-from scaletest_workers.workloads.program import last_words, signal_name, why_not_started
+from scaletest_workers.workloads.base import Interrupted, Making, Result, timed_out_result
+from scaletest_workers.workloads.program import OutputTail, last_words, signal_name, why_not_started
 
 # What a process may write while it runs one request, and how long its answer may be.
 MOST_OUTPUT_BYTES = 16 * 1024 * 1024
@@ -41,8 +39,6 @@ EXIT_S = 2.0
 READY_LIMIT_S = 600.0
 # Why a process gave no answer that has lost its way of answering.
 CLOSED = "closed the descriptor that its answers go to, as os.closerange does"
-# Index of ru_maxrss in struct_rusage.
-_MEMORY = 2
 
 
 class PersistentChild:
@@ -78,8 +74,11 @@ class PersistentChild:
         try:
             process = self._start(device)
         except OSError as error:
-            text = why_not_started(self._argv[0], error, self._making.program)
-            return Result(Outcome.FAILED, Reason.NO_BINARY, error=text)
+            return Result(
+                Outcome.FAILED,
+                Reason.NO_BINARY,
+                error=why_not_started(self._argv[0], error, self._making.program),
+            )
         if watch is not None and self._tree is not None:
             watch.resume(self._tree)
         requests = [(request, limit_s)]
@@ -98,8 +97,9 @@ class PersistentChild:
             if not isinstance(answer, dict) or "error" in answer:
                 break
         activity = watch.close(_usage(answers)) if watch else None
-        result = self._result(answers[-1], limit_s, process.returncode or 0)
-        return replace(result, activity=activity)
+        return replace(
+            self._result(answers[-1], limit_s, process.returncode or 0), activity=activity
+        )
 
     def close(self) -> None:
         """End the process and the guard."""
@@ -187,8 +187,11 @@ class PersistentChild:
             document = None
         is_answer = isinstance(document, dict) and document.get("number") == self._number
         # else the workload writes where answers go: what comes next may not be ours either
-        why_not = f"answered {cut(repr(answer), 60)}, which is no answer to this request"
-        return document if is_answer else why_not
+        return (
+            document
+            if is_answer
+            else f"answered {cut(repr(answer), 60)}, which is no answer to this request"
+        )
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -241,7 +244,7 @@ def _usage(answers: Sequence[Any]) -> resource.struct_rusage | None:
     try:
         usages = [answer["usage"] for answer in answers]
         used = [sum(column) for column in zip(*usages, strict=True)]
-        used[_MEMORY] = usages[-1][_MEMORY]  # the peak of its whole life
+        used[PEAK_MEMORY] = usages[-1][PEAK_MEMORY]  # the peak of its whole life
         return resource.struct_rusage([*map(float, used[:2]), *map(int, used[2:])])
     except (IndexError, KeyError, TypeError, ValueError):
         return None

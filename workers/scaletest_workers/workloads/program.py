@@ -1,17 +1,20 @@
 """Run programs one after the other: without a shell, each in a process group that ends with it, its
-limit or the worker.
+limit or the worker. Their output is passed on while it comes, and its end kept.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from scaletest.model import Outcome, Reason, checks
 from scaletest.model.masking import without_secrets
@@ -21,10 +24,17 @@ from scaletest.processes.guard import Guard
 from scaletest.processes.orphans import end_orphans, own_children
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DEVICE_VARIABLE
-from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out_result
-from scaletest_workers.workloads.making import Making, ProgramOptions
-from scaletest_workers.workloads.output import OutputTail
+from scaletest_workers.workloads.base import (
+    SUCCEEDED,
+    Interrupted,
+    Making,
+    ProgramOptions,
+    Result,
+    timed_out_result,
+)
 
+# How much output of a process is kept, to be parsed for figures or for an error.
+OUTPUT_BYTES = 262_144
 # How much of a program's standard error goes into an error reply.
 TAIL_BYTES = 600
 
@@ -85,8 +95,11 @@ class Program:
                 start_new_session=True,
             )
         except OSError as error:
-            text = why_not_started(name, error, options)
-            return Ended(Result(Outcome.FAILED, Reason.NO_BINARY, error=text))
+            return Ended(
+                Result(
+                    Outcome.FAILED, Reason.NO_BINARY, error=why_not_started(name, error, options)
+                )
+            )
         # run it to its end
         self._guard.watch(process.pid)
         if watch is not None:
@@ -149,3 +162,57 @@ def why_not_started(program: str, error: OSError, options: ProgramOptions) -> st
     if path.is_char_device() or path.is_block_device():
         return f"{program} is a device, not a program: put the pattern of --device-glob into quotes"
     return f"{program} cannot be started: {error.strerror}"
+
+
+class OutputTail:
+    """Forwards the output of a process and keeps its end. Its thread ends with the pipe."""
+
+    def __init__(
+        self,
+        stream: IO[bytes] | None,
+        echo: IO[str] | None,
+        *,
+        most_bytes: float = float("inf"),
+        full: Wake | None = None,
+    ) -> None:
+        """full: set when there are more than most_bytes since `begin`."""
+        self._stream = stream
+        self._echo = echo
+        self._end = b""
+        self._most_bytes = self._left = most_bytes
+        self._full = full
+        self._thread = threading.Thread(target=self._read, name="scaletest-output", daemon=True)
+        if stream is not None:
+            self._thread.start()
+
+    def begin(self) -> None:
+        """Count, and keep, from now on."""
+        self._end, self._left = b"", self._most_bytes
+
+    def close(self) -> str:
+        """Return the end of the output. The process group is dead, so the pipe is at its end.
+
+        A process that left the group may still hold it open; it is not waited for.
+        """
+        if self._stream is None:
+            return ""
+        self._thread.join(timeout=0.2)
+        if not self._thread.is_alive():
+            self._stream.close()
+        return self._end.decode(errors="replace")
+
+    def _read(self) -> None:
+        assert self._stream is not None
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(self._stream.fileno(), 65536):
+                self._left -= len(chunk)
+                if self._left < 0 and self._full is not None:
+                    self._full.set()
+                    continue
+                if self._echo is not None:
+                    try:
+                        self._echo.buffer.write(chunk)  # type: ignore[attr-defined]
+                        self._echo.buffer.flush()  # type: ignore[attr-defined]
+                    except Exception:  # a full disk, or no reader: not the program's concern
+                        self._echo = None
+                self._end = (self._end + chunk)[-OUTPUT_BYTES:]

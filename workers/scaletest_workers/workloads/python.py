@@ -10,8 +10,7 @@ from scaletest.model.errors import UsageError
 from scaletest.model.workload import WORKLOAD_PROCESS
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result
-from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.base import Making, Result
 from scaletest_workers.workloads.persistent import PersistentChild
 
 

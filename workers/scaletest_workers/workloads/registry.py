@@ -13,8 +13,7 @@ from scaletest.plugins import BUILT_IN as SCALETEST
 from scaletest.plugins import Plugins
 
 if TYPE_CHECKING:  # they take a while to import, and names need none of them
-    from scaletest_workers.workloads.base import ServedWorkload
-    from scaletest_workers.workloads.making import Making
+    from scaletest_workers.workloads.base import Making, ServedWorkload
 
 GROUP = "scaletest.workloads"
 SLEEP = "sleep"
@@ -34,8 +33,7 @@ def make(making: Making) -> ServedWorkload:
     """Make the workload that a worker's command names: built in, MODULE:NAME of Python, or a
     program. UsageError when it cannot be made.
     """
-    name = making.command[0]
-    target = BUILT_IN.get(name) or (_PYTHON if is_python(making.command) else _COMMAND)
+    target = BUILT_IN.get(making.command[0]) or (_PYTHON if is_python(making.command) else _COMMAND)
     module, _, function = target.partition(":")
     workload: ServedWorkload = getattr(import_module(module), function)(making)
     return workload

@@ -6,8 +6,13 @@ from dataclasses import replace
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out_result
-from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.base import (
+    SUCCEEDED,
+    Interrupted,
+    Making,
+    Result,
+    timed_out_result,
+)
 
 # The time of shorter requests is not split into states: splitting would be a part of it.
 SHORTEST_S = 0.01

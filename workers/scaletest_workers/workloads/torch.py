@@ -5,8 +5,7 @@ from importlib.util import find_spec
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result, failed_result
-from scaletest_workers.workloads.making import Making
+from scaletest_workers.workloads.base import Making, Result, failed_result
 from scaletest_workers.workloads.persistent import PersistentChild
 from scaletest_workers.workloads.torch_options import from_words
 

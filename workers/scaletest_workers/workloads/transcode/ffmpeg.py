@@ -8,8 +8,8 @@ import re
 
 from scaletest.model import checks
 from scaletest.model.record import Figures
-from scaletest_workers.workloads.transcode.media import FFMPEG_CODECS
 from scaletest_workers.workloads.transcode.options import (
+    FFMPEG_CODECS,
     NULL,
     Acceleration,
     EncodedOutput,

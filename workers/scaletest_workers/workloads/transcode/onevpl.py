@@ -49,15 +49,18 @@ def par(transcode: Transcode, device: str) -> str:
     # the first session decodes for the others
     is_parallel = transcode.parallel > 1
     flags = ["-parallel_encoding"] if is_parallel else []
-    frames = option_words("-n", transcode.frames)
-    lines = [[*_source(transcode, device), "-o::sink", "-join", *flags, *frames]]
+    lines = [
+        [
+            *(*_source(transcode, device), "-o::sink", "-join", *flags),
+            *option_words("-n", transcode.frames),
+        ]
+    ]
     source = ["-i::source", "-join"]
     depth = option_words("-async", transcode.depth)
     if is_parallel:
         # encoders that alternate by groups of pictures; the first one writes the stream
         for path in [transcode.output or "/dev/null", *["/dev/null"] * (transcode.parallel - 1)]:
-            encoder = _encoder(transcode, outputs[0], path)
-            lines.append([*source, *depth, *_CLOSED_GROUPS, *encoder])
+            lines.append([*source, *depth, *_CLOSED_GROUPS, *_encoder(transcode, outputs[0], path)])
     else:
         # Each smaller output is scaled from the one before (-cs). The largest comes first; 0 is the
         # size of the input.

@@ -9,17 +9,18 @@ from pathlib import Path
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Result, failed_result
+from scaletest_workers.workloads.base import Making, Result, failed_result
 from scaletest_workers.workloads.command import result_with_figures
-from scaletest_workers.workloads.making import Making
 from scaletest_workers.workloads.program import Program
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
-from scaletest_workers.workloads.transcode.media import HEAD_BYTES, codec_of_head, refusal
 from scaletest_workers.workloads.transcode.options import (
+    HEAD_BYTES,
     Acceleration,
     Transcode,
     TranscodeEngine,
+    codec_of_head,
     from_words,
+    refusal,
 )
 
 
@@ -39,8 +40,11 @@ class TranscodeWorkload:
         """Transcode once. Raises Interrupted."""
         try:
             work = self._read_head(from_words(self._options, arguments))
-            in_software = work.acceleration is Acceleration.SOFTWARE
-            path = device.device.path if device and not in_software else ""
+            path = (
+                device.device.path
+                if device and work.acceleration is not Acceleration.SOFTWARE
+                else ""
+            )
             with _command_line(work, path) as argv:
                 environment = self._devices.environment(device) if device else {}
                 ended = self._program.run(argv, limit_s, environment, capture=True, quiet=True)
@@ -78,8 +82,9 @@ class TranscodeWorkload:
             raise InvalidValue(f"the input {file} cannot be read: {error.strerror}") from error
         if not head:
             raise InvalidValue(f"the input {file} is empty")
-        is_onevpl = work.engine is TranscodeEngine.ONEVPL
-        if is_onevpl and (text := refusal(work.input, head, work.codec)):
+        if work.engine is TranscodeEngine.ONEVPL and (
+            text := refusal(work.input, head, work.codec)
+        ):
             raise InvalidValue(text)
         return work if work.codec else replace(work, codec=codec_of_head(head))
 
