@@ -13,7 +13,7 @@ from scaletest.broker.redis_errors import explained
 from scaletest.broker.samples import SampleReader
 from scaletest.cli import options as shared
 from scaletest.cli.headings import heading
-from scaletest.cli.output import Output, echo, live_rows, show_messages, warn_without_worker
+from scaletest.cli.output import Output, echo, live_rows, served, show_messages, warn_without_worker
 from scaletest.client_page import text
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.offered_load import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
@@ -21,7 +21,6 @@ from scaletest.model import NodeSample, checks
 from scaletest.model.masking import masked
 from scaletest.model.texts import short
 from scaletest.render.numbers import seconds
-from scaletest.report import words
 from scaletest.runs.stopping import StopRequest, stopping
 
 SWITCH_S = 0.001
@@ -241,7 +240,7 @@ def _live_row(snapshot: LoadSnapshot) -> str:
 
 
 def _show_statistics(snapshot: LoadSnapshot, completed: int, rejected: int, output: Output) -> None:
-    summary = words.served(snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s)
+    summary = served(snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s)
     echo(f"queue {snapshot.queue}: {summary}", err=True)
     places = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []
     output.show(

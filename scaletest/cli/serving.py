@@ -10,12 +10,11 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from scaletest.cli.output import echo, is_verbose, live_rows
+from scaletest.cli.output import echo, is_verbose, live_rows, served
 from scaletest.model.durations import DurationHistogram
 from scaletest.model.masking import masked
 from scaletest.model.texts import short
 from scaletest.observe.visibility import visibility
-from scaletest.report import words
 from scaletest_workers import before_run
 from scaletest_workers.settings import Serving, Settings
 from scaletest_workers.tally import WorkTally
@@ -93,7 +92,7 @@ class ServedQueue:
             return
         served_s = time.monotonic() - self._began_s
         times = DurationHistogram(self.tally.run_times, self.tally.ended, low=0.0, high=math.inf)
-        summary = words.served(self.tally.outcomes, times.summary(), served_s)
+        summary = served(self.tally.outcomes, times.summary(), served_s)
         _say(f"worker {self._worker.name} ended: {summary}")
 
 

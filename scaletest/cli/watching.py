@@ -17,12 +17,10 @@ import click
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import echo
 from scaletest.cli.progress_views import NONE, shown
-from scaletest.pages.server import bind, url_of
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import Progress
-from scaletest.ui.live import LONGEST_S
+from scaletest.runs.progress import LONGEST_PAGE_S, Progress
 
 # So long a command waits for its page before it measures, and when it has ended: a process of low
 # priority needs that on a busy machine.
@@ -36,7 +34,11 @@ class RunPage:
 
     def __init__(self, redis_url: str) -> None:
         """redis_url: "" for none."""
+        # what serves pages takes a while to import, and most runs have none
+        from scaletest.pages.server import bind, url_of
+
         self._socket = bind("127.0.0.1:0")
+        self._url = url_of(self._socket)
         self._redis_url = redis_url
         self._guard: Guard | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -44,7 +46,7 @@ class RunPage:
 
     def begun(self, folder: RunFolder) -> str:
         """Serve the page of this run; say where it is."""
-        self._address = f"{url_of(self._socket)}/live/{quote(folder.name)}"
+        self._address = f"{self._url}/live/{quote(folder.name)}"
         if self._process is None:
             self._start(folder)
         return f"watch it at {self._address}"
@@ -59,7 +61,7 @@ class RunPage:
                 assert self._process.stdin is not None
                 self._process.stdin.close()
                 with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(LONGEST_S + END_S)
+                    self._process.wait(LONGEST_PAGE_S + END_S)
                 echo("the page of the run is closed; see it again with: scaletest ui", err=True)
         finally:
             self._socket.close()

@@ -5,13 +5,12 @@ Where one program's time went is told here too: its states as rows, longest firs
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from scaletest.causes.places import PLACE_TEXTS
 from scaletest.model import Activity, State, Verdict, VerdictKind
-from scaletest.model.durations import DurationSummary
 from scaletest.render.blocks import Table
-from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
+from scaletest.render.numbers import percent, quantity, seconds
 from scaletest.render.text import clean
 from scaletest.render.text_table import aligned
 from scaletest.stats.percentiles import Distribution
@@ -109,21 +108,3 @@ def sentence(activities: Sequence[Activity]) -> str:
         for state, part_s in largest
         if part_s >= LEAST_TOLD * whole_s > 0
     )
-
-
-def served(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
-    """Say what became of requests, how many a second there were, and how long they ran.
-
-    How long is left out where too few ran to say so.
-    """
-    count = sum(outcomes.values())
-    if not count:
-        return f"no requests in {duration(elapsed_s)}"
-    parts = [
-        f"{number} {outcome.replace('_', ' ')}" for outcome, number in outcomes.items() if number
-    ]
-    rate = f", {significant(count / elapsed_s)}/s" if elapsed_s > 0 else ""
-    known = {"median": run.quantiles_s["p50"], "p95": run.quantiles_s["p95"]}
-    texts = [f"{name} {seconds(value_s)}" for name, value_s in known.items() if value_s is not None]
-    times = f", run time {', '.join(texts)}" if texts else ""
-    return f"{plural(count, 'request')} in {duration(elapsed_s)} ({', '.join(parts)}){rate}{times}"

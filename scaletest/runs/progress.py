@@ -26,6 +26,8 @@ from scaletest.runs.progress_keeper import ProgressKeeper
 
 # A log that is silent for so long gets a line that says how far the run is.
 STATE_EVERY_S = 10.0
+# So long the page of a run (--ui) is served after the end of its command at most.
+LONGEST_PAGE_S = 20.0
 
 # Shows an event of a run, with its state then and a line for people, which may be foreign text and
 # may be empty. It returns at once.

@@ -22,6 +22,7 @@ from scaletest.render.text import Markup
 from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
+from scaletest.runs.progress import LONGEST_PAGE_S
 from scaletest.ui.reading import reader
 from scaletest.ui.reports import cache, folder_of, in_sentences, stamps_of
 from scaletest.ui.runs import PATIENCE_S, index
@@ -35,8 +36,6 @@ RUNNING, ENDED, INTERRUPTED = "running", "ended", "interrupted"
 # An open page asks every two seconds; one that did not for so long is closed, or hidden. A page
 # that was just loaded has not asked again yet, and no script may be there to do so.
 SILENT_S, LOADED_S = 6.0, 3.0
-# So long pages are served after the run of their command at most.
-LONGEST_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class OpenPages:
 
     def wait_for_the_end(self) -> None:
         """Wait until a page asks again after it was told of the end: then it shows that."""
-        until_s = time.monotonic() + LONGEST_S
+        until_s = time.monotonic() + LONGEST_PAGE_S
         while self.ends < 2 and time.monotonic() < min(until_s, self.silent_s):
             time.sleep(0.1)
 
@@ -104,7 +103,7 @@ def live_run(name: str) -> Response:
     """Show a run in progress; also one that has just ended."""
     is_open = "X-Page" in request.headers  # from the script of a page
     if is_open:
-        open_pages().silent_s = time.monotonic() + LONGEST_S
+        open_pages().silent_s = time.monotonic() + LONGEST_PAGE_S
     run, problem, missing = None, "", 404
     folder = folder_of(name)
     if folder is not None:
