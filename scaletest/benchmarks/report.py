@@ -16,9 +16,8 @@ from scaletest.render import contents
 from scaletest.render.axis import Axis, ceiling
 from scaletest.render.blocks import Block, Charts, Facts, Table, Text
 from scaletest.render.chart import Chart
-from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.contents import Case, Head, Report, Section, Sheet
 from scaletest.render.numbers import NOTHING, duration, plural, quantity, quantity_measured, scale
-from scaletest.render.sheet import Sheet
 from scaletest.render.text import cell, clean, one_line
 from scaletest.report.words import AXES, CUT, sentence
 from scaletest.runs.places import default_root, reference

@@ -9,7 +9,6 @@ import click
 import cloup
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import NoDevice
 from scaletest.model.presets import PRESETS
@@ -18,7 +17,7 @@ from scaletest_workers.devices import DeviceChooser, DeviceOptions
 
 
 @cloup.command("devices")
-@heading("Devices")
+@shared.heading("Devices")
 @shared.preset("List the devices of this vendor. [default: of all]")
 @click.option(
     "--device-glob",
@@ -26,7 +25,7 @@ from scaletest_workers.devices import DeviceChooser, DeviceOptions
     metavar="GLOB",
     help="List the devices whose files match this pattern.",
 )
-@heading("Output")
+@shared.heading("Output")
 @shared.output()
 def command(preset: str, device_glob: str, output: Output) -> None:
     """List devices that workers would find here: what they are, and who may use them.

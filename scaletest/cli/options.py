@@ -1,19 +1,25 @@
 """Options that several commands share, with one meaning and one environment variable each."""
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import wraps
+from inspect import signature
+from typing import TypeVar, get_type_hints
 
 import click
 from click.core import ParameterSource
 
 from scaletest.cli.headings import Decorator, F, group, heading
-from scaletest.cli.output import confirm, echo
+from scaletest.cli.output import Output, confirm, echo
 from scaletest.cli.output_options import output, report_output
-from scaletest.cli.parameter_groups import grouped
 from scaletest.cli.quantities import DURATION, RATE, RATE_WITH_UNIT, duration
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
+
+Returned = TypeVar("Returned")
+# The functions that `grouped` calls with what a command takes, by the command's function.
+OPTIONS_OF: dict[Callable[..., object], Callable[..., object]] = {}
 
 # Beside the options below, commands find here what stands in modules of its own.
 __all__ = [
@@ -27,6 +33,7 @@ __all__ = [
     "duration",
     "group",
     "grouped",
+    "heading",
     "is_typed",
     "labels",
     "max_attempts",
@@ -178,3 +185,34 @@ def confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
         pass
     echo(err=True)
     raise UsageError("the question got no answer", hint="add --yes")
+
+
+def grouped(command: Callable[..., Returned]) -> Callable[..., Returned]:
+    """Call a command with its options; write it below them.
+
+    An argument whose type is a frozen dataclass holds the group of parameters that its fields name.
+    Two commands can share a group then. The option of a name in seconds need not have its _s.
+    """
+
+    @wraps(command)
+    def call(**parameters: object) -> Returned:
+        return filled(command, parameters)
+
+    OPTIONS_OF[call] = command
+    return call
+
+
+def filled(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
+    """Call with the parameters of a command that it names, of which a group takes its own.
+
+    KeyError when one is lacking that has no default.
+    """
+    values: dict[str, object] = {}
+    types = get_type_hints(make)
+    for name, parameter in signature(make).parameters.items():
+        option = name if name in parameters else name.removesuffix("_s")
+        if is_dataclass(types[name]) and types[name] is not Output:
+            values[name] = filled(types[name], parameters)
+        elif option in parameters or parameter.default is parameter.empty:
+            values[name] = parameters[option]
+    return make(**values)

@@ -102,8 +102,7 @@ def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
 
 def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
     """Word an event for programs: no character is left that a terminal would obey."""
-    event = ProgressEvent(change, state, cut(one_line(message), LONGEST_LINE))
-    return json.dumps(event.to_dict())
+    return json.dumps(ProgressEvent(change, state, cut(one_line(message), LONGEST_LINE)).to_dict())
 
 
 def rows(state: RunProgress, width: int) -> Iterator[str]:

@@ -12,7 +12,6 @@ import click
 import cloup
 
 from scaletest.cli import options
-from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 
 # Of the page of a command that measures: where all processors are busy it has a fortieth of one.
@@ -23,7 +22,7 @@ GARBAGE_OBJECTS = 50_000
 
 
 @cloup.command("ui")
-@heading("Target")
+@options.heading("Target")
 @options.redis_url(None)
 @click.option(
     "--archive",
@@ -32,7 +31,7 @@ GARBAGE_OBJECTS = 50_000
     metavar="DIR",
     help="Show the runs that are kept in this folder. [default: the runs of this user]",
 )
-@heading("Server")
+@options.heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9995",

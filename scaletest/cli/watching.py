@@ -48,7 +48,29 @@ class RunPage:
         """Serve the page of this run; say where it is."""
         self._address = f"{self._url}/live/{quote(folder.name)}"
         if self._process is None:
-            self._start(folder)
+            # start the process of the page; go on when it has made one, or PATIENCE_S is over
+            self._guard = Guard("KILL")
+            handle = self._socket.fileno()
+            line = python_module("scaletest", "ui", "--socket", str(handle))
+            line += ["--run", str(folder.path)]
+            # Which Redis the page shows is the command's to say; its URL may contain a password,
+            # and every user can read command lines.
+            environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
+            if not self._redis_url:
+                del environment["SCALETEST_REDIS_URL"]
+            self._process = process = subprocess.Popen(
+                line,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[handle],
+                # Ctrl-C is for the run; in a session of its own its priority would count for
+                # nothing
+                process_group=0,
+                env=self._guard.environment(environment),
+            )
+            self._guard.watch(process.pid)
+            self._await_page()
         return f"watch it at {self._address}"
 
     def close(self) -> None:
@@ -69,30 +91,6 @@ class RunPage:
                 end_all([self._process], END_S)
             if self._guard is not None:
                 self._guard.close()
-
-    def _start(self, folder: RunFolder) -> None:
-        """Start the process of the page; return when it has made one, or PATIENCE_S is over."""
-        self._guard = Guard("KILL")
-        handle = self._socket.fileno()
-        line = python_module("scaletest", "ui", "--socket", str(handle))
-        line += ["--run", str(folder.path)]
-        # Which Redis the page shows is the command's to say; its URL may contain a password, and
-        # every user can read command lines.
-        environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
-        if not self._redis_url:
-            del environment["SCALETEST_REDIS_URL"]
-        self._process = process = subprocess.Popen(
-            line,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[handle],
-            # Ctrl-C is for the run; in a session of its own its priority would count for nothing
-            process_group=0,
-            env=self._guard.environment(environment),
-        )
-        self._guard.watch(process.pid)
-        self._await_page()
 
     def _await_page(self) -> None:
         """Wait until the page is made, at most PATIENCE_S."""

@@ -16,8 +16,7 @@ from scaletest.model.checks import cut
 from scaletest.model.recent_window import over
 from scaletest.model.texts import short
 from scaletest.model.time_slots import SLOT_S
-from scaletest.pages.hosts import checked_hosts
-from scaletest.pages.security import HEADERS
+from scaletest.pages.security import HEADERS, checked_hosts
 from scaletest.pages.server import Server, bind
 from scaletest.pages.turns import READS
 from scaletest.processes.periodic import Periodic

@@ -2,8 +2,10 @@
 
 * bodies are not accepted: every value is in the query, as scripts have always sent it
 * request lines have at most 2 KiB
-* host names that a stranger may register (`scaletest.pages.hosts`) are refused, except with the
-  token
+* host names that a stranger may register are refused, except with the token. Such a
+  name may point at this server's address (DNS rebinding), and then a browser lets the stranger's
+  page read the server's pages. So it answers only under a name that neither a stranger
+  can register nor a neighbour can announce, or that its user has allowed
 * a change is refused when a page of another site or a prefetching browser asks for it. Browsers
   send Sec-Fetch-Site only over TLS and to this machine, and Origin not with a GET; a browser that
   sends neither must come from the application's own page
@@ -11,11 +13,13 @@
 """
 
 import hmac
+import ipaddress
 import json
 import logging
 import re
+import socket
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -31,8 +35,13 @@ from werkzeug.exceptions import (
     Unauthorized,
 )
 
+from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
-from scaletest.pages.hosts import is_inner
+
+HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+# Endings that nobody can register, and that no neighbour on the network can announce by mDNS or
+# DHCP as he can any name in .local or without a dot.
+INNER = (".localhost", ".internal", ".svc", ".svc.cluster.local")
 
 logger = logging.getLogger("scaletest.pages")
 
@@ -218,3 +227,33 @@ def _has_token(token: str) -> bool:
     return hmac.compare_digest(
         (text or "").encode("utf-8", "replace"), token.encode("utf-8", "replace")
     )
+
+
+def checked_hosts(names: Iterable[str]) -> frozenset[str]:
+    """Return allowed names in the form in which they are compared; InvalidValue for others."""
+    hosts = frozenset(name.lower().rstrip(".") for name in names)
+    for host in hosts:
+        if not HOST.fullmatch(host):
+            raise InvalidValue(
+                f"the host name is {host!r}",
+                hint="write it without a port, as in client.validation",
+            )
+    return hosts
+
+
+def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
+    """Tell whether a Host header is safe.
+
+    Safe are an IP address, localhost, this machine, a name of a cluster, and allowed ones.
+    """
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    try:
+        ipaddress.ip_address(name)
+        return True
+    except ValueError:
+        here = socket.gethostname().lower()
+        # HTTP/1.0 has no Host, and no browser sends it
+        return name in ("", "localhost", here, *allowed) or name.endswith(INNER)

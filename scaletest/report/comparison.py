@@ -6,9 +6,8 @@ from itertools import chain
 from scaletest.model import VerdictKind
 from scaletest.render import contents
 from scaletest.render.blocks import Charts, Table, Text
-from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.contents import Case, Head, Report, Section, Sheet, Value, at
 from scaletest.render.numbers import NOTHING, quantity
-from scaletest.render.sheet import Sheet, Value, at
 from scaletest.render.text import clean
 from scaletest.report.comparison_charts import curve_charts
 from scaletest.report.words import CUT

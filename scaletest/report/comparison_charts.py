@@ -41,8 +41,7 @@ def curve_charts(runs: Sequence[Side]) -> list[Chart]:
         for measure in run.measures:
             title, label, mark = _place(measure)
             measures.setdefault((title, label), measure)
-            curve = curves.setdefault((title, label), {}).setdefault(number, {})
-            curve[mark] = measure.estimate
+            curves.setdefault((title, label), {}).setdefault(number, {})[mark] = measure.estimate
     # those that decide come first
     titles = sorted(curves, key=lambda title: not measures[title].decides)
     charts = [_draw(*title, measures[title], names, curves[title]) for title in titles]

@@ -42,14 +42,17 @@ def page(snapshot: LoadSnapshot) -> str:
             "The client itself": (itself(snapshot),),
         }
     )
-    template = html.environment().get_template("load.html")
-    return template.render(
-        title=f"Load of queue {snapshot.queue}",
-        load=described(snapshot),
-        now=numbers.instant(snapshot.now_s),
-        facts=facts(snapshot),
-        sections=sections,
-        style=Markup(STYLE),
+    return (
+        html.environment()
+        .get_template("load.html")
+        .render(
+            title=f"Load of queue {snapshot.queue}",
+            load=described(snapshot),
+            now=numbers.instant(snapshot.now_s),
+            facts=facts(snapshot),
+            sections=sections,
+            style=Markup(STYLE),
+        )
     )
 
 

@@ -88,7 +88,14 @@ class RunIndex:
         unread.sort(key=os.path.basename)
         until = self._clock() + patience_s
         while unread:
-            self._read(unread.pop())
+            path = unread.pop()
+            # before it is read: what changes meanwhile is read again
+            stamp, folder = _stamp(path), opened(Path(path))
+            if folder is None:
+                self._strangers[path] = stamp
+            else:
+                before = signature(folder.path, FILES)
+                self._known[path] = _Known(folder, before, read_listed_run(folder))
             if self._clock() >= until:
                 break
         runs = []
@@ -97,13 +104,3 @@ class RunIndex:
             is_current = known.folder.in_use == known.run.in_use
             runs.append(known.run if is_current else read_listed_run(known.folder))
         return sorted(runs, key=lambda run: (run.began or "", run.run)), len(unread)
-
-    def _read(self, path: str) -> None:
-        """Take in what lies there, a run or not."""
-        # before it is read: what changes meanwhile is read again
-        stamp, folder = _stamp(path), opened(Path(path))
-        if folder is None:
-            self._strangers[path] = stamp
-        else:
-            before = signature(folder.path, FILES)
-            self._known[path] = _Known(folder, before, read_listed_run(folder))

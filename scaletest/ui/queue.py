@@ -47,6 +47,17 @@ def queue(path: str) -> ResponseReturnValue:
     row = rows.queue_row(snapshot, reading)
     workers = rows.urgent_first(row.workers)
     page, pages = page_of(len(workers), PAGE_WORKERS)
+    # times of requests that ended: how many, their mean and percentiles in seconds, and the longest
+    # of the last minute
+    times = []
+    for name, counts, longest_s in (
+        ("Wait in the queue", row.queue.wait, row.window.max_wait_s),
+        ("Run", row.queue.run, row.window.max_run_s),
+    ):
+        total = sum(counts.values())
+        mean_s = histogram.total_s(counts) / total if total else None
+        percentiles_s = [histogram.quantile(counts, share) for share in SHARES.values()]
+        times.append((name, total, [mean_s, *percentiles_s, longest_s]))
     pause = ("pause", "workers take nothing more; running requests finish")
     if snapshot.paused:
         pause = ("resume", "workers take requests again")
@@ -58,7 +69,7 @@ def queue(path: str) -> ResponseReturnValue:
         row=row,
         books=[(word, snapshot.counter(word)) for word in BOOKS],
         others=[(word, snapshot.counter(word), text) for word, text in OTHERS.items()],
-        times=_times(row),
+        times=times,
         shares=SHARES,
         failures=failed,
         groups=failure_groups(failed),
@@ -76,22 +87,6 @@ def queue(path: str) -> ResponseReturnValue:
             (f"scaletest queue show {path} --format json", "everything for programs"),
         ],
     )
-
-
-def _times(row: rows.QueueRow) -> list[tuple[str, int, list[float | None]]]:
-    """Return the times of requests that ended: how many, their mean and percentiles in seconds, and
-    the longest of the last minute.
-    """
-    times = []
-    for name, counts, longest_s in (
-        ("Wait in the queue", row.queue.wait, row.window.max_wait_s),
-        ("Run", row.queue.run, row.window.max_run_s),
-    ):
-        total = sum(counts.values())
-        mean_s = histogram.total_s(counts) / total if total else None
-        percentiles_s = [histogram.quantile(counts, share) for share in SHARES.values()]
-        times.append((name, total, [mean_s, *percentiles_s, longest_s]))
-    return times
 
 
 ROUTES = (("/queues/<path:path>", READ, queue),)

@@ -67,8 +67,7 @@ class QueueRow:
 
     def submitted(self) -> Markup:
         """Draw submissions over the ring of slots."""
-        counts = {slot.number: slot.submitted for slot in self.queue.slots}
-        return self._spark(counts, "Submitted")
+        return self._spark({slot.number: slot.submitted for slot in self.queue.slots}, "Submitted")
 
     def ended(self) -> Markup:
         """Draw ends over the ring of slots."""

@@ -50,19 +50,22 @@ def render(report: Report, links: Pairs = ()) -> str:
     # what was asked for, and what the plan holds besides
     usual, settings = dict(pairs(head.usual)), pairs(head.plan)
     asked = [(name, text) for name, text in settings if usual.get(name) != text]
-    template = environment().get_template("report.html")
-    return template.render(
-        head=head,
-        thresholds=_thresholds(head.thresholds),
-        sections=report.sections(),
-        style=Markup(STYLE),
-        policy=POLICY,
-        is_live=False,
-        links=links,
-        environment=pairs(conditions),
-        plan=asked,
-        rest=[pair for pair in settings if pair not in asked],
-        formats=[name for name in formats.texts() if name != "html"],
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            head=head,
+            thresholds=_thresholds(head.thresholds),
+            sections=report.sections(),
+            style=Markup(STYLE),
+            policy=POLICY,
+            is_live=False,
+            links=links,
+            environment=pairs(conditions),
+            plan=asked,
+            rest=[pair for pair in settings if pair not in asked],
+            formats=[name for name in formats.texts() if name != "html"],
+        )
     )
 
 

@@ -9,9 +9,8 @@ from typing import Any
 from scaletest.model import VerdictKind
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Text
-from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.contents import CLOCK_DIGITS, Case, Head, Report, Section, Sheet
 from scaletest.render.numbers import duration, seconds, significant
-from scaletest.render.sheet import CLOCK_DIGITS, Sheet
 from scaletest.report.words import warnings
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods
 from scaletest.saturation.judging.step import Assessed, level_text

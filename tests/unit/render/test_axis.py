@@ -24,8 +24,7 @@ def test_marks_are_round_few_and_within(low: float, length: float, most: int) ->
 
 @given(st.floats(1e-6, 1e9), st.integers(3, 9))
 def test_an_axis_ends_at_a_mark_not_below_the_data(high: float, most: int) -> None:
-    end = axis.ceiling(high, most)
-    assert high <= end <= 6 * high
+    assert high <= axis.ceiling(high, most) <= 6 * high
 
 
 @given(
