@@ -5,11 +5,10 @@ import cloup
 
 from scaletest.cli import options, stored
 from scaletest.cli.output import Output
-from scaletest.cli.quantities import Quantity
 from scaletest.model.errors import InvalidValue
 from scaletest.stats.comparison import TOLERANCE
 
-PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
+PART = options.Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
 
 
 def below_one(context: click.Context, parameter: click.Parameter, value: float) -> float:

@@ -102,8 +102,6 @@ SECTIONS = (
 
 # No bug of ours: there is no room for what we write.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# Nor this: a process may open too few files.
-TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 # Nor this: the path that we were given, or the user's own folders, cannot be used.
 CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 
@@ -245,7 +243,8 @@ def _explain_unexpected(error: Exception) -> int:
         return _explain(
             UsageError(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
         )
-    if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:
+    # nor is it a bug of ours that a process may open too few files
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return _explain(
             UsageError(f"too many open files: the limit is {most}", hint="raise it: ulimit -n 1024")
@@ -259,11 +258,11 @@ def _explain_unexpected(error: Exception) -> int:
         )
     broker = sys.modules.get("scaletest.broker.redis_errors")
     if broker is not None and isinstance(error, broker.REDIS_ERRORS):
+        if broker.is_full(error):
+            return _explain(Unreachable(broker.FULL, hint=broker.REMEDY))
         # after we had connected
         hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
-        lost = Unreachable(f"Redis failed: {error}", hint=hint)
-        full = Unreachable(broker.FULL, hint=broker.REMEDY)
-        return _explain(full if broker.is_full(error) else lost)
+        return _explain(Unreachable(f"Redis failed: {error}", hint=hint))
     echo(traceback.format_exc(), err=True)
     echo(f"error: {type(error).__name__}: {error}", err=True)
     echo("  this is a bug of scaletest: please report it with the lines above", err=True)

@@ -1,5 +1,6 @@
 """Options that several commands share, with one meaning and one environment variable each."""
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
@@ -13,9 +14,10 @@ from click.core import ParameterSource
 from scaletest.cli.headings import Decorator, F, group, heading
 from scaletest.cli.output import Output, confirm, echo
 from scaletest.cli.output_options import output, report_output
-from scaletest.cli.quantities import DURATION, RATE, RATE_WITH_UNIT, duration
+from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
+from scaletest.model.quantities import PER_SECOND, SECONDS, in_base_units
 
 Returned = TypeVar("Returned")
 # The functions that `grouped` calls with what a command takes, by the command's function.
@@ -27,6 +29,7 @@ __all__ = [
     "RATE",
     "RATE_WITH_UNIT",
     "Decorator",
+    "Quantity",
     "WatchOptions",
     "confirmed",
     "context",
@@ -50,6 +53,51 @@ __all__ = [
 ]
 
 
+class Quantity(click.ParamType[float]):
+    """A number with a unit, in base units."""
+
+    def __init__(
+        self,
+        name: str,
+        units: Mapping[str, float],
+        example: str,
+        bare: str = "",
+        plausible: float = math.inf,
+    ) -> None:
+        """bare: the unit of a number without one, which "" refuses.
+
+        plausible: the largest such number, in base units, that is not asked about.
+        """
+        self.name, self._example, self._bare, self._plausible = name, example, bare, plausible
+        self._units = {**units, "": units[bare]} if bare else units
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number in base units."""
+        if isinstance(value, int | float):
+            return float(value)
+        text, name = str(value).strip(), param.opts[-1] if param else self.name
+        measured = in_base_units(text, self._units)
+        if measured is None or math.isinf(measured):
+            raise UsageError(
+                f"{name}: {cut(repr(value), limit=60)} is no {self.name}",
+                hint=f"write it as in {self._example}",
+            )
+        if text[-1].isdigit() and measured > self._plausible:
+            echo(
+                f"warning: {name} {text} is read as {text}{self._bare}; write its unit, as in"
+                f" {self._example}",
+                err=True,
+            )
+        return measured
+
+
+# 500 without a unit may be meant in milliseconds.
+DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=60.0)
+RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
+# For rates that people count per second or per minute.
+RATE_WITH_UNIT = Quantity("rate with its unit", PER_SECOND, "2/s or 120/min")
 context: Decorator = click.option(
     "--context",
     default="",
@@ -126,6 +174,18 @@ def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F],
         show_envvar=True,
         metavar="URL",
         help="Use the Redis at this address, which begins with redis://, rediss:// or unix://.",
+    )
+
+
+def duration(*names: str, default: str | None = None, help: str) -> Callable[[F], F]:
+    """Make an option that takes a duration."""
+    return click.option(
+        *names,
+        type=DURATION,
+        default=default,
+        show_default=default not in (None, "0s"),
+        metavar="TIME",
+        help=help,
     )
 
 

@@ -20,8 +20,6 @@ from scaletest_workers.settings import Serving, Settings
 from scaletest_workers.tally import WorkTally
 from scaletest_workers.worker import Worker, serve
 
-RECENT_S = 10.0
-
 
 def serve_shown(serving: Serving, settings: Settings) -> None:
     """Serve a queue until a signal ends it, and say so. UsageError where its program or device
@@ -68,9 +66,9 @@ class ServedQueue:
         if self._worker is None:
             return [f"connecting to {masked(self.serving.redis_url)}"]
         now, ended, failed = time.monotonic(), self.tally.ended, self.tally.failed
-        # requests that ended per second, in the last seconds
+        # requests that ended per second, in the last ten seconds
         self._counts.append((now, ended))
-        while now - self._counts[0][0] > RECENT_S:
+        while now - self._counts[0][0] > 10.0:
             self._counts.popleft()
         then, count = self._counts[0]
         rate = (ended - count) / (now - then) if now > then else 0.0

@@ -26,8 +26,6 @@ logger = logging.getLogger("scaletest.exporter")
 
 # Some more than may wait for Redis at the same time, so that /healthz answers while Redis hangs.
 THREADS = READS + 4
-# Counters in a line of the log.
-COUNTED = ("succeeded", "failed", "timed_out", "rejected", "requeued")
 
 
 class LogLines:
@@ -89,8 +87,9 @@ class LogLines:
 
 
 def _counts(view: QueueView) -> dict[str, int]:
-    counts = {name: view.queue.counter(name) for name in COUNTED}
-    return {**counts, "abandoned": view.queue.abandoned}
+    """Return the counters in a line of the log."""
+    names = ("succeeded", "failed", "timed_out", "rejected", "requeued")
+    return {**{name: view.queue.counter(name) for name in names}, "abandoned": view.queue.abandoned}
 
 
 class BackgroundThread:

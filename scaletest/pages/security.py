@@ -47,9 +47,6 @@ logger = logging.getLogger("scaletest.pages")
 
 LONGEST_URI = 2048
 PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
-# What answers may be kept by a browser.
-CACHEABLE = ("static", "style")
-MISSING = "\0"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -105,7 +102,7 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
         if request.content_length or "Transfer-Encoding" in request.headers:
             raise BadRequest("a body is not accepted; put values into the query, as in ?value=4")
         _check_host(access)
-        if access.changing.get(request.endpoint or "", MISSING) in ("", *request.args):
+        if access.changing.get(request.endpoint or "", "\0") in ("", *request.args):
             _check_change(access)
 
     @app.after_request
@@ -113,7 +110,7 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
         counts.count(response.status_code)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
-        if request.endpoint not in CACHEABLE:
+        if request.endpoint not in ("static", "style"):  # a browser may keep these
             response.headers["Cache-Control"] = "no-store"
         return response
 
@@ -183,18 +180,19 @@ def _check_change(access: Access) -> None:
 
 def _check_site(program: str) -> None:
     """Refuse what a page of another site asked for."""
-    site = request.headers.get("Sec-Fetch-Site")
+    headers = request.headers
+    site, origin, host = map(headers.get, ("Sec-Fetch-Site", "Origin", "Host"))
     if site is not None:
         if site not in ("same-origin", "none"):
             raise Forbidden("a page of another site asked for this; nothing was changed")
-        return
-    host, origin = request.headers.get("Host"), request.headers.get("Origin")
-    if origin is not None:
+    elif origin is not None:
         if _authority(origin) != host:
             raise Forbidden("a page of another origin asked for this; nothing was changed")
-        return
-    browser = request.headers.get("User-Agent", "").startswith("Mozilla/")
-    if browser and _authority(request.headers.get("Referer", "")) != host:
+    elif (
+        # a browser that sends neither must come from a page of ours
+        headers.get("User-Agent", "").startswith("Mozilla/")
+        and _authority(headers.get("Referer", "")) != host
+    ):
         raise Forbidden(
             "a browser asked for this, perhaps for another site's page; nothing was changed. Use"
             f" the {program}'s page"

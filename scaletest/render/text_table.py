@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from scaletest.render.blocks import Table
 
-UNLIMITED = 10_000
 
-
-def aligned(table: Table, width: int = UNLIMITED) -> Iterator[str]:
+def aligned(table: Table, width: int = 10_000) -> Iterator[str]:
     """Yield titles and rows, texts to the left and numbers to the right, two blanks apart.
 
     width: characters of a line. Where that is too narrow, spare columns are left out, and else the

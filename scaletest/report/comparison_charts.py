@@ -17,12 +17,6 @@ from scaletest.stats.measure import Measure, place_text
 WIDTH, HEIGHT = 420.0, 280.0
 # So many runs are told apart by colour and dashes, and so many charts are drawn.
 MOST_RUNS, MOST_CHARTS = 6, 24
-# Intervals that reach higher are cut, so that curves can be seen.
-HIGHEST = 1.6
-# Numbers that go beyond so many times the least stand on a logarithmic axis.
-FAR = 16.0
-# How far runs stand apart where marks are texts, which are 1 apart.
-BESIDE = 0.1
 Mark = str | int | float
 # What a run's measures have where they are shown across: mark -> estimate.
 Curve = dict[Mark, Estimate]
@@ -73,7 +67,8 @@ def _draw(
     top = max(point.value for point in points)
     if len(marks) < 2 or top <= 0:
         return None
-    high = max(top, *(point.high for point in points if point.high < HIGHEST * top), 0.0)
+    # intervals that reach higher are cut, so that curves can be seen
+    high = max(top, *(point.high for point in points if point.high < 1.6 * top), 0.0)
     size, unit = scale(top, measure.unit)
     counts = [f"{names[run]}: {plural(len(curve), 'point')}" for run, curve in curves.items()]
     chart = Chart(
@@ -96,8 +91,8 @@ def _draw(
                 f"{names[run]}, {mark}: {quantity(estimate.value, measure.unit)}", limit=200
             )
             if any(isinstance(name, str) for name in marks):
-                # of texts, runs stand beside each other
-                place = marks.index(mark) + BESIDE * (run - MOST_RUNS / 2)
+                # of texts, which are 1 apart, runs stand beside each other
+                place = marks.index(mark) + 0.1 * (run - MOST_RUNS / 2)
             else:
                 place = float(mark)
             point = estimate.scaled(1 / size)
@@ -114,7 +109,7 @@ def _axis_across(label: str, marks: Sequence[Mark]) -> Axis:
         names = [clean(mark, limit=24) for mark in marks]
         return Axis(label, low=-0.5, high=len(marks) - 0.5, marks=range(len(marks)), names=names)
     low, high = min(numbers), max(numbers)
-    if low > 0 and high > FAR * low:
+    if low > 0 and high > 16 * low:
         return Axis(label, low=low * 0.9, high=high * 1.1, kind="log2")
     round_numbers = nice(0.0, high * 1.05)
     if all(isinstance(number, int) for number in numbers):

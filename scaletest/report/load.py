@@ -100,14 +100,19 @@ def times(snapshot: LoadSnapshot) -> Table:
             **{name: numbers.seconds(time_s) for name, time_s in seconds.items()},
         }
 
-    rows = [row(TIMES[name][0], snapshot.times[name]) for name in TIMES]
-    return Table.of_rows(rows, texts=("Time",))
+    return Table.of_rows(
+        [row(title, snapshot.times[name]) for name, (title, _) in TIMES.items()], texts=("Time",)
+    )
 
 
 def outcomes(snapshot: LoadSnapshot) -> Facts:
     """Count how requests ended."""
-    counts = snapshot.outcomes.items()
-    return Facts([(name.replace("_", " "), numbers.grouped(count)) for name, count in counts])
+    return Facts(
+        [
+            (name.replace("_", " "), numbers.grouped(count))
+            for name, count in snapshot.outcomes.items()
+        ]
+    )
 
 
 def itself(snapshot: LoadSnapshot) -> Facts:

@@ -19,9 +19,6 @@ from scaletest.stats.percentiles import Distribution
 CUT = "An interval without an upper end goes on above its chart."
 # Units of axes in words, where their sign alone says little.
 AXES = {"/s": "per second", "x": "times the step before"}
-LEAST_SHARE = 0.001
-# So much beyond our own memory, a program may have used no more than what it began with.
-_NOISE = 1.02
 # In a sentence: so many states, each of so much of the time. An object that holds so much of its
 # state is named.
 MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
@@ -48,7 +45,7 @@ def lines(activity: Activity) -> list[str]:
     whole_s = sum(activity.seconds.values())
     rows = []
     for state, part_s in sorted(activity.seconds.items(), key=lambda item: -item[1]):
-        if part_s > LEAST_SHARE * whole_s:
+        if part_s > 0.001 * whole_s:
             share = percent(part_s / whole_s, 0) if part_s >= 0.005 * whole_s else "<1%"
             waits = [wait for wait in activity.waits if wait.state is state and wait.object]
             objects = [f"{wait.object} {seconds(wait.seconds)}" for wait in waits]
@@ -72,8 +69,8 @@ def summary(activity: Activity, run_s: float, own_memory: int) -> Iterator[str]:
     cores = f", {activity.cpu_s / run_s:.2g} cores" if run_s > 0 else ""
     yield fact("CPU time", f"{seconds(activity.cpu_s)}{cores}")
     if activity.memory_bytes:
-        # a new process begins with what its parent has
-        bound = "at most " if activity.memory_bytes <= own_memory * _NOISE else ""
+        # a new process begins with what its parent has, and may have used no more than that
+        bound = "at most " if activity.memory_bytes <= own_memory * 1.02 else ""
         yield fact("peak memory", f"{bound}{quantity(activity.memory_bytes, 'B', 3)}")
     for name, blocks in (
         ("disk reads", activity.read_blocks),

@@ -40,8 +40,6 @@ LOCKS = (LOCK, SAMPLER_LOCK)
 PROGRESS = "progress.json"
 # What a run is called may change while it is measured, so that has a lock of its own.
 LABELS, LABELS_LOCK = "labels.json", ".labels.lock"
-# More than labels need; a larger file is none of ours.
-MOST_LABEL_BYTES = 64 * 1024
 # In a file that is read whole, and in a line of the others: the objects that Python makes of it
 # take up to 25 times as much.
 MOST_CHARACTERS = 16 * 1024**2
@@ -247,7 +245,8 @@ class RunFolder:
     def labels(self) -> Labels:
         """What the run is called; nothing where its file holds no labels."""
         with suppress(OSError, InvalidValue, UsageError):
-            if (self.path / LABELS).stat().st_size <= MOST_LABEL_BYTES:
+            # labels need less; a larger file is none of ours
+            if (self.path / LABELS).stat().st_size <= 64 * 1024:
                 return Labels.from_dict(self.read(LABELS))
         return UNLABELLED
 

@@ -31,12 +31,6 @@ from scaletest.runs.folder import PROGRESS, RunFolder
 
 logger = logging.getLogger("scaletest.runs")
 
-# The state of a run is written so often.
-KEPT_EVERY_S = 1.0
-# A Redis that hangs must not hold the end of a run up for long.
-TIMEOUT_S = 2.0
-# A log that is silent for so long gets a line that says how far the run is.
-STATE_EVERY_S = 10.0
 # So long the page of a run (--ui) is served after the end of its command at most.
 LONGEST_PAGE_S = 20.0
 
@@ -60,7 +54,7 @@ class Progress:
         *,
         redis_url: str = "",
         begun: Callable[[RunFolder], str] = say_nothing,
-        every_s: float = STATE_EVERY_S,
+        every_s: float = 10.0,
     ) -> None:
         """redis_url: where the state of a run is published; "" for nowhere. begun: called with the
         folder of each run that begins; gives a line to show, "" for none. every_s: how often the
@@ -225,9 +219,10 @@ class ProgressKeeper:
         self, folder: RunFolder, state: Callable[[], RunProgress], redis_url: str = ""
     ) -> None:
         self._folder, self._state = folder, state
-        self._redis = prepare(redis_url, socket_timeout_s=TIMEOUT_S) if redis_url else None
+        # a Redis that hangs must not hold the end of a run up for long
+        self._redis = prepare(redis_url, socket_timeout_s=2.0) if redis_url else None
         self._keep()
-        self._thread = Periodic("progress", self._keep, KEPT_EVERY_S)
+        self._thread = Periodic("progress", self._keep, 1.0)
         self._thread.start()
 
     def close(self) -> None:

@@ -12,7 +12,6 @@ from scaletest.runs.listing import ListedRun, read_listed_run
 from scaletest.runs.places import opened
 
 Signature = tuple[tuple[int, int, int], ...]
-NO_FILE = (0, 0, 0)
 # How long the index reads before others may look, and how long it leaves them the lock, which it
 # would take again at once.
 FILL_S, REST_S = 0.05, 0.01
@@ -27,7 +26,7 @@ def _stamp(path: str) -> tuple[int, int, int]:
     try:
         status = os.stat(path)  # noqa: PTH116 - thousands of them: a Path costs more than the call
     except OSError:
-        return NO_FILE
+        return 0, 0, 0  # there is no such file
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 

@@ -28,9 +28,6 @@ from scaletest.ui.reports import cache, folder_of, in_sentences, stamps_of
 from scaletest.ui.runs import PATIENCE_S, index
 from scaletest.ui.sources import of_application, sources
 
-# The report so far takes at most this part of a processor's time.
-REPORT_REST = 10.0
-MOST_PROGRESS_BYTES = 128 * 1024
 NOTHING = Markup("")
 RUNNING, ENDED, INTERRUPTED = "running", "ended", "interrupted"
 # An open page asks every two seconds; one that did not for so long is closed, or hidden. A page
@@ -150,7 +147,7 @@ def _stored(folder: RunFolder) -> LiveRun:
     """Describe a run of the archive, without its report."""
     is_held = folder.in_use
     progress = RunProgress(folder.name, "", "", ended=not is_held)
-    if 0 < folder.size(PROGRESS) <= MOST_PROGRESS_BYTES:
+    if 0 < folder.size(PROGRESS) <= 128 * 1024:
         try:
             progress = RunProgress.from_dict(folder.read(PROGRESS))
         except ScaletestError:
@@ -174,7 +171,8 @@ def _with_report(run: LiveRun, folder: RunFolder) -> LiveRun:
             return NOTHING, ""
         return html.contents(report.head, sections), ""
 
-    rest = 0.0 if is_final else REPORT_REST
+    # the report so far takes at most a tenth of a processor's time
+    rest = 0.0 if is_final else 10.0
     key = ("live", folder.path, is_final)
     contents, problem = cache().page(key, stamps_of(folder), make, rest=rest)
     return replace(run, contents=contents, problem=problem)

@@ -8,7 +8,6 @@ from typing import Any, TypeVar, cast
 
 from scaletest.runs.run_index import Signature
 
-MOST_KEPT = 16
 T = TypeVar("T")
 
 
@@ -36,6 +35,6 @@ class PageCache:
                 # a process of low priority waits for a processor much longer than it uses it
                 kept = stamps, made, time.monotonic() + rest * (time.thread_time() - began_s)
             self._pages[key] = kept
-            while len(self._pages) > MOST_KEPT:
+            while len(self._pages) > 16:
                 self._pages.popitem(last=False)
             return cast(T, kept[1])

@@ -25,8 +25,6 @@ from scaletest.ui.page_cache import PageCache
 
 # How long a copy is shared, and how long others wait for whoever reads it.
 COPY_S, WAIT_S = 1.0, 1.0
-# Shorter than the timeout of a probe.
-SOCKET_TIMEOUT_S = 2.0
 # Some more than may wait for Redis at the same time, for pages and probes that need none.
 THREADS = READS + 4
 
@@ -55,7 +53,8 @@ class QueueReader:
 
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = url
-        self._redis = prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S)
+        # shorter than the timeout of a probe
+        self._redis = prepare(url, socket_timeout_s=2.0)
         self._copy = SharedCopy(self._read, COPY_S, wait_s=WAIT_S, clock=clock)
         self._turns = ReadingTurns()
 

@@ -22,9 +22,6 @@ from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.render.text import Markup, clean, element
 from scaletest.report import formats
 
-LONGEST_TEXT = 4000
-# Of the plan: what is no setting, or may hold secrets and whole documents.
-UNSHOWN = ("schema_version", "template")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 # A server adds what a file cannot say of itself.
 SERVED_POLICY = f"{POLICY}; frame-ancestors 'none'"
@@ -169,7 +166,8 @@ def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return a plan or an environment as names and values; durations with their units."""
     texts = []
     for key, setting in settings.items():
-        if key in UNSHOWN:
+        # what is no setting, or may hold secrets and whole documents
+        if key in ("schema_version", "template"):
             continue
         is_duration = key.endswith("_s") and not key.endswith("_per_s")
         if is_duration and isinstance(setting, int | float):
@@ -187,4 +185,4 @@ def setting_text(setting: object) -> str:
         return ", ".join(f"{key} {setting_text(inner)}" for key, inner in setting.items())
     if isinstance(setting, list | tuple):
         return " ".join(map(setting_text, setting))
-    return clean(NOTHING if setting is None else setting, LONGEST_TEXT)
+    return clean(NOTHING if setting is None else setting, limit=4000)

@@ -31,7 +31,6 @@ SIGNS = {
     VerdictKind.RUNNING: "…",
 }
 WIDTH = 160
-MOST_THRESHOLDS = 8
 MOST_LINES = 24
 # A longer heading cuts the title.
 LONGEST_HEADING, LONGEST_TITLE = 160, 64
@@ -58,7 +57,7 @@ def show(report: Report, console: Console) -> None:
     # what is not met is never what is left out
     ordered = sorted(head.thresholds, key=lambda line: line.kind is VerdictKind.PASS)
     thresholds = [f"threshold {SIGNS[line.kind]} {line.text}: {line.reason}" for line in ordered]
-    bounds = Text(thresholds, most=MOST_THRESHOLDS, rest="threshold")
+    bounds = Text(thresholds, most=8, rest="threshold")
     blocks = list(lay_out([*report.summary(), bounds]))
     # where the run lies, and what to do next, as far as that is known
     foot = [f"saved in {head.folder}"] if head.folder else []
