@@ -58,5 +58,6 @@ def command(
     from scaletest.runs import registry
 
     folders = list(map(stored.find, (base, *candidates)))
-    comparison = registry.compare(folders, tolerance, force=force)
-    return stored.deliver(comparison_report(comparison), output)
+    return stored.deliver(
+        comparison_report(registry.compare(folders, tolerance, force=force)), output
+    )

@@ -220,8 +220,9 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
     for parameter in click.get_current_context().command.params:
         name = parameter.name or ""
         if is_typed(name) and name not in allowed:
-            is_option = isinstance(parameter, click.Option)
-            label = max(parameter.opts, key=len) if is_option else "a command"
+            label = (
+                max(parameter.opts, key=len) if isinstance(parameter, click.Option) else "a command"
+            )
             raise UsageError(
                 f"{label} cannot be given with {option}",
                 hint="leave it out: the stored plan counts",

@@ -29,8 +29,6 @@ AUTO, PLAIN, JSON, NONE = "auto", "plain", "json", "none"
 GAP = "  "
 # Characters of a bar: where there is less room than the first, there is none.
 LEAST_BAR, WIDEST_BAR = 8, 30
-# What a terminal and a log show.
-LASTING = (ProgressChange.STEP_MEASURED, ProgressChange.MESSAGE)
 SO_FAR: Mapping[str, str] = {
     VerdictKind.PASS: "so far PASS",
     VerdictKind.FAIL: "so far FAIL",
@@ -54,7 +52,7 @@ def shown(
     console = Console(stderr=True, highlight=False)
     is_live = form == AUTO and console.is_terminal and not console.is_dumb_terminal
     if is_live:
-        lasting = LASTING if steps else ()
+        lasting = (ProgressChange.STEP_MEASURED, ProgressChange.MESSAGE) if steps else ()
 
         def let_stay(change: ProgressChange, state: RunProgress, message: str) -> None:
             if message and change in lasting:

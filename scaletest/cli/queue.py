@@ -109,12 +109,14 @@ def show(name: str, output: Output) -> None:
     state = queues.state(name)
     names = queues.worker_names(name)
     groups = failure_groups(last_failures(redis, name))
-    data = {
-        **state.to_dict(),
-        "worker_names": names,
-        "failures": [group.to_dict() for group in groups],
-    }
-    output.show(data, _lines(state, names, groups))
+    output.show(
+        {
+            **state.to_dict(),
+            "worker_names": names,
+            "failures": [group.to_dict() for group in groups],
+        },
+        _lines(state, names, groups),
+    )
 
 
 def _lines(

@@ -111,9 +111,10 @@ def show(run: str, output: Output) -> None:
                     parts = [f"{key} {part}" for key, part in setting.items()]
                 text = " ".join(map(str, parts)) if isinstance(parts, list) else str(parts)
                 echo(f"{name.replace('_', ' '):12}  {cut(text, limit=400)}")
-    labels = folder.labels.to_dict()
     stored.deliver(
-        report, output, {**report.data(), "environment": dict(environment), "labels": labels}
+        report,
+        output,
+        {**report.data(), "environment": dict(environment), "labels": folder.labels.to_dict()},
     )
 
 

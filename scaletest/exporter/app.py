@@ -104,8 +104,9 @@ def _refused(error: HTTPException) -> ResponseReturnValue:
     if isinstance(error, NotFound):
         return _error(404, f"there is nothing at {request.path}", served)
     if isinstance(error, Forbidden):
-        hint = "start the exporter with <allow_host> NAME"
-        return _error(403, "this host name is not allowed", hint)
+        return _error(
+            403, "this host name is not allowed", "start the exporter with <allow_host> NAME"
+        )
     allowed = {name: text for name, text in error.get_headers() if name == "Allow"}
     return *_error(error.code or 500, error.description or error.name, served), allowed
 

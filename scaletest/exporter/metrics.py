@@ -313,8 +313,11 @@ def families(view: ExporterView | None) -> Iterator[Family]:
                 buckets = HistogramMetricFamily(metric.name, metric.help, labels=QUEUE)
                 for queue in view.queues:
                     counts = metric.counts(queue)
-                    cumulative = histogram.cumulative(counts, BOUNDS)
-                    buckets.add_metric((queue.queue.name,), cumulative, histogram.total_s(counts))
+                    buckets.add_metric(
+                        (queue.queue.name,),
+                        histogram.cumulative(counts, BOUNDS),
+                        histogram.total_s(counts),
+                    )
                 yield buckets
                 continue
             make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily

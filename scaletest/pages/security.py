@@ -129,8 +129,9 @@ def refuse(error: HTTPException) -> Response:
     if form == "plain":
         response = Response(f"ERROR: {reason}\n", mimetype="text/plain")
     elif form == "json":
-        body = json.dumps({"result": "ERROR", "info": reason})
-        response = Response(body, mimetype="application/json")
+        response = Response(
+            json.dumps({"result": "ERROR", "info": reason}), mimetype="application/json"
+        )
     else:
         text = f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
         response = make_response(render_template("message.html", title=error.name, text=text))

@@ -20,7 +20,6 @@ from waitress.task import ErrorTask
 
 from scaletest.model.errors import InvalidValue, UsageError
 
-THREADS = 4
 # More than slow peers may have, and few enough for the usual limit of 1024 open files.
 CONNECTIONS = 400
 # Something must arrive, or some of the response must be read, within this time.
@@ -41,7 +40,7 @@ class Server:
         app: Any,
         listen: str | socket.socket,
         *,
-        threads: int = THREADS,
+        threads: int = 4,
         headers: Mapping[str, str] | None = None,
         refused: Callable[[int], None] = lambda status: None,
     ) -> None:
@@ -101,8 +100,11 @@ def bind(listen: str) -> socket.socket:
     host, port = parse_address(listen)
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        both = host == "::" and socket.has_dualstack_ipv6()
-        return socket.create_server(address[:2], family=family, dualstack_ipv6=both)
+        return socket.create_server(
+            address[:2],
+            family=family,
+            dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6(),
+        )
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(

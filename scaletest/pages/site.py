@@ -86,8 +86,11 @@ def make_site(
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
-    access = security.Access(program, token, prefix, names, changing or {})
-    security.install(app, counts or security.HttpCounts(), access)
+    security.install(
+        app,
+        counts or security.HttpCounts(),
+        security.Access(program, token, prefix, names, changing or {}),
+    )
     for path, methods, view in (("/style.css", READ, style), *routes):
         app.add_url_rule(
             path, view.__name__, view, methods=methods, provide_automatic_options=False

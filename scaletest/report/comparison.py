@@ -107,8 +107,9 @@ def _notes(comparison: Comparison) -> list[str]:
 
 def _deciding_table(comparison: Comparison) -> Table:
     """Make a row for each measure that decides, with its change in each candidate."""
-    changes = [change for change in _all_changes(comparison) if change.base.decides]
-    return _table(comparison, changes)
+    return _table(
+        comparison, [change for change in _all_changes(comparison) if change.base.decides]
+    )
 
 
 def _table(
@@ -150,8 +151,9 @@ def _undecided_reasons(comparison: Comparison) -> list[str]:
         place = f" in {candidate.candidate.name}" if len(comparison.candidates) > 1 else ""
         for change in candidate.deciding:
             if change.reason:
-                line = f"undecided{place}: {change.base.text}: {change.reason}"
-                lines.append(clean(line, limit=300))
+                lines.append(
+                    clean(f"undecided{place}: {change.base.text}: {change.reason}", limit=300)
+                )
     return lines
 
 
@@ -203,15 +205,13 @@ def _sheet(comparison: Comparison) -> Sheet:
 
 def _cases(comparison: Comparison) -> list[Case]:
     """Make a case of each measure that decides in each candidate."""
-    cases = []
-    for candidate in comparison.candidates:
-        cases += [
-            Case(
-                change.base.text,
-                KINDS.get(change.change, VerdictKind.PASS),
-                f"{change.text}: {change.change}\n{change.reason}".strip(),
-                group=candidate.candidate.name,
-            )
-            for change in candidate.deciding
-        ]
-    return cases
+    return [
+        Case(
+            change.base.text,
+            KINDS.get(change.change, VerdictKind.PASS),
+            f"{change.text}: {change.change}\n{change.reason}".strip(),
+            group=candidate.candidate.name,
+        )
+        for candidate in comparison.candidates
+        for change in candidate.deciding
+    ]

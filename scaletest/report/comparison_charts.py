@@ -70,11 +70,12 @@ def _draw(
     # intervals that reach higher are cut, so that curves can be seen
     high = max(top, *(point.high for point in points if point.high < 1.6 * top), 0.0)
     size, unit = scale(top, measure.unit)
-    counts = [f"{names[run]}: {plural(len(curve), 'point')}" for run, curve in curves.items()]
     chart = Chart(
         re.sub(r"[^A-Za-z0-9]+", "-", f"compare-{title}-{label}"),
         title,
-        "; ".join(counts),
+        "; ".join(
+            [f"{names[run]}: {plural(len(curve), 'point')}" for run, curve in curves.items()]
+        ),
         _axis_across(label, marks),
         Axis(AXES.get(unit, unit or title), low=0.0, high=ceiling(high / size * 1.02)),
         width=WIDTH,
@@ -84,8 +85,10 @@ def _draw(
         chart.legend(names[run], f"c-run c-run-{run}")
     for run, curve in curves.items():
         if not chart.x.names:
-            line = sorted((float(mark), curve[mark].value / size) for mark in curve)
-            chart.line(line, f"c-run c-run-{run}")
+            chart.line(
+                sorted((float(mark), curve[mark].value / size) for mark in curve),
+                f"c-run c-run-{run}",
+            )
         for mark, estimate in curve.items():
             tip = clean(
                 f"{names[run]}, {mark}: {quantity(estimate.value, measure.unit)}", limit=200

@@ -157,16 +157,19 @@ def places(snapshot: LoadSnapshot) -> dict[str, Table]:
 
     def device(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
         place = parts[0].place
-        name = _name(device_name(place.device) or "no device")
-        return {"Device": name, "Node": _name(place.node, has_nodes)}
+        return {
+            "Device": _name(device_name(place.device) or "no device"),
+            "Node": _name(place.node, has_nodes),
+        }
 
     tables = dict.fromkeys(("worker", "node", "device"), Table((), ()))
     tables["worker"] = _group_places(snapshot, lambda row: row.place._replace(device=""), worker)
     if has_nodes:
         tables["node"] = _group_places(snapshot, lambda row: row.place.node, node)
     if has_devices:
-        key = operator.attrgetter("place.node", "place.device")
-        tables["device"] = _group_places(snapshot, key, device)
+        tables["device"] = _group_places(
+            snapshot, operator.attrgetter("place.node", "place.device"), device
+        )
     return tables
 
 
@@ -194,12 +197,14 @@ def _group_places(
             sum(part.run_total_s for part in parts),
             highest(part.run_high_s for part in parts),
         )
-        share = numbers.share(succeeded, snapshot.succeeded)
         rows.append(
             {
                 **names(parts),
                 "Succeeded": numbers.grouped(succeeded),
-                "Share": Share(succeeded / max(1, snapshot.succeeded), share),
+                "Share": Share(
+                    succeeded / max(1, snapshot.succeeded),
+                    numbers.share(succeeded, snapshot.succeeded),
+                ),
                 "Failed": numbers.grouped(merged.failed),
                 "Mean run": numbers.seconds(merged.run_mean_s),
                 "Longest run": numbers.seconds(merged.run_high_s),

@@ -51,8 +51,9 @@ def lines(activity: Activity) -> list[str]:
             objects = [f"{wait.object} {seconds(wait.seconds)}" for wait in waits]
             if len(waits) == 1:  # all of the time
                 objects = [waits[0].object]
-            label = PLACE_TEXTS[state].label
-            rows.append((label, share, seconds(part_s), clean(", ".join(objects))))
+            rows.append(
+                (PLACE_TEXTS[state].label, share, seconds(part_s), clean(", ".join(objects)))
+            )
     if not rows:
         return []
     _, *table = aligned(Table(("",) * 4, rows, texts=(0, 3)))

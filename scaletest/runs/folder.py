@@ -53,16 +53,6 @@ SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
 # What makes up a run of any type. Steps come before records: of a run that is still measured,
 # whoever copies the files in this order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, SUBMISSIONS, RECORDS, SAMPLES, SAMPLING, RESULT, LABELS)
-# Made of them, and deleted with them; a file of such a name in a run of another type is its user's.
-DERIVED = (LOG, PROGRESS)
-DERIVED_OF_LIFECYCLE = (
-    SUBMITTED,
-    SAMPLED,
-    "times.csv",
-    "report.html",
-    "general.png",
-    "detailed.png",
-)
 
 
 class AnyPlan(Protocol):
@@ -214,13 +204,16 @@ class RunFolder:
         """
         try:
             with self.locked(*LOCKS):
-                # the plan goes last: the rest of an interrupted deletion is still found, and can be
-                # deleted again
-                derived: tuple[str, ...] = DERIVED
+                # what is made of the files is deleted with them; a file of such a name in a run of
+                # another type is its user's
+                derived = [LOG, PROGRESS]
                 # a damaged plan does not tell its type; the run is deleted all the same
                 with suppress(UsageError):
                     if self.kind == LIFECYCLE:
-                        derived += DERIVED_OF_LIFECYCLE
+                        pictures = ("general.png", "detailed.png")
+                        derived += (SUBMITTED, SAMPLED, "times.csv", "report.html", *pictures)
+                # the plan goes last: the rest of an interrupted deletion is still found, and can be
+                # deleted again
                 for name in (*derived, *reversed(FILES), *LOCKS, LABELS_LOCK):
                     for path in (self.path / name, fresh_of(self.path / name)):
                         path.unlink(missing_ok=True)

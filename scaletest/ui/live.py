@@ -85,15 +85,16 @@ def live() -> AnyResponse:
     if len(runs) == 1 and not problem:
         return redirect(f"{g.root}/live/{quote(runs[0].name)}")
     stored, _ = index().look(PATIENCE_S)
-    page = render_template(
-        "live.html",
-        title="Live",
-        runs=runs,
-        problem=problem,
-        latest=stored[:-6:-1],
-        has_redis=reader() is not None,
+    return make_response(
+        render_template(
+            "live.html",
+            title="Live",
+            runs=runs,
+            problem=problem,
+            latest=stored[:-6:-1],
+            has_redis=reader() is not None,
+        )
     )
-    return make_response(page)
 
 
 def live_run(name: str) -> Response:
@@ -173,8 +174,9 @@ def _with_report(run: LiveRun, folder: RunFolder) -> LiveRun:
 
     # the report so far takes at most a tenth of a processor's time
     rest = 0.0 if is_final else 10.0
-    key = ("live", folder.path, is_final)
-    contents, problem = cache().page(key, stamps_of(folder), make, rest=rest)
+    contents, problem = cache().page(
+        ("live", folder.path, is_final), stamps_of(folder), make, rest=rest
+    )
     return replace(run, contents=contents, problem=problem)
 
 

@@ -11,7 +11,6 @@ from scaletest.ui import rows
 from scaletest.ui.reading import reader
 
 PAGE_WORKERS = 200
-MOST_ROWS = 200
 SHARES = {"median": 0.5, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 # The queue's accounts, and what its other counters mean.
 BOOKS = ("submitted", "succeeded", "failed", "timed_out", "client_gone", "purged")
@@ -79,7 +78,7 @@ def queue(path: str) -> ResponseReturnValue:
         pages=pages,
         devices=rows.device_rows([snapshot], samples),
         nodes=rows.node_rows(samples, snapshot.at_s),
-        most=MOST_ROWS,
+        most=200,
         commands=[
             (f"scaletest queue {pause[0]} {path}", pause[1]),
             (f"scaletest queue purge {path}", "drop every waiting request"),

@@ -140,16 +140,21 @@ def _compare(folders: list[RunFolder]) -> bytes:
 def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response:
     """Show the form that asks which runs to compare."""
     stored, _ = index().look(PATIENCE_S)
-    newest = enumerate(reversed(stored))
-    page = render_template(
-        "compare.html",
-        title="Compare",
-        problem=problem,
-        names=names[:MOST_COMPARED],
-        emptiness=sources().emptiness,
-        runs=[run for number, run in newest if number < MOST_CHOICES or run.run in names],
+    return make_response(
+        render_template(
+            "compare.html",
+            title="Compare",
+            problem=problem,
+            names=names[:MOST_COMPARED],
+            emptiness=sources().emptiness,
+            runs=[
+                run
+                for number, run in enumerate(reversed(stored))
+                if number < MOST_CHOICES or run.run in names
+            ],
+        ),
+        status,
     )
-    return make_response(page, status)
 
 
 ROUTES = (("/runs/<name>", READ, run), ("/compare", READ, compare))

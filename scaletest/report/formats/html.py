@@ -101,8 +101,9 @@ def notebook(report: Report) -> Markup:
         is_drawn = any(isinstance(block, Figure | Charts) for block in section.blocks)
         # those that lead, and of the others the first one with charts
         if section.leads or (is_drawn and not has_charts):
-            blocks = [_with_own_ids(block, prefix) for block in section.blocks]
-            parts.append(replace(section, blocks=blocks))
+            parts.append(
+                replace(section, blocks=[_with_own_ids(block, prefix) for block in section.blocks])
+            )
             has_charts = has_charts or not section.leads
     style = notebook_palette(NOTEBOOK) + style_below(NOTEBOOK) + NOTEBOOK_RULES
     return element(
@@ -121,8 +122,9 @@ def _with_own_ids(block: Block, prefix: str) -> Block:
         case Figure(wide=chart):
             return replace(block, wide=replace(chart, id=f"{prefix}-{chart.id}"))
         case Charts(charts=charts):
-            renamed = [replace(chart, id=f"{prefix}-{chart.id}") for chart in charts]
-            return replace(block, charts=renamed)
+            return replace(
+                block, charts=[replace(chart, id=f"{prefix}-{chart.id}") for chart in charts]
+            )
     return block
 
 
