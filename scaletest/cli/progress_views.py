@@ -50,8 +50,7 @@ def shown(
     redis_url, begun: see Progress.
     """
     console = Console(stderr=True, highlight=False)
-    is_live = form == AUTO and console.is_terminal and not console.is_dumb_terminal
-    if is_live:
+    if form == AUTO and console.is_terminal and not console.is_dumb_terminal:
         lasting = (ProgressChange.STEP_MEASURED, ProgressChange.MESSAGE) if steps else ()
 
         def let_stay(change: ProgressChange, state: RunProgress, message: str) -> None:

@@ -77,12 +77,12 @@ class LogLines:
         pod = cut(window.pod, limit=100) or "unknown"
         node = cut(window.node, limit=100) or "unknown"
         where = f" (pod {pod} on {node})" if window.pod or window.node else ""
-        longest = f"wait {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}"
         return (
             f"queue {view.queue.name}: {counted} in {numbers.seconds(period_s)};"
             f" {view.queue.waiting} waiting, {view.queue.running} running, workers"
-            f" {len(view.queue.workers)}, wanted {view.desired}; longest:"
-            f" {longest}, total {short(window.max_total_s)} s"
+            f" {len(view.queue.workers)}, wanted {view.desired}; longest: wait"
+            f" {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}, total"
+            f" {short(window.max_total_s)} s"
         )
 
 

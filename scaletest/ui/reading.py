@@ -1,13 +1,16 @@
-"""Reads Redis for the pages; everybody who comes within a second shares a copy of the queues.
+"""Reads Redis for the pages; everybody who comes within a second shares a copy of the queues, and
+the pages that were made of it.
 
 Redis may be away at first and at any time: a page then says so, and reads again when it is asked
 again. While Redis hangs few requests wait for it, so that other pages and probes are answered.
 """
 
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from flask import current_app
 
@@ -21,7 +24,7 @@ from scaletest.broker.snapshot import QueueSnapshot, Snapshot, snapshot
 from scaletest.model import NodeSample
 from scaletest.model.run_progress import RunProgress
 from scaletest.pages.turns import READS, ReadingTurns, SharedCopy
-from scaletest.ui.page_cache import PageCache
+from scaletest.runs.run_index import Signature
 
 # How long a copy is shared, and how long others wait for whoever reads it.
 COPY_S, WAIT_S = 1.0, 1.0
@@ -29,6 +32,37 @@ COPY_S, WAIT_S = 1.0, 1.0
 THREADS = READS + 4
 
 T = TypeVar("T")
+
+
+class PageCache:
+    """The last pages that were made, for everybody who asks: that takes long, so only one is made at
+    a time, whoever asks.
+    """
+
+    def __init__(self) -> None:
+        # stamps, page, and until when it is not made again
+        self._pages: OrderedDict[object, tuple[Signature, Any, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def page(
+        self, key: object, stamps: Signature, make: Callable[[], T], *, rest: float = 0.0
+    ) -> T:
+        """Return the page that was made of files with these stamps, else a new one.
+
+        rest: an old page stands in for a new one until so many times the processor time that it
+        took have passed.
+        """
+        with self._lock:
+            kept = self._pages.pop(key, None)
+            if kept is None or (kept[0] != stamps and time.monotonic() >= kept[2]):
+                began_s = time.thread_time()
+                made = make()
+                # a process of low priority waits for a processor much longer than it uses it
+                kept = stamps, made, time.monotonic() + rest * (time.thread_time() - began_s)
+            self._pages[key] = kept
+            while len(self._pages) > 16:
+                self._pages.popitem(last=False)
+            return cast(T, kept[1])
 
 
 @dataclass(frozen=True, slots=True)

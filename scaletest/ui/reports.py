@@ -19,7 +19,7 @@ from scaletest.runs.folder import FILES, RunFolder
 from scaletest.runs.places import find_named
 from scaletest.runs.run_index import Signature, signature
 from scaletest.stats.comparison import TOLERANCE
-from scaletest.ui.page_cache import PageCache
+from scaletest.ui.reading import PageCache
 from scaletest.ui.runs import PATIENCE_S, index
 from scaletest.ui.sources import of_application, sources
 

@@ -14,7 +14,7 @@ from scaletest.broker.run_progress import publish
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.runs.folder import PROGRESS, RESULT
-from scaletest.ui import page_cache, reading, reports
+from scaletest.ui import reading, reports
 from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
@@ -314,9 +314,9 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(monkeypatch: pytest.M
         used[0] += 3.0
         return made[-1]
 
-    monkeypatch.setattr(page_cache.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(page_cache.time, "thread_time", lambda: used[0])
-    pages = page_cache.PageCache()
+    monkeypatch.setattr(reading.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(reading.time, "thread_time", lambda: used[0])
+    pages = reading.PageCache()
 
     def page(stamp: int) -> int:
         return pages.page("run", ((stamp, 0, 0),), slow, rest=10.0)
