@@ -35,8 +35,8 @@ T = TypeVar("T")
 
 
 class PageCache:
-    """The last pages that were made, for everybody who asks: that takes long, so only one is made at
-    a time, whoever asks.
+    """The last pages that were made, for everybody who asks: that takes long, so only one is made
+    at a time.
     """
 
     def __init__(self) -> None:

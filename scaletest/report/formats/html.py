@@ -171,8 +171,7 @@ def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
         # what is no setting, or may hold secrets and whole documents
         if key in ("schema_version", "template"):
             continue
-        is_duration = key.endswith("_s") and not key.endswith("_per_s")
-        if is_duration and isinstance(setting, int | float):
+        if isinstance(setting, int | float) and key.endswith("_s") and not key.endswith("_per_s"):
             texts.append((key.removesuffix("_s").replace("_", " "), seconds(setting)))
         else:
             texts.append((key.replace("_", " "), setting_text(setting)))
