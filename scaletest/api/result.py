@@ -49,8 +49,7 @@ class Result:
 
     @property
     def _validation(self) -> Evaluation | None:
-        judged = self._judged
-        return judged.result if self.run_type == ValidationFolder.run_type else None
+        return self._judged.result if self.run_type == ValidationFolder.run_type else None
 
     @property
     def name(self) -> str:

@@ -34,7 +34,6 @@ from scaletest_workers.workloads import registry
 AnyWorkload = str | Callable[..., Any] | Sequence[Argument | Callable[..., Any]]
 Duration = float | str
 _RUNNING = threading.Lock()
-TOLD_EVERY_S = 1.0
 
 
 class ValidationOptions(TypedDict, total=False):
@@ -202,7 +201,7 @@ def validate(
         if show is not None:
             show(state)
 
-    progress = Progress(tell, redis_url=redis_url, every_s=TOLD_EVERY_S)
+    progress = Progress(tell, redis_url=redis_url, every_s=1.0)
     if resume:
         if workload != () or options or run_dir or labels != Labels():
             raise UsageError(

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.plan import KIND, BenchmarkPlan
 from scaletest.model import wire
-from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT
-from scaletest.runs.typed_folder import TypedFolder
+from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, TypedFolder
 
 
 @dataclass(frozen=True, slots=True)

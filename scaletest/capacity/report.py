@@ -27,9 +27,8 @@ from scaletest.render import contents
 from scaletest.render.axis import Axis, ceiling
 from scaletest.render.blocks import Block, Facts, Figure, Pairs, Table, Text
 from scaletest.render.chart import Chart, Point
-from scaletest.render.contents import Head, Report, Section
+from scaletest.render.contents import Head, Report, Section, Sheet
 from scaletest.render.numbers import NOTHING, duration, plural, seconds
-from scaletest.render.sheet import Sheet
 
 WIDTH, HEIGHT = 860.0, 240.0
 PHONE = (360.0, 260.0)

@@ -12,8 +12,7 @@ from scaletest.broker.connection import prepare
 from scaletest.broker.redis_errors import explained
 from scaletest.broker.samples import SampleReader
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
-from scaletest.cli.output import Output, echo, live_rows, show_messages, warn_without_worker
+from scaletest.cli.output import Output, echo, live_rows, served, show_messages, warn_without_worker
 from scaletest.client_page import text
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.offered_load import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
@@ -21,10 +20,8 @@ from scaletest.model import NodeSample, checks
 from scaletest.model.masking import masked
 from scaletest.model.texts import short
 from scaletest.render.numbers import seconds
-from scaletest.report import words
 from scaletest.runs.stopping import StopRequest, stopping
 
-SWITCH_S = 0.001
 # For one answer of Redis. A client that is told to end must do so before Kubernetes kills it.
 REDIS_TIMEOUT_S = 5.0
 
@@ -37,7 +34,7 @@ REDIS_TIMEOUT_S = 5.0
         " unanswered requests."
     ),
 )
-@heading("Target")
+@shared.heading("Target")
 @click.option(
     "--queue",
     metavar="NAME",
@@ -46,7 +43,7 @@ REDIS_TIMEOUT_S = 5.0
     help="Load this queue, which must be declared.",
 )
 @shared.redis_url()
-@heading("Load")
+@shared.heading("Load")
 @click.option("--parallel", type=int, metavar="N", help="Keep N requests in flight. [default: 1]")
 @click.option(
     "--max-parallel",
@@ -57,14 +54,14 @@ REDIS_TIMEOUT_S = 5.0
         f" [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]"
     ),
 )
-@heading("Requests")
+@shared.heading("Requests")
 @shared.duration(
     "--time-limit",
     default="0s",
     help="Stop a request that runs longer than this; 0 means no limit.",
 )
 @shared.duration("--delay", default="0s", help="Wait this long from a reply to the next request.")
-@heading("Load")
+@shared.heading("Load")
 @click.option(
     "--rate",
     type=shared.RATE,
@@ -87,7 +84,7 @@ REDIS_TIMEOUT_S = 5.0
 @shared.duration(
     "--grace", default="30s", help="At the end, wait at most this long for requests in flight."
 )
-@heading("Server")
+@shared.heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9996",
@@ -119,7 +116,7 @@ REDIS_TIMEOUT_S = 5.0
         " option may be repeated."
     ),
 )
-@heading("Output")
+@shared.heading("Output")
 @click.option(
     "--keep-records",
     type=int,
@@ -180,7 +177,7 @@ def command(
         if bound is not None:
             # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page
             # is being made
-            sys.setswitchinterval(SWITCH_S)
+            sys.setswitchinterval(0.001)
             app = make_app(
                 steering,
                 counts,
@@ -197,7 +194,13 @@ def command(
             with live_rows(lambda: [_live_row(statistics.snapshot())], per_s=1):
                 drained = load.run(steering, stop.wake, grace_s)
         finally:
-            _show_statistics(statistics.snapshot(), counts.completed, counts.rejected, output)
+            snapshot = statistics.snapshot()
+            summary = served(snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s)
+            echo(f"queue {snapshot.queue}: {summary}", err=True)
+            http = {"http_completed": counts.completed, "http_rejected": counts.rejected}
+            tables = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []
+            tables.append(text.stats(snapshot, *http.values()).removesuffix("\n"))
+            output.show({**snapshot.to_dict(), **http}, tables)
         if not drained:
             echo(
                 f"{steering.loop.in_flight} requests had no reply after {grace_s:g} s; dropped",
@@ -238,17 +241,3 @@ def _live_row(snapshot: LoadSnapshot) -> str:
         f"run time median {seconds(snapshot.times['run'].quantiles_s['p50'])}",
     ]
     return "  ".join(filter(None, parts))
-
-
-def _show_statistics(snapshot: LoadSnapshot, completed: int, rejected: int, output: Output) -> None:
-    summary = words.served(snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s)
-    echo(f"queue {snapshot.queue}: {summary}", err=True)
-    places = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []
-    output.show(
-        {
-            **snapshot.to_dict(),
-            "http_completed": completed,
-            "http_rejected": rejected,
-        },
-        [*places, text.stats(snapshot, completed, rejected).removesuffix("\n")],
-    )

@@ -6,7 +6,6 @@ import click
 import cloup
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.cluster import hold_autoscalers, inventory, rights
 from scaletest.cluster.connection import connect
@@ -21,17 +20,17 @@ def command() -> None:
 
 
 @command.command("check")
-@heading("Kubernetes")
+@shared.heading("Kubernetes")
 @shared.namespace("Check the workers of this namespace. [default: the current one]")
 @shared.context
-@heading("Target")
+@shared.heading("Target")
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
     help="Check this Deployment. [default: all, if they may be listed]",
 )
-@heading("Output")
+@shared.heading("Output")
 @shared.output()
 def check(namespace: str, context: str, deployment: str, output: Output) -> int:
     """Check what a validation may do here, how many workers fit, and what stands in the way.
@@ -53,10 +52,10 @@ def check(namespace: str, context: str, deployment: str, output: Output) -> int:
 
 
 @command.command("restore")
-@heading("Kubernetes")
+@shared.heading("Kubernetes")
 @shared.namespace("Look for the Deployment in this namespace. [default: the current one]")
 @shared.context
-@heading("Target")
+@shared.heading("Target")
 @click.option(
     "--deployment",
     required=True,

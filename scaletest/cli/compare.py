@@ -3,15 +3,12 @@
 import click
 import cloup
 
-from scaletest.cli import stored
-from scaletest.cli.headings import heading
+from scaletest.cli import options, stored
 from scaletest.cli.output import Output
-from scaletest.cli.output_options import report_output
-from scaletest.cli.quantities import Quantity
 from scaletest.model.errors import InvalidValue
 from scaletest.stats.comparison import TOLERANCE
 
-PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
+PART = options.Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
 
 
 def below_one(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -27,7 +24,7 @@ def below_one(context: click.Context, parameter: click.Parameter, value: float) 
 @cloup.command("compare")
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
-@heading("Verdict")
+@options.heading("Verdict")
 @click.option(
     "--tolerance",
     type=PART,
@@ -38,7 +35,7 @@ def below_one(context: click.Context, parameter: click.Parameter, value: float) 
     help="Accept a measure that is worse by at most this part.",
 )
 @click.option("--force", is_flag=True, help="Compare even runs that measured different workloads.")
-@report_output()
+@options.report_output()
 def command(
     base: str, candidates: tuple[str, ...], tolerance: float, force: bool, output: Output
 ) -> int:
@@ -60,6 +57,7 @@ def command(
     from scaletest.report.comparison import comparison_report
     from scaletest.runs import registry
 
-    folders = [stored.find(name) for name in (base, *candidates)]
-    comparison = registry.compare(folders, tolerance, force=force)
-    return stored.deliver(comparison_report(comparison), output)
+    folders = list(map(stored.find, (base, *candidates)))
+    return stored.deliver(
+        comparison_report(registry.compare(folders, tolerance, force=force)), output
+    )

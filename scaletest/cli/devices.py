@@ -9,7 +9,6 @@ import click
 import cloup
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import NoDevice
 from scaletest.model.presets import PRESETS
@@ -18,7 +17,7 @@ from scaletest_workers.devices import DeviceChooser, DeviceOptions
 
 
 @cloup.command("devices")
-@heading("Devices")
+@shared.heading("Devices")
 @shared.preset("List the devices of this vendor. [default: of all]")
 @click.option(
     "--device-glob",
@@ -26,7 +25,7 @@ from scaletest_workers.devices import DeviceChooser, DeviceOptions
     metavar="GLOB",
     help="List the devices whose files match this pattern.",
 )
-@heading("Output")
+@shared.heading("Output")
 @shared.output()
 def command(preset: str, device_glob: str, output: Output) -> None:
     """List devices that workers would find here: what they are, and who may use them.
@@ -35,9 +34,23 @@ def command(preset: str, device_glob: str, output: Output) -> None:
     scaletest devices
     scaletest devices --device-glob '/dev/dri/renderD*'
     """
+    if preset or device_glob:
+        devices = DeviceChooser(DeviceOptions(device_glob, preset=preset)).devices()
+    else:
+        by_id: dict[str, Device] = {}
+        for name in PRESETS:
+            with contextlib.suppress(NoDevice):
+                found = DeviceChooser(DeviceOptions(preset=name)).devices()
+                by_id.update({device.id: device for device in found})
+        if not by_id:
+            raise NoDevice(
+                f"this machine has no device of {', '.join(PRESETS)}",
+                hint="for other device files: --device-glob PATTERN",
+            )
+        devices = list(by_id.values())
     rows: list[dict[str, object]] = []
     lines = []
-    for device in _find_devices(preset, device_glob):
+    for device in devices:
         group = Path(device.path).stat().st_gid
         is_usable = os.access(device.path, os.R_OK | os.W_OK)
         rows.append({**asdict(device), "group": group, "usable": is_usable})
@@ -46,20 +59,3 @@ def command(preset: str, device_glob: str, output: Output) -> None:
             f"{device.path}  {device.id}  {device.product or 'unknown'}, group {group}{usable}"
         )
     output.show(rows, lines)
-
-
-def _find_devices(preset: str, device_glob: str) -> list[Device]:
-    """Devices of one preset, of a pattern, or of all presets; NoDevice without any."""
-    if preset or device_glob:
-        return DeviceChooser(DeviceOptions(device_glob, preset=preset)).devices()
-    by_id: dict[str, Device] = {}
-    for name in PRESETS:
-        with contextlib.suppress(NoDevice):
-            chosen = DeviceChooser(DeviceOptions(preset=name)).devices()
-            by_id.update({device.id: device for device in chosen})
-    if not by_id:
-        raise NoDevice(
-            f"this machine has no device of {', '.join(PRESETS)}",
-            hint="for other device files: --device-glob PATTERN",
-        )
-    return list(by_id.values())

@@ -8,7 +8,6 @@ import click
 import cloup
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 from scaletest.model import checks
 from scaletest.model.desired_workers import Targets
@@ -17,9 +16,9 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
 
 
 @cloup.command("exporter")
-@heading("Target")
+@shared.heading("Target")
 @shared.redis_url()
-@heading("Server")
+@shared.heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9998",
@@ -36,7 +35,7 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
         " cluster; the option may be repeated."
     ),
 )
-@heading("Autoscaling")
+@shared.heading("Autoscaling")
 @shared.duration(
     "--window",
     default="60s",
@@ -55,7 +54,7 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
     metavar="SHARE",
     help="Plan for workers that are busy this share of their time.",
 )
-@heading("Output")
+@shared.heading("Output")
 @click.option(
     "--intel-names",
     is_flag=True,
@@ -69,7 +68,7 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
         " 620s; 0 logs none. The maxima of --intel-names are then of this time."
     ),
 )
-@heading("Failures")
+@shared.heading("Failures")
 @shared.duration(
     "--heartbeat",
     default="5s",

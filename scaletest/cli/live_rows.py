@@ -12,8 +12,6 @@ from rich.text import Text
 
 from scaletest.render.text import clean, one_line
 
-PER_S = 4
-
 
 class LiveRows:
     """Rows on standard error until it is closed. rows: gives them for a width in characters; called
@@ -25,7 +23,7 @@ class LiveRows:
         rows: Callable[[int], Sequence[str]],
         console: Console | None = None,
         *,
-        per_s: int = PER_S,
+        per_s: int = 4,
     ) -> None:
         """per_s: how often they are drawn a second."""
         self._rows = rows

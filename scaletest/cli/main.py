@@ -100,11 +100,7 @@ SECTIONS = (
     ),
 )
 
-# No bug of ours: there is no room for what we write.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# Nor this: a process may open too few files.
-TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
-# Nor this: the path that we were given, or the user's own folders, cannot be used.
+# No bug of ours: the path that we were given, or the user's own folders, cannot be used.
 CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 
 # As a shell says of a program that SIGPIPE ended.
@@ -116,10 +112,6 @@ Exit codes:
   1 a bug          4 INVALID           7 Redis or Kubernetes unreachable
   2 usage          5 requests failed   130, 143 interrupted twice
 """
-
-
-# Set while a shell asks for completions.
-COMPLETE = "_SCALETEST_COMPLETE"
 
 
 @cloup.group(
@@ -169,7 +161,7 @@ def run(arguments: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     output = sys.stdout
-    if COMPLETE in os.environ:
+    if "_SCALETEST_COMPLETE" in os.environ:
         # a shell completes a line: no warning may stand in it
         sys.stderr = io.StringIO()
     try:
@@ -241,11 +233,13 @@ def _word_usage_error(error: click.ClickException) -> UsageError:
 
 def _explain_unexpected(error: Exception) -> int:
     """Explain what no command expects; return the exit code."""
-    if isinstance(error, OSError) and error.errno in FULL:
+    # it is no bug of ours that there is no room for what we write
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return _explain(
             UsageError(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
         )
-    if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:
+    # nor that a process may open too few files
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return _explain(
             UsageError(f"too many open files: the limit is {most}", hint="raise it: ulimit -n 1024")
@@ -259,11 +253,11 @@ def _explain_unexpected(error: Exception) -> int:
         )
     broker = sys.modules.get("scaletest.broker.redis_errors")
     if broker is not None and isinstance(error, broker.REDIS_ERRORS):
+        if broker.is_full(error):
+            return _explain(Unreachable(broker.FULL, hint=broker.REMEDY))
         # after we had connected
         hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
-        lost = Unreachable(f"Redis failed: {error}", hint=hint)
-        full = Unreachable(broker.FULL, hint=broker.REMEDY)
-        return _explain(full if broker.is_full(error) else lost)
+        return _explain(Unreachable(f"Redis failed: {error}", hint=hint))
     echo(traceback.format_exc(), err=True)
     echo(f"error: {type(error).__name__}: {error}", err=True)
     echo("  this is a bug of scaletest: please report it with the lines above", err=True)

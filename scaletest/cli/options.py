@@ -1,19 +1,27 @@
 """Options that several commands share, with one meaning and one environment variable each."""
 
+import math
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import wraps
+from inspect import signature
+from typing import TypeVar, get_type_hints
 
 import click
 from click.core import ParameterSource
 
 from scaletest.cli.headings import Decorator, F, group, heading
-from scaletest.cli.output import confirm, echo
+from scaletest.cli.output import Output, confirm, echo
 from scaletest.cli.output_options import output, report_output
-from scaletest.cli.parameter_groups import grouped
-from scaletest.cli.quantities import DURATION, RATE, RATE_WITH_UNIT, duration
+from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
+from scaletest.model.quantities import PER_SECOND, SECONDS, in_base_units
+
+Returned = TypeVar("Returned")
+# The functions that `grouped` calls with what a command takes, by the command's function.
+OPTIONS_OF: dict[Callable[..., object], Callable[..., object]] = {}
 
 # Beside the options below, commands find here what stands in modules of its own.
 __all__ = [
@@ -21,12 +29,14 @@ __all__ = [
     "RATE",
     "RATE_WITH_UNIT",
     "Decorator",
+    "Quantity",
     "WatchOptions",
     "confirmed",
     "context",
     "duration",
     "group",
     "grouped",
+    "heading",
     "is_typed",
     "labels",
     "max_attempts",
@@ -43,6 +53,51 @@ __all__ = [
 ]
 
 
+class Quantity(click.ParamType[float]):
+    """A number with a unit, in base units."""
+
+    def __init__(
+        self,
+        name: str,
+        units: Mapping[str, float],
+        example: str,
+        bare: str = "",
+        plausible: float = math.inf,
+    ) -> None:
+        """bare: the unit of a number without one, which "" refuses.
+
+        plausible: the largest such number, in base units, that is not asked about.
+        """
+        self.name, self._example, self._bare, self._plausible = name, example, bare, plausible
+        self._units = {**units, "": units[bare]} if bare else units
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number in base units."""
+        if isinstance(value, int | float):
+            return float(value)
+        text, name = str(value).strip(), param.opts[-1] if param else self.name
+        measured = in_base_units(text, self._units)
+        if measured is None or math.isinf(measured):
+            raise UsageError(
+                f"{name}: {cut(repr(value), limit=60)} is no {self.name}",
+                hint=f"write it as in {self._example}",
+            )
+        if text[-1].isdigit() and measured > self._plausible:
+            echo(
+                f"warning: {name} {text} is read as {text}{self._bare}; write its unit, as in"
+                f" {self._example}",
+                err=True,
+            )
+        return measured
+
+
+# 500 without a unit may be meant in milliseconds.
+DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=60.0)
+RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
+# For rates that people count per second or per minute.
+RATE_WITH_UNIT = Quantity("rate with its unit", PER_SECOND, "2/s or 120/min")
 context: Decorator = click.option(
     "--context",
     default="",
@@ -122,6 +177,18 @@ def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F],
     )
 
 
+def duration(*names: str, default: str | None = None, help: str) -> Callable[[F], F]:
+    """Make an option that takes a duration."""
+    return click.option(
+        *names,
+        type=DURATION,
+        default=default,
+        show_default=default not in (None, "0s"),
+        metavar="TIME",
+        help=help,
+    )
+
+
 def namespace(text: str) -> Callable[[F], F]:
     """Make -n/--namespace, with this help."""
     return click.option("-n", "--namespace", default="", metavar="NAME", help=text)
@@ -153,8 +220,9 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
     for parameter in click.get_current_context().command.params:
         name = parameter.name or ""
         if is_typed(name) and name not in allowed:
-            is_option = isinstance(parameter, click.Option)
-            label = max(parameter.opts, key=len) if is_option else "a command"
+            label = (
+                max(parameter.opts, key=len) if isinstance(parameter, click.Option) else "a command"
+            )
             raise UsageError(
                 f"{label} cannot be given with {option}",
                 hint="leave it out: the stored plan counts",
@@ -178,3 +246,34 @@ def confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
         pass
     echo(err=True)
     raise UsageError("the question got no answer", hint="add --yes")
+
+
+def grouped(command: Callable[..., Returned]) -> Callable[..., Returned]:
+    """Call a command with its options; write it below them.
+
+    An argument whose type is a frozen dataclass holds the group of parameters that its fields name.
+    Two commands can share a group then. The option of a name in seconds need not have its _s.
+    """
+
+    @wraps(command)
+    def call(**parameters: object) -> Returned:
+        return filled(command, parameters)
+
+    OPTIONS_OF[call] = command
+    return call
+
+
+def filled(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
+    """Call with the parameters of a command that it names, of which a group takes its own.
+
+    KeyError when one is lacking that has no default.
+    """
+    values: dict[str, object] = {}
+    types = get_type_hints(make)
+    for name, parameter in signature(make).parameters.items():
+        option = name if name in parameters else name.removesuffix("_s")
+        if is_dataclass(types[name]) and types[name] is not Output:
+            values[name] = filled(types[name], parameters)
+        elif option in parameters or parameter.default is parameter.empty:
+            values[name] = parameters[option]
+    return make(**values)

@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,9 @@ from typing import Any, TextIO
 import click
 
 from scaletest.model.checks import printable
+from scaletest.model.durations import DurationSummary
 from scaletest.model.errors import UsageError
+from scaletest.render.numbers import duration, plural, seconds, significant
 
 # RQ colours its own messages, nobody else does.
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -38,6 +40,24 @@ def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
             f" scaletest worker --queue {queue}",
             err=True,
         )
+
+
+def served(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
+    """Say what became of requests, how many a second there were, and how long they ran.
+
+    How long is left out where too few ran to say so.
+    """
+    count = sum(outcomes.values())
+    if not count:
+        return f"no requests in {duration(elapsed_s)}"
+    parts = [
+        f"{number} {outcome.replace('_', ' ')}" for outcome, number in outcomes.items() if number
+    ]
+    rate = f", {significant(count / elapsed_s)}/s" if elapsed_s > 0 else ""
+    known = {"median": run.quantiles_s["p50"], "p95": run.quantiles_s["p95"]}
+    texts = [f"{name} {seconds(value_s)}" for name, value_s in known.items() if value_s is not None]
+    times = f", run time {', '.join(texts)}" if texts else ""
+    return f"{plural(count, 'request')} in {duration(elapsed_s)} ({', '.join(parts)}){rate}{times}"
 
 
 def write(text: str, path: Path) -> None:

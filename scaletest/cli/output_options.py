@@ -73,8 +73,7 @@ def report_output(*, letter: bool = True) -> Decorator:
     """Make -o/--output and --format of a command that writes a report."""
     first = ("text", "json", "yaml")
     others = [name for name in formats.names() if name not in first]
-    options = output(*first, *others, letter=letter)
-    return group(heading("Output"), options)
+    return group(heading("Output"), output(*first, *others, letter=letter))
 
 
 def _check_place(file: str, option: str) -> None:

@@ -29,8 +29,6 @@ AUTO, PLAIN, JSON, NONE = "auto", "plain", "json", "none"
 GAP = "  "
 # Characters of a bar: where there is less room than the first, there is none.
 LEAST_BAR, WIDEST_BAR = 8, 30
-# What a terminal and a log show.
-LASTING = (ProgressChange.STEP_MEASURED, ProgressChange.MESSAGE)
 SO_FAR: Mapping[str, str] = {
     VerdictKind.PASS: "so far PASS",
     VerdictKind.FAIL: "so far FAIL",
@@ -52,9 +50,8 @@ def shown(
     redis_url, begun: see Progress.
     """
     console = Console(stderr=True, highlight=False)
-    is_live = form == AUTO and console.is_terminal and not console.is_dumb_terminal
-    if is_live:
-        lasting = LASTING if steps else ()
+    if form == AUTO and console.is_terminal and not console.is_dumb_terminal:
+        lasting = (ProgressChange.STEP_MEASURED, ProgressChange.MESSAGE) if steps else ()
 
         def let_stay(change: ProgressChange, state: RunProgress, message: str) -> None:
             if message and change in lasting:
@@ -102,8 +99,7 @@ def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
 
 def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
     """Word an event for programs: no character is left that a terminal would obey."""
-    event = ProgressEvent(change, state, cut(one_line(message), LONGEST_LINE))
-    return json.dumps(event.to_dict())
+    return json.dumps(ProgressEvent(change, state, cut(one_line(message), LONGEST_LINE)).to_dict())
 
 
 def rows(state: RunProgress, width: int) -> Iterator[str]:

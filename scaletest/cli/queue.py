@@ -13,7 +13,6 @@ from scaletest.broker.failures import failures as last_failures
 from scaletest.broker.jobs import stored
 from scaletest.broker.queue_state import QueueState
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, as_text, echo, warn_without_worker
 from scaletest.model import Reply, Request, checks
 from scaletest.model.errors import UsageError
@@ -93,8 +92,7 @@ def list_queues(output: Output) -> None:
         note = f"paused; {state.note}" if state.paused else state.note
         rows.append((state.name, *map(str, counts), note))
     titles = ("queue", "waiting", "running", "workers", "maximum", "note")
-    data = [state.to_dict() for state in states]
-    output.show(data, aligned(Table(titles, rows, texts=(0, 5))))
+    output.show([state.to_dict() for state in states], aligned(Table(titles, rows, texts=(0, 5))))
 
 
 @command.command()
@@ -111,12 +109,14 @@ def show(name: str, output: Output) -> None:
     state = queues.state(name)
     names = queues.worker_names(name)
     groups = failure_groups(last_failures(redis, name))
-    data = {
-        **state.to_dict(),
-        "worker_names": names,
-        "failures": [group.to_dict() for group in groups],
-    }
-    output.show(data, _lines(state, names, groups))
+    output.show(
+        {
+            **state.to_dict(),
+            "worker_names": names,
+            "failures": [group.to_dict() for group in groups],
+        },
+        _lines(state, names, groups),
+    )
 
 
 def _lines(
@@ -237,14 +237,14 @@ def resume(name: str) -> None:
 
 @command.command()
 @click.argument("name")
-@heading("Target")
-@heading("Requests")
+@shared.heading("Target")
+@shared.heading("Requests")
 @shared.duration(
     "--time-limit",
     default="0s",
     help="Stop the request when it runs longer than this; 0 means no limit.",
 )
-@heading("Output")
+@shared.heading("Output")
 @click.option(
     "--no-wait",
     is_flag=True,

@@ -1,21 +1,19 @@
 """scaletest runs: the archive of runs on this machine."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 import click
 import cloup
 
 from scaletest.cli import options, stored
-from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.render.blocks import Table
 from scaletest.render.text_table import aligned
 from scaletest.runs import registry
-from scaletest.runs.listing import VERDICTS, ListedRun, RunFilter, choose_runs, read_listed_run
+from scaletest.runs.listing import VERDICTS, RunFilter, choose_runs, read_listed_run
 from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import TYPES
 
@@ -30,7 +28,7 @@ def command() -> None:
 
 
 @command.command("list")
-@heading("Target")
+@options.heading("Target")
 @click.option(
     "--type", "run_type", type=click.Choice(list(TYPES)), help="List only runs of this type."
 )
@@ -48,7 +46,7 @@ def command() -> None:
     metavar="PATTERN",
     help=("List only runs whose name contains this text, or fits this pattern, as in 'nightly-*'."),
 )
-@heading("Output")
+@options.heading("Output")
 @options.output()
 def list_runs(
     run_type: str | None,
@@ -66,8 +64,26 @@ def list_runs(
     root = default_root(os.environ)
     stored_runs = list(map(read_listed_run, runs(root)))
     rows = choose_runs(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
+    # the column of names is left out where no run has one
+    has_names = any(run.name for run in rows)
+    names = ["name"] if has_names else []
+    titles = ["run", "when", "kind", "verdict", "steps", "seconds", *names, "workload"]
+    cells = [
+        [
+            run.run,
+            run.when,
+            run.kind or "-",
+            run.judged,
+            ",".join(map(str, run.steps or ())) or "-",
+            "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
+            *([run.name or "-"] if has_names else []),
+            run.subject,
+        ]
+        for run in rows
+    ]
     if rows or output.is_data:
-        output.show(list(map(asdict, rows)), aligned(_table(rows)))
+        table = Table(titles, cells, texts=range(len(titles)))
+        output.show(list(map(asdict, rows)), aligned(table))
     elif stored_runs:
         echo(f"none of the {len(stored_runs)} runs fits", err=True)
     else:
@@ -95,9 +111,10 @@ def show(run: str, output: Output) -> None:
                     parts = [f"{key} {part}" for key, part in setting.items()]
                 text = " ".join(map(str, parts)) if isinstance(parts, list) else str(parts)
                 echo(f"{name.replace('_', ' '):12}  {cut(text, limit=400)}")
-    labels = folder.labels.to_dict()
     stored.deliver(
-        report, output, {**report.data(), "environment": dict(environment), "labels": labels}
+        report,
+        output,
+        {**report.data(), "environment": dict(environment), "labels": folder.labels.to_dict()},
     )
 
 
@@ -150,24 +167,3 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
     for folder in folders:
         left = "" if folder.remove() else f"; other files are left in {folder.path}"
         echo(f"{folder.name}: deleted{left}")
-
-
-def _table(runs: Sequence[ListedRun]) -> Table:
-    """Leave out the column of names where no run has one."""
-    has_names = any(run.name for run in runs)
-    names = ["name"] if has_names else []
-    titles = ["run", "when", "kind", "verdict", "steps", "seconds", *names, "workload"]
-    rows = [
-        [
-            run.run,
-            run.when,
-            run.kind or "-",
-            run.judged,
-            ",".join(map(str, run.steps or ())) or "-",
-            "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
-            *([run.name or "-"] if has_names else []),
-            run.subject,
-        ]
-        for run in runs
-    ]
-    return Table(titles, rows, texts=range(len(titles)))

@@ -10,18 +10,15 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from scaletest.cli.output import echo, is_verbose, live_rows
-from scaletest.model.histogram import DurationHistogram
+from scaletest.cli.output import echo, is_verbose, live_rows, served
+from scaletest.model.durations import DurationHistogram
 from scaletest.model.masking import masked
 from scaletest.model.texts import short
 from scaletest.observe.visibility import visibility
-from scaletest.report import words
 from scaletest_workers import before_run
 from scaletest_workers.settings import Serving, Settings
 from scaletest_workers.tally import WorkTally
 from scaletest_workers.worker import Worker, serve
-
-RECENT_S = 10.0
 
 
 def serve_shown(serving: Serving, settings: Settings) -> None:
@@ -69,9 +66,9 @@ class ServedQueue:
         if self._worker is None:
             return [f"connecting to {masked(self.serving.redis_url)}"]
         now, ended, failed = time.monotonic(), self.tally.ended, self.tally.failed
-        # requests that ended per second, in the last seconds
+        # requests that ended per second, in the last ten seconds
         self._counts.append((now, ended))
-        while now - self._counts[0][0] > RECENT_S:
+        while now - self._counts[0][0] > 10.0:
             self._counts.popleft()
         then, count = self._counts[0]
         rate = (ended - count) / (now - then) if now > then else 0.0
@@ -93,7 +90,7 @@ class ServedQueue:
             return
         served_s = time.monotonic() - self._began_s
         times = DurationHistogram(self.tally.run_times, self.tally.ended, low=0.0, high=math.inf)
-        summary = words.served(self.tally.outcomes, times.summary(), served_s)
+        summary = served(self.tally.outcomes, times.summary(), served_s)
         _say(f"worker {self._worker.name} ended: {summary}")
 
 

@@ -10,8 +10,6 @@ from scaletest.report import words
 from scaletest_workers.runtime import SingleRun, run_once
 from scaletest_workers.settings import Settings
 
-FAILED = 5
-
 
 def show(settings: Settings, arguments: tuple[str, ...], output: Output) -> int:
     """Run the workload once as a worker does; print the result. 0, or 5 when it failed.
@@ -21,7 +19,7 @@ def show(settings: Settings, arguments: tuple[str, ...], output: Output) -> int:
     adopt_orphans()
     run = run_once(settings, arguments)
     output.show(run.to_dict(), _lines(run))
-    return 0 if run.result.outcome is Outcome.SUCCEEDED else FAILED
+    return 0 if run.result.outcome is Outcome.SUCCEEDED else 5
 
 
 def _lines(run: SingleRun) -> Iterator[str]:

@@ -12,18 +12,15 @@ import click
 import cloup
 
 from scaletest.cli import options
-from scaletest.cli.headings import heading
 from scaletest.cli.output import echo
 
 # Of the page of a command that measures: where all processors are busy it has a fortieth of one.
 # The lowest, 19, would show no page before the run is over.
 PAGE_PRIORITY = 10
-# New objects after which Python searches for garbage.
-GARBAGE_OBJECTS = 50_000
 
 
 @cloup.command("ui")
-@heading("Target")
+@options.heading("Target")
 @options.redis_url(None)
 @click.option(
     "--archive",
@@ -32,7 +29,7 @@ GARBAGE_OBJECTS = 50_000
     metavar="DIR",
     help="Show the runs that are kept in this folder. [default: the runs of this user]",
 )
-@heading("Server")
+@options.heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9995",
@@ -109,9 +106,9 @@ def command(
     listening = listen if handle is None else socket.socket(fileno=handle)
     server = Server(app, listening, threads=THREADS, headers=HEADERS)
     # a page makes very many objects, hardly any in a cycle: they and what was loaded by now are not
-    # searched for garbage each time
+    # searched for garbage each time, and the search comes after many new objects
     gc.freeze()
-    gc.set_threshold(GARBAGE_OBJECTS)
+    gc.set_threshold(50_000)
     try:
         echo(f"open {server.url}{prefix.rstrip('/')}/", err=True)
         if handle is None:

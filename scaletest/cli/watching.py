@@ -17,12 +17,10 @@ import click
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import echo
 from scaletest.cli.progress_views import NONE, shown
-from scaletest.pages.server import bind, url_of
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import Progress
-from scaletest.ui.live import LONGEST_S
+from scaletest.runs.progress import LONGEST_PAGE_S, Progress
 
 # So long a command waits for its page before it measures, and when it has ended: a process of low
 # priority needs that on a busy machine.
@@ -36,7 +34,11 @@ class RunPage:
 
     def __init__(self, redis_url: str) -> None:
         """redis_url: "" for none."""
+        # what serves pages takes a while to import, and most runs have none
+        from scaletest.pages.server import bind, url_of
+
         self._socket = bind("127.0.0.1:0")
+        self._url = url_of(self._socket)
         self._redis_url = redis_url
         self._guard: Guard | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -44,9 +46,31 @@ class RunPage:
 
     def begun(self, folder: RunFolder) -> str:
         """Serve the page of this run; say where it is."""
-        self._address = f"{url_of(self._socket)}/live/{quote(folder.name)}"
+        self._address = f"{self._url}/live/{quote(folder.name)}"
         if self._process is None:
-            self._start(folder)
+            # start the process of the page; go on when it has made one, or PATIENCE_S is over
+            self._guard = Guard("KILL")
+            handle = self._socket.fileno()
+            line = python_module("scaletest", "ui", "--socket", str(handle))
+            line += ["--run", str(folder.path)]
+            # Which Redis the page shows is the command's to say; its URL may contain a password,
+            # and every user can read command lines.
+            environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
+            if not self._redis_url:
+                del environment["SCALETEST_REDIS_URL"]
+            self._process = process = subprocess.Popen(
+                line,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[handle],
+                # Ctrl-C is for the run; in a session of its own its priority would count for
+                # nothing
+                process_group=0,
+                env=self._guard.environment(environment),
+            )
+            self._guard.watch(process.pid)
+            self._await_page()
         return f"watch it at {self._address}"
 
     def close(self) -> None:
@@ -59,7 +83,7 @@ class RunPage:
                 assert self._process.stdin is not None
                 self._process.stdin.close()
                 with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(LONGEST_S + END_S)
+                    self._process.wait(LONGEST_PAGE_S + END_S)
                 echo("the page of the run is closed; see it again with: scaletest ui", err=True)
         finally:
             self._socket.close()
@@ -67,30 +91,6 @@ class RunPage:
                 end_all([self._process], END_S)
             if self._guard is not None:
                 self._guard.close()
-
-    def _start(self, folder: RunFolder) -> None:
-        """Start the process of the page; return when it has made one, or PATIENCE_S is over."""
-        self._guard = Guard("KILL")
-        handle = self._socket.fileno()
-        line = python_module("scaletest", "ui", "--socket", str(handle))
-        line += ["--run", str(folder.path)]
-        # Which Redis the page shows is the command's to say; its URL may contain a password, and
-        # every user can read command lines.
-        environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
-        if not self._redis_url:
-            del environment["SCALETEST_REDIS_URL"]
-        self._process = process = subprocess.Popen(
-            line,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[handle],
-            # Ctrl-C is for the run; in a session of its own its priority would count for nothing
-            process_group=0,
-            env=self._guard.environment(environment),
-        )
-        self._guard.watch(process.pid)
-        self._await_page()
 
     def _await_page(self) -> None:
         """Wait until the page is made, at most PATIENCE_S."""

@@ -13,7 +13,6 @@ import cloup
 
 from scaletest.cli import options as shared
 from scaletest.cli import workloads
-from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
 from scaletest_workers.settings import Serving, Settings
@@ -26,7 +25,7 @@ from scaletest_workers.settings import Serving, Settings
         " runs. --once ends with 0, or with 5 when the request failed."
     ),
 )
-@heading("Target")
+@shared.heading("Target")
 @click.option(
     "--queue",
     metavar="NAME",
@@ -35,7 +34,7 @@ from scaletest_workers.settings import Serving, Settings
     help="Serve this queue, which must be declared.",
 )
 @shared.redis_url()
-@heading("Run")
+@shared.heading("Run")
 @click.option("--burst", is_flag=True, help="Exit when the queue is empty.")
 @click.option(
     "--once",
@@ -48,15 +47,15 @@ from scaletest_workers.settings import Serving, Settings
     metavar="ARG",
     help="With --once, give the request this argument; the option may be repeated.",
 )
-@heading("Output")
+@shared.heading("Output")
 @shared.output()
-@heading("Run")
+@shared.heading("Run")
 @click.option(
     "--name",
     metavar="NAME",
     help="Give this worker that name. [default: host, process and a random part]",
 )
-@heading("Failures")
+@shared.heading("Failures")
 @shared.duration(
     "--time-limit",
     default="0s",
@@ -64,7 +63,7 @@ from scaletest_workers.settings import Serving, Settings
         "Stop a request that runs longer than this and has no limit of its own; 0 means no limit."
     ),
 )
-@heading("Devices")
+@shared.heading("Devices")
 @click.option(
     "--device-glob",
     default="",
@@ -86,7 +85,7 @@ from scaletest_workers.settings import Serving, Settings
     metavar="N",
     help="Use the N-th matching device, counting round, and lease no slot of it.",
 )
-@heading("Program")
+@shared.heading("Program")
 @click.option("--directory", default="", metavar="DIR", help="Run the program in this directory.")
 @click.option("--null-input", is_flag=True, help="Give the program an empty standard input.")
 @click.option("--null-output", is_flag=True, help="Discard what the program prints.")
@@ -96,7 +95,7 @@ from scaletest_workers.settings import Serving, Settings
     help="Do not add the arguments of requests to those of the program.",
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
-@heading("Program")
+@shared.heading("Program")
 @click.option(
     "--allow-commands",
     is_flag=True,
@@ -105,7 +104,7 @@ from scaletest_workers.settings import Serving, Settings
         " and objects of the cluster."
     ),
 )
-@heading("Kubernetes")
+@shared.heading("Kubernetes")
 @click.option(
     "--node-env",
     default="",
@@ -118,7 +117,7 @@ from scaletest_workers.settings import Serving, Settings
     metavar="NAME",
     help="Read the name of the pod from this environment variable.",
 )
-@heading("Failures")
+@shared.heading("Failures")
 @shared.duration(
     "--kill-grace",
     default="5s",
@@ -129,22 +128,22 @@ from scaletest_workers.settings import Serving, Settings
 )
 @shared.duration("--heartbeat", default="5s", help="Send a heartbeat to Redis this often.")
 @shared.max_attempts
-@heading("RQ")
+@shared.heading("RQ")
 @click.option(
     "--allow-function",
     multiple=True,
     metavar="PREFIX",
     help=("Also execute RQ jobs whose functions lie below PREFIX; the option may be repeated."),
 )
-@heading("Program")
+@shared.heading("Program")
 @click.option(
     "--list-workloads",
     is_flag=True,
     help="List the workloads that have names, and the packages they come from.",
 )
-@heading("Output")
+@shared.heading("Output")
 @click.option("--log-messages", is_flag=True, help="Log every request and every reply.")
-@heading("Program")
+@shared.heading("Program")
 @workloads.command_of_workers("[-- COMMAND ARG...]")
 @shared.grouped
 def command(

@@ -36,10 +36,10 @@ def show(output: Output) -> None:
     """Print the workloads that this installation knows by name, and where each comes from."""
     rows, problems = registry.listed()
     width = max(len(row["workload"]) for row in rows)
-    lines = (
-        f"{row['workload']:{width}}  {row['package']}  {row['target']}".rstrip() for row in rows
+    output.show(
+        rows,
+        (f"{row['workload']:{width}}  {row['package']}  {row['target']}".rstrip() for row in rows),
     )
-    output.show(rows, lines)
     for problem in problems:
         echo(f"warning: {problem}", err=True)
 

@@ -1,6 +1,6 @@
 """The exporter's HTTP: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only, read only.
 
-It answers only under host names that no stranger can register; see `scaletest.pages.hosts`.
+It answers only under host names that no stranger can register; see `scaletest.pages.security`.
 Whatever is refused is refused in JSON, for programs.
 """
 
@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
 from scaletest.exporter import intel
-from scaletest.exporter.families import families
+from scaletest.exporter.metrics import families
 from scaletest.exporter.view import ExporterView
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
@@ -104,8 +104,9 @@ def _refused(error: HTTPException) -> ResponseReturnValue:
     if isinstance(error, NotFound):
         return _error(404, f"there is nothing at {request.path}", served)
     if isinstance(error, Forbidden):
-        hint = "start the exporter with <allow_host> NAME"
-        return _error(403, "this host name is not allowed", hint)
+        return _error(
+            403, "this host name is not allowed", "start the exporter with <allow_host> NAME"
+        )
     allowed = {name: text for name, text in error.get_headers() if name == "Allow"}
     return *_error(error.code or 500, error.description or error.name, served), allowed
 

@@ -95,11 +95,11 @@ def families(view: ExporterView, interval_s: int = 0) -> Iterator[Family]:
     """
     views = list(view.queues)
     for number, queue in enumerate(views if interval_s else ()):
-        window = within(queue.queue.slots, view.at_s, interval_s)
-        views[number] = replace(queue, window=window)
+        views[number] = replace(queue, window=within(queue.queue.slots, view.at_s, interval_s))
     for alias in TOTALS:
-        total = sum(map(alias.value, views))
-        yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=total)
+        yield CounterMetricFamily(
+            alias.name, f"As {alias.ours}.", value=sum(map(alias.value, views))
+        )
     for alias in QUEUES:
         text, labels = f"As {alias.ours}.", {}
         if interval_s and alias.longest:

@@ -1,22 +1,28 @@
-"""Table of all metrics: text for Prometheus and docs/reference/metrics.md come from it.
+"""Table of all metrics, and a view as the families that Prometheus' client writes: text for
+Prometheus and docs/reference/metrics.md come from it.
 
 Units are base units. Counters end in _total and never go down while the queue is declared, since
 Redis keeps them. scaletest's fine buckets become a few Prometheus buckets, which are cheap to keep
 for years.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from scaletest.exporter.view import QueueView
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+
+from scaletest.exporter.view import ExporterView, QueueView
+from scaletest.model import histogram
 from scaletest.model.node_sample import CONTAINER, DEVICE, MEMORY, PRESSURE
 from scaletest.model.record import Outcome
 
-# Upper bounds in seconds.
-_SHORT_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5)
-_SECONDS_BOUNDS = (1.0, 2.5, 5.0, 10.0, 30.0)
-_MINUTES_BOUNDS = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 86400.0)
-BOUNDS = (*_SHORT_BOUNDS, *_SECONDS_BOUNDS, *_MINUTES_BOUNDS)
+# Upper bounds in seconds: of parts of a second, of seconds, and of minutes to a day.
+BOUNDS = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0),
+    *(60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 86400.0),
+)
 
 # Label values after the queue, and the value.
 Rows = Iterable[tuple[tuple[str, ...], float]]
@@ -292,3 +298,33 @@ METRICS = (
         labels=("node", "device"),
     ),
 )
+
+
+def families(view: ExporterView | None) -> Iterator[Family]:
+    """Yield all metrics of a view; only `scaletest_up 0` without one."""
+    figures = [0.0]
+    if view:
+        figures = [1.0, view.clients, len(view.unreadable), view.read_s]
+    for (name, _, text), figure in zip(OWN, figures, strict=False):
+        yield GaugeMetricFamily(name, text, value=figure)
+    if view:
+        for metric in METRICS:
+            if metric.counts is not None:
+                buckets = HistogramMetricFamily(metric.name, metric.help, labels=QUEUE)
+                for queue in view.queues:
+                    counts = metric.counts(queue)
+                    buckets.add_metric(
+                        (queue.queue.name,),
+                        histogram.cumulative(counts, BOUNDS),
+                        histogram.total_s(counts),
+                    )
+                yield buckets
+                continue
+            make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
+            family: CounterMetricFamily | GaugeMetricFamily = make(
+                metric.name, metric.help, labels=QUEUE + metric.labels
+            )
+            for queue in view.queues:
+                for labels, number in metric.rows(queue):
+                    family.add_metric((queue.queue.name, *labels), number)
+            yield family

@@ -13,10 +13,10 @@ from functools import partial
 from scaletest.exporter.app import make_app
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model.checks import cut
+from scaletest.model.recent_window import over
 from scaletest.model.texts import short
-from scaletest.model.time_slots import SLOT_S, over
-from scaletest.pages.hosts import checked_hosts
-from scaletest.pages.security import HEADERS
+from scaletest.model.time_slots import SLOT_S
+from scaletest.pages.security import HEADERS, checked_hosts
 from scaletest.pages.server import Server, bind
 from scaletest.pages.turns import READS
 from scaletest.processes.periodic import Periodic
@@ -26,8 +26,6 @@ logger = logging.getLogger("scaletest.exporter")
 
 # Some more than may wait for Redis at the same time, so that /healthz answers while Redis hangs.
 THREADS = READS + 4
-# Counters in a line of the log.
-COUNTED = ("succeeded", "failed", "timed_out", "rejected", "requeued")
 
 
 class LogLines:
@@ -79,18 +77,19 @@ class LogLines:
         pod = cut(window.pod, limit=100) or "unknown"
         node = cut(window.node, limit=100) or "unknown"
         where = f" (pod {pod} on {node})" if window.pod or window.node else ""
-        longest = f"wait {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}"
         return (
             f"queue {view.queue.name}: {counted} in {numbers.seconds(period_s)};"
             f" {view.queue.waiting} waiting, {view.queue.running} running, workers"
-            f" {len(view.queue.workers)}, wanted {view.desired}; longest:"
-            f" {longest}, total {short(window.max_total_s)} s"
+            f" {len(view.queue.workers)}, wanted {view.desired}; longest: wait"
+            f" {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}, total"
+            f" {short(window.max_total_s)} s"
         )
 
 
 def _counts(view: QueueView) -> dict[str, int]:
-    counts = {name: view.queue.counter(name) for name in COUNTED}
-    return {**counts, "abandoned": view.queue.abandoned}
+    """Return the counters in a line of the log."""
+    names = ("succeeded", "failed", "timed_out", "rejected", "requeued")
+    return {**{name: view.queue.counter(name) for name in names}, "abandoned": view.queue.abandoned}
 
 
 class BackgroundThread:

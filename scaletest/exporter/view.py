@@ -110,8 +110,9 @@ class ViewReader:
         began = time.perf_counter()
         with explained(self._url):
             everything = snapshot(self._redis)
-            nodes = {queue.name: len(queue.nodes) for queue in everything.queues}
-            samples = latest(self._redis, nodes)
+            samples = latest(
+                self._redis, {queue.name: len(queue.nodes) for queue in everything.queues}
+            )
         read_s = time.perf_counter() - began
         views, window_s = [], self.targets.window_s
         with self._lock:
@@ -127,8 +128,9 @@ class ViewReader:
                 # first recommendation.
                 before = histories.get(queue.name) or ((now, len(queue.workers)),)
                 number, self._histories[queue.name] = desired(now, need, before, window_s)
-                nodes_of_queue = tuple(samples.get(queue.name, ()))
-                views.append(QueueView(queue, window, need, number, nodes_of_queue))
+                views.append(
+                    QueueView(queue, window, need, number, tuple(samples.get(queue.name, ())))
+                )
         return ExporterView(
             everything.at_s,
             read_s,

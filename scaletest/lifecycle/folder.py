@@ -25,9 +25,16 @@ from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.timeline import timeline_of
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import LifecycleObject, Submission, read_line
-from scaletest.runs.folder import LIFECYCLE, RECORDS, SAMPLED, SAMPLING, SUBMISSIONS, SUBMITTED
+from scaletest.runs.folder import (
+    LIFECYCLE,
+    RECORDS,
+    SAMPLED,
+    SAMPLING,
+    SUBMISSIONS,
+    SUBMITTED,
+    TypedFolder,
+)
 from scaletest.runs.private_files import open_private
-from scaletest.runs.typed_folder import TypedFolder
 
 
 class LifecycleFolder(TypedFolder[LifecyclePlan]):

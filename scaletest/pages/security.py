@@ -2,8 +2,10 @@
 
 * bodies are not accepted: every value is in the query, as scripts have always sent it
 * request lines have at most 2 KiB
-* host names that a stranger may register (`scaletest.pages.hosts`) are refused, except with the
-  token
+* host names that a stranger may register are refused, except with the token. Such a
+  name may point at this server's address (DNS rebinding), and then a browser lets the stranger's
+  page read the server's pages. So it answers only under a name that neither a stranger
+  can register nor a neighbour can announce, or that its user has allowed
 * a change is refused when a page of another site or a prefetching browser asks for it. Browsers
   send Sec-Fetch-Site only over TLS and to this machine, and Origin not with a GET; a browser that
   sends neither must come from the application's own page
@@ -11,11 +13,13 @@
 """
 
 import hmac
+import ipaddress
 import json
 import logging
 import re
+import socket
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -31,16 +35,18 @@ from werkzeug.exceptions import (
     Unauthorized,
 )
 
+from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
-from scaletest.pages.hosts import is_inner
+
+HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+# Endings that nobody can register, and that no neighbour on the network can announce by mDNS or
+# DHCP as he can any name in .local or without a dot.
+INNER = (".localhost", ".internal", ".svc", ".svc.cluster.local")
 
 logger = logging.getLogger("scaletest.pages")
 
 LONGEST_URI = 2048
 PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
-# What answers may be kept by a browser.
-CACHEABLE = ("static", "style")
-MISSING = "\0"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -96,7 +102,7 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
         if request.content_length or "Transfer-Encoding" in request.headers:
             raise BadRequest("a body is not accepted; put values into the query, as in ?value=4")
         _check_host(access)
-        if access.changing.get(request.endpoint or "", MISSING) in ("", *request.args):
+        if access.changing.get(request.endpoint or "", "\0") in ("", *request.args):
             _check_change(access)
 
     @app.after_request
@@ -104,7 +110,7 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
         counts.count(response.status_code)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
-        if request.endpoint not in CACHEABLE:
+        if request.endpoint not in ("static", "style"):  # a browser may keep these
             response.headers["Cache-Control"] = "no-store"
         return response
 
@@ -123,8 +129,9 @@ def refuse(error: HTTPException) -> Response:
     if form == "plain":
         response = Response(f"ERROR: {reason}\n", mimetype="text/plain")
     elif form == "json":
-        body = json.dumps({"result": "ERROR", "info": reason})
-        response = Response(body, mimetype="application/json")
+        response = Response(
+            json.dumps({"result": "ERROR", "info": reason}), mimetype="application/json"
+        )
     else:
         text = f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
         response = make_response(render_template("message.html", title=error.name, text=text))
@@ -174,18 +181,19 @@ def _check_change(access: Access) -> None:
 
 def _check_site(program: str) -> None:
     """Refuse what a page of another site asked for."""
-    site = request.headers.get("Sec-Fetch-Site")
+    headers = request.headers
+    site, origin, host = map(headers.get, ("Sec-Fetch-Site", "Origin", "Host"))
     if site is not None:
         if site not in ("same-origin", "none"):
             raise Forbidden("a page of another site asked for this; nothing was changed")
-        return
-    host, origin = request.headers.get("Host"), request.headers.get("Origin")
-    if origin is not None:
+    elif origin is not None:
         if _authority(origin) != host:
             raise Forbidden("a page of another origin asked for this; nothing was changed")
-        return
-    browser = request.headers.get("User-Agent", "").startswith("Mozilla/")
-    if browser and _authority(request.headers.get("Referer", "")) != host:
+    elif (
+        # a browser that sends neither must come from a page of ours
+        headers.get("User-Agent", "").startswith("Mozilla/")
+        and _authority(headers.get("Referer", "")) != host
+    ):
         raise Forbidden(
             "a browser asked for this, perhaps for another site's page; nothing was changed. Use"
             f" the {program}'s page"
@@ -218,3 +226,33 @@ def _has_token(token: str) -> bool:
     return hmac.compare_digest(
         (text or "").encode("utf-8", "replace"), token.encode("utf-8", "replace")
     )
+
+
+def checked_hosts(names: Iterable[str]) -> frozenset[str]:
+    """Return allowed names in the form in which they are compared; InvalidValue for others."""
+    hosts = frozenset(name.lower().rstrip(".") for name in names)
+    for host in hosts:
+        if not HOST.fullmatch(host):
+            raise InvalidValue(
+                f"the host name is {host!r}",
+                hint="write it without a port, as in client.validation",
+            )
+    return hosts
+
+
+def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
+    """Tell whether a Host header is safe.
+
+    Safe are an IP address, localhost, this machine, a name of a cluster, and allowed ones.
+    """
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    try:
+        ipaddress.ip_address(name)
+        return True
+    except ValueError:
+        here = socket.gethostname().lower()
+        # HTTP/1.0 has no Host, and no browser sends it
+        return name in ("", "localhost", here, *allowed) or name.endswith(INNER)

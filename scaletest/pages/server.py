@@ -20,17 +20,10 @@ from waitress.task import ErrorTask
 
 from scaletest.model.errors import InvalidValue, UsageError
 
-THREADS = 4
-LONGEST_HEADERS = 8192
-LONGEST_BODY = 1024
 # More than slow peers may have, and few enough for the usual limit of 1024 open files.
 CONNECTIONS = 400
 # Something must arrive, or some of the response must be read, within this time.
 IDLE_S = 10
-LOOK_EVERY_S = 2
-# Bytes of a response that wait in memory for a slow reader; no file, the disk may be read-only.
-MOST_WAITING = 1 << 20
-NEVER = 1 << 40
 
 
 class Server:
@@ -47,7 +40,7 @@ class Server:
         app: Any,
         listen: str | socket.socket,
         *,
-        threads: int = THREADS,
+        threads: int = 4,
         headers: Mapping[str, str] | None = None,
         refused: Callable[[int], None] = lambda status: None,
     ) -> None:
@@ -66,11 +59,13 @@ class Server:
             asyncore_use_poll=True,  # select fails where the process has a thousand files open
             connection_limit=CONNECTIONS,
             channel_timeout=IDLE_S,
-            cleanup_interval=LOOK_EVERY_S,
-            outbuf_high_watermark=MOST_WAITING,
-            outbuf_overflow=NEVER,
-            max_request_header_size=LONGEST_HEADERS,
-            max_request_body_size=LONGEST_BODY,
+            cleanup_interval=2,
+            # bytes of a response that wait in memory for a slow reader, and never in a file: the
+            # disk may be read-only
+            outbuf_high_watermark=1 << 20,
+            outbuf_overflow=1 << 40,
+            max_request_header_size=8192,
+            max_request_body_size=1024,
             clear_untrusted_proxy_headers=False,
         )
         self._server.channel_class = _channel(headers or {}, refused)
@@ -105,8 +100,11 @@ def bind(listen: str) -> socket.socket:
     host, port = parse_address(listen)
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        both = host == "::" and socket.has_dualstack_ipv6()
-        return socket.create_server(address[:2], family=family, dualstack_ipv6=both)
+        return socket.create_server(
+            address[:2],
+            family=family,
+            dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6(),
+        )
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(

@@ -16,7 +16,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.pages import security
-from scaletest.pages.hosts import checked_hosts
+from scaletest.pages.security import checked_hosts
 from scaletest.render import numbers
 from scaletest.render.style import STYLE
 from scaletest.render.svg import draw_chart
@@ -86,8 +86,11 @@ def make_site(
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
-    access = security.Access(program, token, prefix, names, changing or {})
-    security.install(app, counts or security.HttpCounts(), access)
+    security.install(
+        app,
+        counts or security.HttpCounts(),
+        security.Access(program, token, prefix, names, changing or {}),
+    )
     for path, methods, view in (("/style.css", READ, style), *routes):
         app.add_url_rule(
             path, view.__name__, view, methods=methods, provide_automatic_options=False
@@ -104,8 +107,7 @@ def make_site(
 
 def style() -> Response:
     """Serve the style sheet: what reports and pages have in common, then the rest of pages."""
-    page = (STATIC / "page.css").read_text("utf-8")
-    return Response(STYLE + page, mimetype="text/css")
+    return Response(STYLE + (STATIC / "page.css").read_text("utf-8"), mimetype="text/css")
 
 
 def has_uplot() -> bool:

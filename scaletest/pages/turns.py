@@ -11,10 +11,8 @@ from typing import Generic, TypeVar
 
 from scaletest.model.errors import Unreachable
 
-# Requests that may read Redis at the same time, at most, and how long another one waits for its
-# turn.
+# Requests that may read Redis at the same time, at most.
 READS = 12
-TURN_S = 0.2
 
 T = TypeVar("T")
 
@@ -22,7 +20,7 @@ T = TypeVar("T")
 class ReadingTurns:
     """At most `number` holders at a time; each further one waits `wait_s` seconds for its turn."""
 
-    def __init__(self, number: int = READS, wait_s: float = TURN_S) -> None:
+    def __init__(self, number: int = READS, wait_s: float = 0.2) -> None:
         self._free = threading.BoundedSemaphore(number)
         self._wait_s = wait_s
 

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-EIGHTHS = " ▏▎▍▌▋▊▉"
 FULL, EMPTY, IDEAL = "█", "░", "│"
-WIDTH = 24
 
 
 class Bar(NamedTuple):
@@ -17,7 +15,7 @@ class Bar(NamedTuple):
     ideal: float = 0.0  # the length that is marked where the bar is shorter; 0 for none
 
 
-def bar_lines(bars: Sequence[Bar], most: float, width: int = WIDTH) -> Iterator[str]:
+def bar_lines(bars: Sequence[Bar], most: float, width: int = 24) -> Iterator[str]:
     """Yield a line for each bar.
 
     most: the value of a bar of `width` characters; longer ones are cut.
@@ -34,7 +32,7 @@ def bar_lines(bars: Sequence[Bar], most: float, width: int = WIDTH) -> Iterator[
 def _fill(part: float, width: int) -> str:
     eighths = round(8 * width * min(1.0, max(0.0, part)))
     full, part_of_one = divmod(eighths, 8)
-    return FULL * full + EIGHTHS[part_of_one].strip()
+    return FULL * full + " ▏▎▍▌▋▊▉"[part_of_one].strip()
 
 
 def meter(part: float, width: int) -> str:

@@ -11,8 +11,6 @@ from scaletest.render.axis import Axis
 
 Point = tuple[float, float]
 CHARACTER = 6.6  # mean width of a character of 12 px, in px
-# A mark beyond this part of an axis has its label over the end of the plot.
-NEAR_END = 0.97
 
 
 class Mark(NamedTuple):
@@ -47,7 +45,8 @@ class Chart:
     @cached_property
     def right(self) -> float:
         """Where the plot ends, with room for half of a long label of a mark at the end."""
-        ends = [name for mark, name in self.x.labelled if self.x.part(mark) > NEAR_END]
+        # the label of a mark near the end of the axis reaches over the end of the plot
+        ends = [name for mark, name in self.x.labelled if self.x.part(mark) > 0.97]
         return self.width - max(14.0, 1.0 + CHARACTER / 2 * max(map(len, ends), default=0))
 
     @property

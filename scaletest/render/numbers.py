@@ -186,9 +186,7 @@ def quantity(number: float, unit: str, digits: int = 4) -> str:
     if unit == "" and number == int(number) and abs(number) < 1e15:
         return str(int(number))
     size, name = scale(number, unit, digits)
-    if number:
-        return f"{significant(number / size, digits)} {name}".strip()
-    return f"0 {name}".strip()
+    return f"{significant(number / size, digits) if number else 0} {name}".strip()
 
 
 def quantity_measured(number: float, half_width: float, unit: str) -> str:

@@ -18,8 +18,6 @@ LEGEND_SAMPLE = 44.0
 CAP = 8.0
 # What the names of marks need below the frame, and what a label needs, in px.
 BELOW, BELOW_FOR_LABEL = 26.0, 16.0
-# Width and height of the bar of a cell, in px.
-CELL_BAR = (120.0, 14.0)
 
 
 def draw_chart(chart: Chart) -> Markup:
@@ -140,7 +138,7 @@ def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
 
     People who cannot see it read the text beside it.
     """
-    width, height = CELL_BAR
+    width, height = 120.0, 14.0  # in px
     end, left, right = (min(width - 1.0, max(1.0, width * share)) for share in (part, *interval))
     middle = height / 2
     return element(

@@ -51,8 +51,9 @@ def element(name: str, /, *children: object, **attributes: object) -> Markup:
 
 def join(*parts: object) -> Markup:
     """Join all parts in order, escaped unless they are markup."""
-    escaped = (part if isinstance(part, Markup) else escape(clean(part)) for part in parts)
-    return Markup("".join(escaped))
+    return Markup(
+        "".join(part if isinstance(part, Markup) else escape(clean(part)) for part in parts)
+    )
 
 
 def code(text: object, limit: int = 200) -> str:

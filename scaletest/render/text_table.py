@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from scaletest.render.blocks import Table
 
-UNLIMITED = 10_000
 
-
-def aligned(table: Table, width: int = UNLIMITED) -> Iterator[str]:
+def aligned(table: Table, width: int = 10_000) -> Iterator[str]:
     """Yield titles and rows, texts to the left and numbers to the right, two blanks apart.
 
     width: characters of a line. Where that is too narrow, spare columns are left out, and else the
@@ -24,7 +22,15 @@ def aligned(table: Table, width: int = UNLIMITED) -> Iterator[str]:
         gap = " "
         groups = [columns]
     else:
-        groups = _break_columns(columns, widths, width)
+        # too many columns are broken into groups, each of which begins with the first column
+        first, *others = columns
+        groups, room = [[first]], width - widths[first]
+        for column in others:
+            if room < widths[column] + 2 and len(groups[-1]) > 1:
+                groups.append([first])
+                room = width - widths[first]
+            groups[-1].append(column)
+            room -= widths[column] + 2
     for group in groups:
         for row in cells:
             padded = []
@@ -36,17 +42,3 @@ def aligned(table: Table, width: int = UNLIMITED) -> Iterator[str]:
 
 def _total_width(columns: Sequence[int], widths: Sequence[int]) -> int:
     return sum(widths[column] for column in columns) + 2 * (len(columns) - 1)
-
-
-def _break_columns(columns: Sequence[int], widths: Sequence[int], width: int) -> list[list[int]]:
-    """Break columns that are too wide into groups, each of which begins with the first column."""
-    first, *others = columns
-    groups = [[first]]
-    room = width - widths[first]
-    for column in others:
-        if room < widths[column] + 2 and len(groups[-1]) > 1:
-            groups.append([first])
-            room = width - widths[first]
-        groups[-1].append(column)
-        room -= widths[column] + 2
-    return groups

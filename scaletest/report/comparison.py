@@ -6,9 +6,8 @@ from itertools import chain
 from scaletest.model import VerdictKind
 from scaletest.render import contents
 from scaletest.render.blocks import Charts, Table, Text
-from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.contents import Case, Head, Report, Section, Sheet, Value, at
 from scaletest.render.numbers import NOTHING, quantity
-from scaletest.render.sheet import Sheet, Value, at
 from scaletest.render.text import clean
 from scaletest.report.comparison_charts import curve_charts
 from scaletest.report.words import CUT
@@ -108,8 +107,9 @@ def _notes(comparison: Comparison) -> list[str]:
 
 def _deciding_table(comparison: Comparison) -> Table:
     """Make a row for each measure that decides, with its change in each candidate."""
-    changes = [change for change in _all_changes(comparison) if change.base.decides]
-    return _table(comparison, changes)
+    return _table(
+        comparison, [change for change in _all_changes(comparison) if change.base.decides]
+    )
 
 
 def _table(
@@ -151,8 +151,9 @@ def _undecided_reasons(comparison: Comparison) -> list[str]:
         place = f" in {candidate.candidate.name}" if len(comparison.candidates) > 1 else ""
         for change in candidate.deciding:
             if change.reason:
-                line = f"undecided{place}: {change.base.text}: {change.reason}"
-                lines.append(clean(line, limit=300))
+                lines.append(
+                    clean(f"undecided{place}: {change.base.text}: {change.reason}", limit=300)
+                )
     return lines
 
 
@@ -204,15 +205,13 @@ def _sheet(comparison: Comparison) -> Sheet:
 
 def _cases(comparison: Comparison) -> list[Case]:
     """Make a case of each measure that decides in each candidate."""
-    cases = []
-    for candidate in comparison.candidates:
-        cases += [
-            Case(
-                change.base.text,
-                KINDS.get(change.change, VerdictKind.PASS),
-                f"{change.text}: {change.change}\n{change.reason}".strip(),
-                group=candidate.candidate.name,
-            )
-            for change in candidate.deciding
-        ]
-    return cases
+    return [
+        Case(
+            change.base.text,
+            KINDS.get(change.change, VerdictKind.PASS),
+            f"{change.text}: {change.change}\n{change.reason}".strip(),
+            group=candidate.candidate.name,
+        )
+        for candidate in comparison.candidates
+        for change in candidate.deciding
+    ]

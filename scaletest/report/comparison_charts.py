@@ -17,12 +17,6 @@ from scaletest.stats.measure import Measure, place_text
 WIDTH, HEIGHT = 420.0, 280.0
 # So many runs are told apart by colour and dashes, and so many charts are drawn.
 MOST_RUNS, MOST_CHARTS = 6, 24
-# Intervals that reach higher are cut, so that curves can be seen.
-HIGHEST = 1.6
-# Numbers that go beyond so many times the least stand on a logarithmic axis.
-FAR = 16.0
-# How far runs stand apart where marks are texts, which are 1 apart.
-BESIDE = 0.1
 Mark = str | int | float
 # What a run's measures have where they are shown across: mark -> estimate.
 Curve = dict[Mark, Estimate]
@@ -41,8 +35,7 @@ def curve_charts(runs: Sequence[Side]) -> list[Chart]:
         for measure in run.measures:
             title, label, mark = _place(measure)
             measures.setdefault((title, label), measure)
-            curve = curves.setdefault((title, label), {}).setdefault(number, {})
-            curve[mark] = measure.estimate
+            curves.setdefault((title, label), {}).setdefault(number, {})[mark] = measure.estimate
     # those that decide come first
     titles = sorted(curves, key=lambda title: not measures[title].decides)
     charts = [_draw(*title, measures[title], names, curves[title]) for title in titles]
@@ -74,13 +67,15 @@ def _draw(
     top = max(point.value for point in points)
     if len(marks) < 2 or top <= 0:
         return None
-    high = max(top, *(point.high for point in points if point.high < HIGHEST * top), 0.0)
+    # intervals that reach higher are cut, so that curves can be seen
+    high = max(top, *(point.high for point in points if point.high < 1.6 * top), 0.0)
     size, unit = scale(top, measure.unit)
-    counts = [f"{names[run]}: {plural(len(curve), 'point')}" for run, curve in curves.items()]
     chart = Chart(
         re.sub(r"[^A-Za-z0-9]+", "-", f"compare-{title}-{label}"),
         title,
-        "; ".join(counts),
+        "; ".join(
+            [f"{names[run]}: {plural(len(curve), 'point')}" for run, curve in curves.items()]
+        ),
         _axis_across(label, marks),
         Axis(AXES.get(unit, unit or title), low=0.0, high=ceiling(high / size * 1.02)),
         width=WIDTH,
@@ -90,15 +85,17 @@ def _draw(
         chart.legend(names[run], f"c-run c-run-{run}")
     for run, curve in curves.items():
         if not chart.x.names:
-            line = sorted((float(mark), curve[mark].value / size) for mark in curve)
-            chart.line(line, f"c-run c-run-{run}")
+            chart.line(
+                sorted((float(mark), curve[mark].value / size) for mark in curve),
+                f"c-run c-run-{run}",
+            )
         for mark, estimate in curve.items():
             tip = clean(
                 f"{names[run]}, {mark}: {quantity(estimate.value, measure.unit)}", limit=200
             )
             if any(isinstance(name, str) for name in marks):
-                # of texts, runs stand beside each other
-                place = marks.index(mark) + BESIDE * (run - MOST_RUNS / 2)
+                # of texts, which are 1 apart, runs stand beside each other
+                place = marks.index(mark) + 0.1 * (run - MOST_RUNS / 2)
             else:
                 place = float(mark)
             point = estimate.scaled(1 / size)
@@ -115,7 +112,7 @@ def _axis_across(label: str, marks: Sequence[Mark]) -> Axis:
         names = [clean(mark, limit=24) for mark in marks]
         return Axis(label, low=-0.5, high=len(marks) - 0.5, marks=range(len(marks)), names=names)
     low, high = min(numbers), max(numbers)
-    if low > 0 and high > FAR * low:
+    if low > 0 and high > 16 * low:
         return Axis(label, low=low * 0.9, high=high * 1.1, kind="log2")
     round_numbers = nice(0.0, high * 1.05)
     if all(isinstance(number, int) for number in numbers):

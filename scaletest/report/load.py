@@ -42,14 +42,17 @@ def page(snapshot: LoadSnapshot) -> str:
             "The client itself": (itself(snapshot),),
         }
     )
-    template = html.environment().get_template("load.html")
-    return template.render(
-        title=f"Load of queue {snapshot.queue}",
-        load=described(snapshot),
-        now=numbers.instant(snapshot.now_s),
-        facts=facts(snapshot),
-        sections=sections,
-        style=Markup(STYLE),
+    return (
+        html.environment()
+        .get_template("load.html")
+        .render(
+            title=f"Load of queue {snapshot.queue}",
+            load=described(snapshot),
+            now=numbers.instant(snapshot.now_s),
+            facts=facts(snapshot),
+            sections=sections,
+            style=Markup(STYLE),
+        )
     )
 
 
@@ -97,14 +100,19 @@ def times(snapshot: LoadSnapshot) -> Table:
             **{name: numbers.seconds(time_s) for name, time_s in seconds.items()},
         }
 
-    rows = [row(TIMES[name][0], snapshot.times[name]) for name in TIMES]
-    return Table.of_rows(rows, texts=("Time",))
+    return Table.of_rows(
+        [row(title, snapshot.times[name]) for name, (title, _) in TIMES.items()], texts=("Time",)
+    )
 
 
 def outcomes(snapshot: LoadSnapshot) -> Facts:
     """Count how requests ended."""
-    counts = snapshot.outcomes.items()
-    return Facts([(name.replace("_", " "), numbers.grouped(count)) for name, count in counts])
+    return Facts(
+        [
+            (name.replace("_", " "), numbers.grouped(count))
+            for name, count in snapshot.outcomes.items()
+        ]
+    )
 
 
 def itself(snapshot: LoadSnapshot) -> Facts:
@@ -149,16 +157,19 @@ def places(snapshot: LoadSnapshot) -> dict[str, Table]:
 
     def device(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
         place = parts[0].place
-        name = _name(device_name(place.device) or "no device")
-        return {"Device": name, "Node": _name(place.node, has_nodes)}
+        return {
+            "Device": _name(device_name(place.device) or "no device"),
+            "Node": _name(place.node, has_nodes),
+        }
 
     tables = dict.fromkeys(("worker", "node", "device"), Table((), ()))
     tables["worker"] = _group_places(snapshot, lambda row: row.place._replace(device=""), worker)
     if has_nodes:
         tables["node"] = _group_places(snapshot, lambda row: row.place.node, node)
     if has_devices:
-        key = operator.attrgetter("place.node", "place.device")
-        tables["device"] = _group_places(snapshot, key, device)
+        tables["device"] = _group_places(
+            snapshot, operator.attrgetter("place.node", "place.device"), device
+        )
     return tables
 
 
@@ -186,12 +197,14 @@ def _group_places(
             sum(part.run_total_s for part in parts),
             highest(part.run_high_s for part in parts),
         )
-        share = numbers.share(succeeded, snapshot.succeeded)
         rows.append(
             {
                 **names(parts),
                 "Succeeded": numbers.grouped(succeeded),
-                "Share": Share(succeeded / max(1, snapshot.succeeded), share),
+                "Share": Share(
+                    succeeded / max(1, snapshot.succeeded),
+                    numbers.share(succeeded, snapshot.succeeded),
+                ),
                 "Failed": numbers.grouped(merged.failed),
                 "Mean run": numbers.seconds(merged.run_mean_s),
                 "Longest run": numbers.seconds(merged.run_high_s),

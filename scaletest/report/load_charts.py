@@ -85,8 +85,7 @@ def _draw(
     last_s = points[-1].at_s + 1.0 - began_s if points else 1.0
     moments = [point.at_s + 0.5 - began_s for point in points]
     marks = clock_marks(last_s)
-    known_figures = filter(None, chain.from_iterable(line.figures for line in lines))
-    highest = max(known_figures, default=0.0)
+    highest = max(filter(None, chain.from_iterable(line.figures for line in lines)), default=0.0)
     chart = Chart(
         f"chart-{key}",
         title,

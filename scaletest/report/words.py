@@ -5,13 +5,12 @@ Where one program's time went is told here too: its states as rows, longest firs
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from scaletest.causes.places import PLACE_TEXTS
 from scaletest.model import Activity, State, Verdict, VerdictKind
-from scaletest.model.histogram import DurationSummary
 from scaletest.render.blocks import Table
-from scaletest.render.numbers import duration, percent, plural, quantity, seconds, significant
+from scaletest.render.numbers import percent, quantity, seconds
 from scaletest.render.text import clean
 from scaletest.render.text_table import aligned
 from scaletest.stats.percentiles import Distribution
@@ -20,9 +19,6 @@ from scaletest.stats.percentiles import Distribution
 CUT = "An interval without an upper end goes on above its chart."
 # Units of axes in words, where their sign alone says little.
 AXES = {"/s": "per second", "x": "times the step before"}
-LEAST_SHARE = 0.001
-# So much beyond our own memory, a program may have used no more than what it began with.
-_NOISE = 1.02
 # In a sentence: so many states, each of so much of the time. An object that holds so much of its
 # state is named.
 MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
@@ -49,14 +45,15 @@ def lines(activity: Activity) -> list[str]:
     whole_s = sum(activity.seconds.values())
     rows = []
     for state, part_s in sorted(activity.seconds.items(), key=lambda item: -item[1]):
-        if part_s > LEAST_SHARE * whole_s:
+        if part_s > 0.001 * whole_s:
             share = percent(part_s / whole_s, 0) if part_s >= 0.005 * whole_s else "<1%"
             waits = [wait for wait in activity.waits if wait.state is state and wait.object]
             objects = [f"{wait.object} {seconds(wait.seconds)}" for wait in waits]
             if len(waits) == 1:  # all of the time
                 objects = [waits[0].object]
-            label = PLACE_TEXTS[state].label
-            rows.append((label, share, seconds(part_s), clean(", ".join(objects))))
+            rows.append(
+                (PLACE_TEXTS[state].label, share, seconds(part_s), clean(", ".join(objects)))
+            )
     if not rows:
         return []
     _, *table = aligned(Table(("",) * 4, rows, texts=(0, 3)))
@@ -73,8 +70,8 @@ def summary(activity: Activity, run_s: float, own_memory: int) -> Iterator[str]:
     cores = f", {activity.cpu_s / run_s:.2g} cores" if run_s > 0 else ""
     yield fact("CPU time", f"{seconds(activity.cpu_s)}{cores}")
     if activity.memory_bytes:
-        # a new process begins with what its parent has
-        bound = "at most " if activity.memory_bytes <= own_memory * _NOISE else ""
+        # a new process begins with what its parent has, and may have used no more than that
+        bound = "at most " if activity.memory_bytes <= own_memory * 1.02 else ""
         yield fact("peak memory", f"{bound}{quantity(activity.memory_bytes, 'B', 3)}")
     for name, blocks in (
         ("disk reads", activity.read_blocks),
@@ -109,21 +106,3 @@ def sentence(activities: Sequence[Activity]) -> str:
         for state, part_s in largest
         if part_s >= LEAST_TOLD * whole_s > 0
     )
-
-
-def served(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
-    """Say what became of requests, how many a second there were, and how long they ran.
-
-    How long is left out where too few ran to say so.
-    """
-    count = sum(outcomes.values())
-    if not count:
-        return f"no requests in {duration(elapsed_s)}"
-    parts = [
-        f"{number} {outcome.replace('_', ' ')}" for outcome, number in outcomes.items() if number
-    ]
-    rate = f", {significant(count / elapsed_s)}/s" if elapsed_s > 0 else ""
-    known = {"median": run.quantiles_s["p50"], "p95": run.quantiles_s["p95"]}
-    texts = [f"{name} {seconds(value_s)}" for name, value_s in known.items() if value_s is not None]
-    times = f", run time {', '.join(texts)}" if texts else ""
-    return f"{plural(count, 'request')} in {duration(elapsed_s)} ({', '.join(parts)}){rate}{times}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, ClassVar, Protocol, Self
+from typing import IO, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
@@ -40,8 +40,6 @@ LOCKS = (LOCK, SAMPLER_LOCK)
 PROGRESS = "progress.json"
 # What a run is called may change while it is measured, so that has a lock of its own.
 LABELS, LABELS_LOCK = "labels.json", ".labels.lock"
-# More than labels need; a larger file is none of ours.
-MOST_LABEL_BYTES = 64 * 1024
 # In a file that is read whole, and in a line of the others: the objects that Python makes of it
 # take up to 25 times as much.
 MOST_CHARACTERS = 16 * 1024**2
@@ -55,16 +53,6 @@ SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
 # What makes up a run of any type. Steps come before records: of a run that is still measured,
 # whoever copies the files in this order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, SUBMISSIONS, RECORDS, SAMPLES, SAMPLING, RESULT, LABELS)
-# Made of them, and deleted with them; a file of such a name in a run of another type is its user's.
-DERIVED = (LOG, PROGRESS)
-DERIVED_OF_LIFECYCLE = (
-    SUBMITTED,
-    SAMPLED,
-    "times.csv",
-    "report.html",
-    "general.png",
-    "detailed.png",
-)
 
 
 class AnyPlan(Protocol):
@@ -216,13 +204,16 @@ class RunFolder:
         """
         try:
             with self.locked(*LOCKS):
-                # the plan goes last: the rest of an interrupted deletion is still found, and can be
-                # deleted again
-                derived: tuple[str, ...] = DERIVED
+                # what is made of the files is deleted with them; a file of such a name in a run of
+                # another type is its user's
+                derived = [LOG, PROGRESS]
                 # a damaged plan does not tell its type; the run is deleted all the same
                 with suppress(UsageError):
                     if self.kind == LIFECYCLE:
-                        derived += DERIVED_OF_LIFECYCLE
+                        pictures = ("general.png", "detailed.png")
+                        derived += (SUBMITTED, SAMPLED, "times.csv", "report.html", *pictures)
+                # the plan goes last: the rest of an interrupted deletion is still found, and can be
+                # deleted again
                 for name in (*derived, *reversed(FILES), *LOCKS, LABELS_LOCK):
                     for path in (self.path / name, fresh_of(self.path / name)):
                         path.unlink(missing_ok=True)
@@ -247,7 +238,8 @@ class RunFolder:
     def labels(self) -> Labels:
         """What the run is called; nothing where its file holds no labels."""
         with suppress(OSError, InvalidValue, UsageError):
-            if (self.path / LABELS).stat().st_size <= MOST_LABEL_BYTES:
+            # labels need less; a larger file is none of ours
+            if (self.path / LABELS).stat().st_size <= 64 * 1024:
                 return Labels.from_dict(self.read(LABELS))
         return UNLABELLED
 
@@ -356,3 +348,38 @@ def elapsed_s(result: Mapping[str, Any]) -> float:
     if isinstance(recorded, int | float) and 0 <= recorded <= sys.float_info.max:
         return float(recorded)
     return 0.0
+
+
+PlanT = TypeVar("PlanT", bound=AnyPlan)
+
+
+class TypedFolder(RunFolder, Generic[PlanT]):
+    """The folder of a run of one type."""
+
+    run_type: ClassVar[str]  # its name
+    plan_type: type[PlanT]
+    readers: ClassVar[Mapping[str, Callable[[str], Any]]]  # of a line, by the file that has it
+    expected: ClassVar[str] = "run"  # what is missing, when there is no run here
+    remedy: ClassVar[str] = "see: scaletest runs list"  # where there is one
+
+    def plan(self) -> PlanT:
+        """Read the plan; UsageError when there is no run, or one of another type."""
+        if not self.exists:
+            raise UsageError(f"{self.path} holds no {self.expected}", hint=self.remedy)
+        if self.kind != self.run_type:
+            raise UsageError(
+                f"run {self.name} is no {self.run_type}: it is a {self.kind} run",
+                hint=f"see: scaletest report {self.name}",
+            )
+        return self.plan_type.from_dict(self.read(PLAN))
+
+    def rows(self, name: str) -> Iterator[Any]:
+        """Yield what the whole lines of a file say, each read when it is asked for."""
+        yield from map(self.readers[name], self.lines(name))
+
+    def steps(self) -> list[Any]:
+        """Read the steps that are complete; InvalidValue when one is listed twice."""
+        steps = list(self.rows(STEPS))
+        if len({step.key for step in steps}) < len(steps):
+            raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
+        return steps

@@ -13,9 +13,6 @@ from scaletest.model.verdict import VerdictKind
 from scaletest.runs.folder import ENVIRONMENT, FILES, PLAN, RESULT, RunFolder
 from scaletest.runs.registry import judge, type_of
 
-# Runs with more in their files are not judged anew for a list, since that takes half a second each.
-MOST_LISTED_BYTES = 8 * 1024**2
-
 # The worst stands last, where a terminal leaves the eye.
 VERDICTS = ("none", *map(str, (VerdictKind.RUNNING, VerdictKind.PASS)), "INVALID", "FAIL")
 SORTS: dict[str, Callable[[ListedRun], str | float]] = {
@@ -101,7 +98,8 @@ def read_listed_run(folder: RunFolder) -> ListedRun:
     except (ScaletestError, OSError) as error:
         return replace(run, verdict=running, problem=str(error))
     verdict, problem = folder.stored_verdict, ""
-    is_short = sum(map(folder.size, FILES)) <= MOST_LISTED_BYTES
+    # one with more in its files is not judged anew for a list, since that takes half a second
+    is_short = sum(map(folder.size, FILES)) <= 8 * 1024**2
     if running is None and not verdict and is_short:
         try:
             verdict = str(judge(folder).verdict.kind)

@@ -49,8 +49,9 @@ def find_named(root: Path, name: str) -> RunFolder | None:
 
 def runs(root: Path) -> list[RunFolder]:
     """List all runs below `root`, the oldest first. Hidden folders are not complete yet."""
-    folders = filter(None, map(opened, root.glob("[!.]*")))
-    return sorted(folders, key=lambda run: (run.began, run.name))
+    return sorted(
+        filter(None, map(opened, root.glob("[!.]*"))), key=lambda run: (run.began, run.name)
+    )
 
 
 def opened(path: Path) -> RunFolder | None:

@@ -2,13 +2,18 @@
 command.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Lock
 
+from scaletest.broker.connection import prepare
+from scaletest.broker.redis_errors import REDIS_ERRORS
+from scaletest.broker.run_progress import publish
 from scaletest.model.checks import cut
+from scaletest.model.errors import ScaletestError
 from scaletest.model.run_progress import (
     LONGEST_LINE,
     MOST_LINES,
@@ -19,13 +24,15 @@ from scaletest.model.run_progress import (
 )
 from scaletest.model.verdict import VerdictKind
 from scaletest.model.wording import as_options
+from scaletest.processes.periodic import Periodic
 from scaletest.render.numbers import whole_duration
 from scaletest.render.text import clean
-from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress_keeper import ProgressKeeper
+from scaletest.runs.folder import PROGRESS, RunFolder
 
-# A log that is silent for so long gets a line that says how far the run is.
-STATE_EVERY_S = 10.0
+logger = logging.getLogger("scaletest.runs")
+
+# So long the page of a run (--ui) is served after the end of its command at most.
+LONGEST_PAGE_S = 20.0
 
 # Shows an event of a run, with its state then and a line for people, which may be foreign text and
 # may be empty. It returns at once.
@@ -47,7 +54,7 @@ class Progress:
         *,
         redis_url: str = "",
         begun: Callable[[RunFolder], str] = say_nothing,
-        every_s: float = STATE_EVERY_S,
+        every_s: float = 10.0,
     ) -> None:
         """redis_url: where the state of a run is published; "" for nowhere. begun: called with the
         folder of each run that begins; gives a line to show, "" for none. every_s: how often the
@@ -178,8 +185,7 @@ class Progress:
 
     def _log(self, line: str) -> None:
         with self._lock:
-            log = (*self._state.log, _line(line))[-MOST_LINES:]
-            self._state = replace(self._state, log=log)
+            self._state = replace(self._state, log=(*self._state.log, _line(line))[-MOST_LINES:])
 
     def _change(self, **fields: object) -> None:
         with self._lock:
@@ -197,3 +203,44 @@ def time_left(state: RunProgress) -> str:
     if state.left_s < 1:
         return "nearly done"
     return f"about {whole_duration(state.left_s)} left"
+
+
+class ProgressKeeper:
+    """Keeps the state of one run where others find it, in its folder and in its Redis, until it is
+    closed.
+
+    A thread writes once a second, so that whoever measures never waits. What cannot be written is
+    left out: progress is no part of a run, and nothing of a run rests on it.
+
+    state: gives the state, from any thread.
+    """
+
+    def __init__(
+        self, folder: RunFolder, state: Callable[[], RunProgress], redis_url: str = ""
+    ) -> None:
+        self._folder, self._state = folder, state
+        # a Redis that hangs must not hold the end of a run up for long
+        self._redis = prepare(redis_url, socket_timeout_s=2.0) if redis_url else None
+        self._keep()
+        self._thread = Periodic("progress", self._keep, 1.0)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write the last state."""
+        self._thread.close()
+        self._keep()
+        if self._redis is not None:
+            with suppress(*REDIS_ERRORS, OSError):
+                self._redis.close()
+
+    def _keep(self) -> None:
+        state = self._state()
+        try:
+            self._folder.replace(PROGRESS, [state.to_json()], durable=False)
+        except (ScaletestError, OSError) as error:
+            logger.debug("the progress of run %s is not written: %s", state.run, error)
+        if self._redis is not None:
+            try:
+                publish(self._redis, state)
+            except (*REDIS_ERRORS, OSError) as error:
+                logger.debug("the progress of run %s is not published: %s", state.run, error)

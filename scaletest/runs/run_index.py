@@ -12,7 +12,6 @@ from scaletest.runs.listing import ListedRun, read_listed_run
 from scaletest.runs.places import opened
 
 Signature = tuple[tuple[int, int, int], ...]
-NO_FILE = (0, 0, 0)
 # How long the index reads before others may look, and how long it leaves them the lock, which it
 # would take again at once.
 FILL_S, REST_S = 0.05, 0.01
@@ -27,7 +26,7 @@ def _stamp(path: str) -> tuple[int, int, int]:
     try:
         status = os.stat(path)  # noqa: PTH116 - thousands of them: a Path costs more than the call
     except OSError:
-        return NO_FILE
+        return 0, 0, 0  # there is no such file
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
@@ -88,7 +87,14 @@ class RunIndex:
         unread.sort(key=os.path.basename)
         until = self._clock() + patience_s
         while unread:
-            self._read(unread.pop())
+            path = unread.pop()
+            # before it is read: what changes meanwhile is read again
+            stamp, folder = _stamp(path), opened(Path(path))
+            if folder is None:
+                self._strangers[path] = stamp
+            else:
+                before = signature(folder.path, FILES)
+                self._known[path] = _Known(folder, before, read_listed_run(folder))
             if self._clock() >= until:
                 break
         runs = []
@@ -97,13 +103,3 @@ class RunIndex:
             is_current = known.folder.in_use == known.run.in_use
             runs.append(known.run if is_current else read_listed_run(known.folder))
         return sorted(runs, key=lambda run: (run.began or "", run.run)), len(unread)
-
-    def _read(self, path: str) -> None:
-        """Take in what lies there, a run or not."""
-        # before it is read: what changes meanwhile is read again
-        stamp, folder = _stamp(path), opened(Path(path))
-        if folder is None:
-            self._strangers[path] = stamp
-        else:
-            before = signature(folder.path, FILES)
-            self._known[path] = _Known(folder, before, read_listed_run(folder))

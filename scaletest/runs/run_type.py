@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
 
 from scaletest.model.verdict import Verdict, while_running
-from scaletest.runs.folder import AnyPlan, RunFolder
-from scaletest.runs.typed_folder import TypedFolder
+from scaletest.runs.folder import AnyPlan, RunFolder, TypedFolder
 from scaletest.stats.comparison import Contrast
 from scaletest.stats.measure import Measure
 

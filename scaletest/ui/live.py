@@ -22,21 +22,17 @@ from scaletest.render.text import Markup
 from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
+from scaletest.runs.progress import LONGEST_PAGE_S
 from scaletest.ui.reading import reader
 from scaletest.ui.reports import cache, folder_of, in_sentences, stamps_of
 from scaletest.ui.runs import PATIENCE_S, index
 from scaletest.ui.sources import of_application, sources
 
-# The report so far takes at most this part of a processor's time.
-REPORT_REST = 10.0
-MOST_PROGRESS_BYTES = 128 * 1024
 NOTHING = Markup("")
 RUNNING, ENDED, INTERRUPTED = "running", "ended", "interrupted"
 # An open page asks every two seconds; one that did not for so long is closed, or hidden. A page
 # that was just loaded has not asked again yet, and no script may be there to do so.
 SILENT_S, LOADED_S = 6.0, 3.0
-# So long pages are served after the run of their command at most.
-LONGEST_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ class OpenPages:
 
     def wait_for_the_end(self) -> None:
         """Wait until a page asks again after it was told of the end: then it shows that."""
-        until_s = time.monotonic() + LONGEST_S
+        until_s = time.monotonic() + LONGEST_PAGE_S
         while self.ends < 2 and time.monotonic() < min(until_s, self.silent_s):
             time.sleep(0.1)
 
@@ -89,22 +85,23 @@ def live() -> AnyResponse:
     if len(runs) == 1 and not problem:
         return redirect(f"{g.root}/live/{quote(runs[0].name)}")
     stored, _ = index().look(PATIENCE_S)
-    page = render_template(
-        "live.html",
-        title="Live",
-        runs=runs,
-        problem=problem,
-        latest=stored[:-6:-1],
-        has_redis=reader() is not None,
+    return make_response(
+        render_template(
+            "live.html",
+            title="Live",
+            runs=runs,
+            problem=problem,
+            latest=stored[:-6:-1],
+            has_redis=reader() is not None,
+        )
     )
-    return make_response(page)
 
 
 def live_run(name: str) -> Response:
     """Show a run in progress; also one that has just ended."""
     is_open = "X-Page" in request.headers  # from the script of a page
     if is_open:
-        open_pages().silent_s = time.monotonic() + LONGEST_S
+        open_pages().silent_s = time.monotonic() + LONGEST_PAGE_S
     run, problem, missing = None, "", 404
     folder = folder_of(name)
     if folder is not None:
@@ -151,7 +148,7 @@ def _stored(folder: RunFolder) -> LiveRun:
     """Describe a run of the archive, without its report."""
     is_held = folder.in_use
     progress = RunProgress(folder.name, "", "", ended=not is_held)
-    if 0 < folder.size(PROGRESS) <= MOST_PROGRESS_BYTES:
+    if 0 < folder.size(PROGRESS) <= 128 * 1024:
         try:
             progress = RunProgress.from_dict(folder.read(PROGRESS))
         except ScaletestError:
@@ -175,9 +172,11 @@ def _with_report(run: LiveRun, folder: RunFolder) -> LiveRun:
             return NOTHING, ""
         return html.contents(report.head, sections), ""
 
-    rest = 0.0 if is_final else REPORT_REST
-    key = ("live", folder.path, is_final)
-    contents, problem = cache().page(key, stamps_of(folder), make, rest=rest)
+    # the report so far takes at most a tenth of a processor's time
+    rest = 0.0 if is_final else 10.0
+    contents, problem = cache().page(
+        ("live", folder.path, is_final), stamps_of(folder), make, rest=rest
+    )
     return replace(run, contents=contents, problem=problem)
 
 

@@ -28,33 +28,36 @@ def overview() -> ResponseReturnValue:
         return render_template("overview.html", title="Overview", reading=None, error=error), 503
 
     def make() -> bytes:
-        page = render_template("overview.html", title="Overview", **context(reading))
-        return page.encode(errors="replace")
+        return render_template("overview.html", title="Overview", **context(reading)).encode(
+            errors="replace"
+        )
 
     return Response(reading.pages.page(g.root, (), make), mimetype="text/html")
 
 
 def context(reading: Reading) -> dict[str, Any]:
     """Collect what the template shows."""
-    queues = reading.snapshot.queues
     queue_rows = rows.queue_rows(reading)
     workers = rows.urgent_first(chain.from_iterable(row.workers for row in queue_rows))
-    devices = rows.device_rows(queues, chain.from_iterable(reading.samples.values()))
+    samples = chain.from_iterable(reading.samples.values())
     problems = []
     for name, why in reading.snapshot.unreadable:
         # an entry may be no queue at all
         remedy = f"scaletest queue remove -- {shlex.quote(name)}"
         if QUEUE_NAME.fullmatch(name):
             remedy = f"scaletest queue check {name}"
-        text = f"it cannot be read and is left out: {why}"
-        problems.append(rows.Problem(rows.BAD, "unreadable", name, text, remedy))
+        problems.append(
+            rows.Problem(
+                rows.BAD, "unreadable", name, f"it cannot be read and is left out: {why}", remedy
+            )
+        )
     problems += chain.from_iterable(row.problems for row in queue_rows)
     return {
         "reading": reading,
         "error": None,
         "queue_rows": queue_rows,
         "workers": workers,
-        "devices": devices,
+        "devices": rows.device_rows(reading.snapshot.queues, samples),
         "problems": sorted(problems, key=lambda problem: problem.level != rows.BAD),
         "most": MOST_ROWS,
         "busy": sum(row.worker.busy for row in workers),

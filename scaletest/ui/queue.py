@@ -11,7 +11,6 @@ from scaletest.ui import rows
 from scaletest.ui.reading import reader
 
 PAGE_WORKERS = 200
-MOST_ROWS = 200
 SHARES = {"median": 0.5, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 # The queue's accounts, and what its other counters mean.
 BOOKS = ("submitted", "succeeded", "failed", "timed_out", "client_gone", "purged")
@@ -47,6 +46,17 @@ def queue(path: str) -> ResponseReturnValue:
     row = rows.queue_row(snapshot, reading)
     workers = rows.urgent_first(row.workers)
     page, pages = page_of(len(workers), PAGE_WORKERS)
+    # times of requests that ended: how many, their mean and percentiles in seconds, and the longest
+    # of the last minute
+    times = []
+    for name, counts, longest_s in (
+        ("Wait in the queue", row.queue.wait, row.window.max_wait_s),
+        ("Run", row.queue.run, row.window.max_run_s),
+    ):
+        total = sum(counts.values())
+        mean_s = histogram.total_s(counts) / total if total else None
+        percentiles_s = [histogram.quantile(counts, share) for share in SHARES.values()]
+        times.append((name, total, [mean_s, *percentiles_s, longest_s]))
     pause = ("pause", "workers take nothing more; running requests finish")
     if snapshot.paused:
         pause = ("resume", "workers take requests again")
@@ -58,7 +68,7 @@ def queue(path: str) -> ResponseReturnValue:
         row=row,
         books=[(word, snapshot.counter(word)) for word in BOOKS],
         others=[(word, snapshot.counter(word), text) for word, text in OTHERS.items()],
-        times=_times(row),
+        times=times,
         shares=SHARES,
         failures=failed,
         groups=failure_groups(failed),
@@ -68,7 +78,7 @@ def queue(path: str) -> ResponseReturnValue:
         pages=pages,
         devices=rows.device_rows([snapshot], samples),
         nodes=rows.node_rows(samples, snapshot.at_s),
-        most=MOST_ROWS,
+        most=200,
         commands=[
             (f"scaletest queue {pause[0]} {path}", pause[1]),
             (f"scaletest queue purge {path}", "drop every waiting request"),
@@ -76,22 +86,6 @@ def queue(path: str) -> ResponseReturnValue:
             (f"scaletest queue show {path} --format json", "everything for programs"),
         ],
     )
-
-
-def _times(row: rows.QueueRow) -> list[tuple[str, int, list[float | None]]]:
-    """Return the times of requests that ended: how many, their mean and percentiles in seconds, and
-    the longest of the last minute.
-    """
-    times = []
-    for name, counts, longest_s in (
-        ("Wait in the queue", row.queue.wait, row.window.max_wait_s),
-        ("Run", row.queue.run, row.window.max_run_s),
-    ):
-        total = sum(counts.values())
-        mean_s = histogram.total_s(counts) / total if total else None
-        percentiles_s = [histogram.quantile(counts, share) for share in SHARES.values()]
-        times.append((name, total, [mean_s, *percentiles_s, longest_s]))
-    return times
 
 
 ROUTES = (("/queues/<path:path>", READ, queue),)

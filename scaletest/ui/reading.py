@@ -1,13 +1,16 @@
-"""Reads Redis for the pages; everybody who comes within a second shares a copy of the queues.
+"""Reads Redis for the pages; everybody who comes within a second shares a copy of the queues, and
+the pages that were made of it.
 
 Redis may be away at first and at any time: a page then says so, and reads again when it is asked
 again. While Redis hangs few requests wait for it, so that other pages and probes are answered.
 """
 
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from flask import current_app
 
@@ -20,16 +23,45 @@ from scaletest.broker.snapshot import QueueSnapshot, RqState, Snapshot, rq_state
 from scaletest.model import NodeSample
 from scaletest.model.run_progress import RunProgress
 from scaletest.pages.turns import READS, ReadingTurns, SharedCopy
-from scaletest.ui.page_cache import PageCache
+from scaletest.runs.run_index import Signature
 
 # How long a copy is shared, and how long others wait for whoever reads it.
 COPY_S, WAIT_S = 1.0, 1.0
-# Shorter than the timeout of a probe.
-SOCKET_TIMEOUT_S = 2.0
 # Some more than may wait for Redis at the same time, for pages and probes that need none.
 THREADS = READS + 4
 
 T = TypeVar("T")
+
+
+class PageCache:
+    """The last pages that were made, for everybody who asks: that takes long, so only one is made
+    at a time.
+    """
+
+    def __init__(self) -> None:
+        # stamps, page, and until when it is not made again
+        self._pages: OrderedDict[object, tuple[Signature, Any, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def page(
+        self, key: object, stamps: Signature, make: Callable[[], T], *, rest: float = 0.0
+    ) -> T:
+        """Return the page that was made of files with these stamps, else a new one.
+
+        rest: an old page stands in for a new one until so many times the processor time that it
+        took have passed.
+        """
+        with self._lock:
+            kept = self._pages.pop(key, None)
+            if kept is None or (kept[0] != stamps and time.monotonic() >= kept[2]):
+                began_s = time.thread_time()
+                made = make()
+                # a process of low priority waits for a processor much longer than it uses it
+                kept = stamps, made, time.monotonic() + rest * (time.thread_time() - began_s)
+            self._pages[key] = kept
+            while len(self._pages) > 16:
+                self._pages.popitem(last=False)
+            return cast(T, kept[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +86,8 @@ class QueueReader:
 
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = url
-        self._redis = prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S)
+        # shorter than the timeout of a probe
+        self._redis = prepare(url, socket_timeout_s=2.0)
         self._copy = SharedCopy(self._read, COPY_S, wait_s=WAIT_S, clock=clock)
         self._turns = ReadingTurns()
 

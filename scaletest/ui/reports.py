@@ -19,7 +19,7 @@ from scaletest.runs.folder import FILES, RunFolder
 from scaletest.runs.places import find_named
 from scaletest.runs.run_index import Signature, signature
 from scaletest.stats.comparison import TOLERANCE
-from scaletest.ui.page_cache import PageCache
+from scaletest.ui.reading import PageCache
 from scaletest.ui.runs import PATIENCE_S, index
 from scaletest.ui.sources import of_application, sources
 
@@ -140,16 +140,21 @@ def _compare(folders: list[RunFolder]) -> bytes:
 def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response:
     """Show the form that asks which runs to compare."""
     stored, _ = index().look(PATIENCE_S)
-    newest = enumerate(reversed(stored))
-    page = render_template(
-        "compare.html",
-        title="Compare",
-        problem=problem,
-        names=names[:MOST_COMPARED],
-        emptiness=sources().emptiness,
-        runs=[run for number, run in newest if number < MOST_CHOICES or run.run in names],
+    return make_response(
+        render_template(
+            "compare.html",
+            title="Compare",
+            problem=problem,
+            names=names[:MOST_COMPARED],
+            emptiness=sources().emptiness,
+            runs=[
+                run
+                for number, run in enumerate(reversed(stored))
+                if number < MOST_CHOICES or run.run in names
+            ],
+        ),
+        status,
     )
-    return make_response(page, status)
 
 
 ROUTES = (("/runs/<name>", READ, run), ("/compare", READ, compare))

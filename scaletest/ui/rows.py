@@ -20,7 +20,7 @@ from scaletest.ui.reading import Reading
 WINDOW_S = 60.0
 LATE_S = 10.0
 # What a badge says, the worst first: colour is only added to it.
-BAD, WARNING, WELL = "bad", "warning", "well"
+LEVELS = BAD, WARNING, WELL = "bad", "warning", "well"
 
 
 @lru_cache(maxsize=1024)
@@ -66,8 +66,7 @@ class QueueRow:
 
     def submitted(self) -> Markup:
         """Draw submissions over the ring of slots."""
-        counts = {slot.number: slot.submitted for slot in self.queue.slots}
-        return self._spark(counts, "Submitted")
+        return self._spark({slot.number: slot.submitted for slot in self.queue.slots}, "Submitted")
 
     def ended(self) -> Markup:
         """Draw ends over the ring of slots."""
@@ -136,12 +135,10 @@ class ShownNode:
 
 def queue_rows(reading: Reading) -> list[QueueRow]:
     """List all queues: the worst first, then those with most to do."""
-    rows = [queue_row(queue, reading) for queue in reading.snapshot.queues]
-    order = (BAD, WARNING, WELL)
     return sorted(
-        rows,
+        (queue_row(queue, reading) for queue in reading.snapshot.queues),
         key=lambda row: (
-            order.index(row.level),
+            LEVELS.index(row.level),
             -row.queue.waiting - row.queue.running,
             row.queue.name,
         ),
@@ -212,11 +209,10 @@ def worker_rows(queue: QueueSnapshot) -> list[WorkerRow]:
 
 def urgent_first(rows: Iterable[WorkerRow]) -> list[WorkerRow]:
     """Sort suspect workers first, then late ones, the longest requests, and idle ones."""
-    order = (BAD, WARNING, WELL)
     return sorted(
         rows,
         key=lambda row: (
-            order.index(row.level),
+            LEVELS.index(row.level),
             row.worker.state == IDLE,
             -(row.request_age_s or 0.0),
             row.queue,

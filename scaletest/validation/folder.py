@@ -13,8 +13,16 @@ from typing import Any, ClassVar
 
 from scaletest.model import Measurement, NodeSample, Record
 from scaletest.model.errors import UsageError
-from scaletest.runs.folder import ENVIRONMENT, LOG, RECORDS, RESULT, SAMPLES, STEPS, VALIDATION
-from scaletest.runs.typed_folder import TypedFolder
+from scaletest.runs.folder import (
+    ENVIRONMENT,
+    LOG,
+    RECORDS,
+    RESULT,
+    SAMPLES,
+    STEPS,
+    VALIDATION,
+    TypedFolder,
+)
 from scaletest.validation.plan import Plan
 
 

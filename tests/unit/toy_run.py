@@ -12,8 +12,7 @@ from scaletest.model.verdict import while_running
 from scaletest.render.axis import Axis
 from scaletest.render.blocks import Block, Charts, Facts, Table
 from scaletest.render.chart import Chart
-from scaletest.render.contents import Case, Head, Report, Section
-from scaletest.render.sheet import Sheet
+from scaletest.render.contents import Case, Head, Report, Section, Sheet
 from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
 from scaletest.stats.comparison import Contrast
 from scaletest.stats.measure import NOWHERE, Measure

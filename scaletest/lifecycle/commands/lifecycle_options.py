@@ -7,8 +7,7 @@ import click
 
 from scaletest.cli import stored
 from scaletest.cli.headings import Decorator, group, heading
-from scaletest.cli.options import context
-from scaletest.cli.quantities import DURATION
+from scaletest.cli.options import DURATION, context
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
 from scaletest.lifecycle.plan import KIND, TOOLS, UNTIL
 from scaletest.model.errors import ScaletestError

@@ -31,9 +31,8 @@ from scaletest.model.times import iso
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Cell, Charts, Share, Table, Text
 from scaletest.render.chart import Chart
-from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.contents import Case, Head, Report, Section, Sheet
 from scaletest.render.numbers import NOTHING, plural, seconds, significant
-from scaletest.render.sheet import Sheet
 from scaletest.render.text import clean
 from scaletest.report.words import percentile
 

@@ -22,9 +22,6 @@ from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.render.text import Markup, clean, element
 from scaletest.report import formats
 
-LONGEST_TEXT = 4000
-# Of the plan: what is no setting, or may hold secrets and whole documents.
-UNSHOWN = ("schema_version", "template")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 # A server adds what a file cannot say of itself.
 SERVED_POLICY = f"{POLICY}; frame-ancestors 'none'"
@@ -50,19 +47,22 @@ def render(report: Report, links: Pairs = ()) -> str:
     # what was asked for, and what the plan holds besides
     usual, settings = dict(pairs(head.usual)), pairs(head.plan)
     asked = [(name, text) for name, text in settings if usual.get(name) != text]
-    template = environment().get_template("report.html")
-    return template.render(
-        head=head,
-        thresholds=_thresholds(head.thresholds),
-        sections=report.sections(),
-        style=Markup(STYLE),
-        policy=POLICY,
-        is_live=False,
-        links=links,
-        environment=pairs(conditions),
-        plan=asked,
-        rest=[pair for pair in settings if pair not in asked],
-        formats=[name for name in formats.texts() if name != "html"],
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            head=head,
+            thresholds=_thresholds(head.thresholds),
+            sections=report.sections(),
+            style=Markup(STYLE),
+            policy=POLICY,
+            is_live=False,
+            links=links,
+            environment=pairs(conditions),
+            plan=asked,
+            rest=[pair for pair in settings if pair not in asked],
+            formats=[name for name in formats.texts() if name != "html"],
+        )
     )
 
 
@@ -101,8 +101,9 @@ def notebook(report: Report) -> Markup:
         is_drawn = any(isinstance(block, Figure | Charts) for block in section.blocks)
         # those that lead, and of the others the first one with charts
         if section.leads or (is_drawn and not has_charts):
-            blocks = [_with_own_ids(block, prefix) for block in section.blocks]
-            parts.append(replace(section, blocks=blocks))
+            parts.append(
+                replace(section, blocks=[_with_own_ids(block, prefix) for block in section.blocks])
+            )
             has_charts = has_charts or not section.leads
     style = notebook_palette(NOTEBOOK) + style_below(NOTEBOOK) + NOTEBOOK_RULES
     return element(
@@ -121,8 +122,9 @@ def _with_own_ids(block: Block, prefix: str) -> Block:
         case Figure(wide=chart):
             return replace(block, wide=replace(chart, id=f"{prefix}-{chart.id}"))
         case Charts(charts=charts):
-            renamed = [replace(chart, id=f"{prefix}-{chart.id}") for chart in charts]
-            return replace(block, charts=renamed)
+            return replace(
+                block, charts=[replace(chart, id=f"{prefix}-{chart.id}") for chart in charts]
+            )
     return block
 
 
@@ -166,10 +168,10 @@ def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return a plan or an environment as names and values; durations with their units."""
     texts = []
     for key, setting in settings.items():
-        if key in UNSHOWN:
+        # what is no setting, or may hold secrets and whole documents
+        if key in ("schema_version", "template"):
             continue
-        is_duration = key.endswith("_s") and not key.endswith("_per_s")
-        if is_duration and isinstance(setting, int | float):
+        if isinstance(setting, int | float) and key.endswith("_s") and not key.endswith("_per_s"):
             texts.append((key.removesuffix("_s").replace("_", " "), seconds(setting)))
         else:
             texts.append((key.replace("_", " "), setting_text(setting)))
@@ -184,4 +186,4 @@ def setting_text(setting: object) -> str:
         return ", ".join(f"{key} {setting_text(inner)}" for key, inner in setting.items())
     if isinstance(setting, list | tuple):
         return " ".join(map(setting_text, setting))
-    return clean(NOTHING if setting is None else setting, LONGEST_TEXT)
+    return clean(NOTHING if setting is None else setting, limit=4000)

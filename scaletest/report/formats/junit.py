@@ -40,12 +40,15 @@ def render(report: Report) -> str:
     stamp = {"timestamp": one_line(head.began)} if head.began else {}
     suite = ElementTree.SubElement(root, "testsuite", {"name": title, **counts, **stamp})
     for case in cases:
-        attributes = {
-            "classname": case.group or title,
-            "name": one_line(case.name),
-            "time": f"{case.seconds:.3f}",
-        }
-        element = ElementTree.SubElement(suite, "testcase", attributes)
+        element = ElementTree.SubElement(
+            suite,
+            "testcase",
+            {
+                "classname": case.group or title,
+                "name": one_line(case.name),
+                "time": f"{case.seconds:.3f}",
+            },
+        )
         if case.kind in TAGS:
             text = clean(as_options(case.message))
             kind = {"message": text.partition("\n")[0], "type": case.problem or str(case.kind)}

@@ -19,10 +19,6 @@ POINT = 0.75
 PIXELS_PER_INCH = 96.0
 # Few charts are for slides, many for a look.
 MANY, DOTS_PER_INCH, DOTS_OF_MANY = 4, 200, 110
-TITLE_INCHES = 0.5
-# Between a chart and its title, for the legend.
-LEGEND_POINTS = 20.0
-BASES = {"log2": 2, "log10": 10}
 
 
 def render(report: Report) -> bytes:
@@ -64,7 +60,8 @@ def drawn(charts: Sequence[Chart], title: str) -> Any:
     heights = [max(map(attrgetter("height"), row)) for row in rows]
     width = columns * max(chart.width for chart in charts)
     figure = Canvas(
-        figsize=(width / PIXELS_PER_INCH, TITLE_INCHES + sum(heights) / PIXELS_PER_INCH),
+        # half an inch is for the title
+        figsize=(width / PIXELS_PER_INCH, 0.5 + sum(heights) / PIXELS_PER_INCH),
         dpi=DOTS_PER_INCH if len(charts) < MANY else DOTS_OF_MANY,
         layout="constrained",
     )
@@ -94,7 +91,7 @@ def drawn(charts: Sequence[Chart], title: str) -> Any:
                 fontsize=8,
             )
         if len(charts) > 1:
-            space = LEGEND_POINTS if chart.explained else None
+            space = 20.0 if chart.explained else None  # for the legend, in points
             axes.set_title(chart.title, loc="left", fontsize=9, pad=space, parse_math=False)
     for axes in places[len(charts) :]:
         axes.set_axis_off()
@@ -106,7 +103,7 @@ def _frame(
 ) -> None:
     """Draw one axis with its marks and its label."""
     if axis.kind != "linear":
-        set_scale("log", base=BASES[axis.kind])
+        set_scale("log", base={"log2": 2, "log10": 10}[axis.kind])
     side.set_ticks([mark for mark, _ in marks], [name for _, name in marks], parse_math=False)
     side.set_label_text(axis.label, parse_math=False)
     set_limits(axis.low, axis.high)

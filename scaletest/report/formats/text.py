@@ -31,10 +31,7 @@ SIGNS = {
     VerdictKind.RUNNING: "…",
 }
 WIDTH = 160
-MOST_THRESHOLDS = 8
 MOST_LINES = 24
-# A longer heading cuts the title.
-LONGEST_HEADING, LONGEST_TITLE = 160, 64
 
 
 def render(report: Report) -> str:
@@ -58,7 +55,7 @@ def show(report: Report, console: Console) -> None:
     # what is not met is never what is left out
     ordered = sorted(head.thresholds, key=lambda line: line.kind is VerdictKind.PASS)
     thresholds = [f"threshold {SIGNS[line.kind]} {line.text}: {line.reason}" for line in ordered]
-    bounds = Text(thresholds, most=MOST_THRESHOLDS, rest="threshold")
+    bounds = Text(thresholds, most=8, rest="threshold")
     blocks = list(lay_out([*report.summary(), bounds]))
     # where the run lies, and what to do next, as far as that is known
     foot = [f"saved in {head.folder}"] if head.folder else []
@@ -80,7 +77,9 @@ def show(report: Report, console: Console) -> None:
             _say(console, line, style)
             if isinstance(block, Table):  # only its titles are bold
                 style = ""
-    console.print(verdict_line(head), soft_wrap=True)
+    # PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason
+    verdict = Styled(head.word, style=f"bold {COLOURS[head.verdict.kind]}")
+    console.print(verdict.append(f"  {one_line(head.reason)}", style="none"), soft_wrap=True)
     if head.remedy:
         _say(console, f"  what to do: {head.remedy}")
     for line in foot:
@@ -92,17 +91,8 @@ def heading(head: Head) -> str:
     elapsed = duration(head.elapsed_s) if head.elapsed_s else ""
     others = [part for part in (head.machine, *head.conditions, elapsed) if part]
     line = " · ".join([clean(head.title), *others])
-    if len(line) <= LONGEST_HEADING:
-        return line
-    return " · ".join([clean(head.title, LONGEST_TITLE), *others])
-
-
-def verdict_line(head: Head) -> Styled:
-    """Say PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason."""
-    verdict = head.verdict
-    line = Styled(head.word, style=f"bold {COLOURS[verdict.kind]}")
-    line.append(f"  {one_line(head.reason)}", style="none")
-    return line
+    # a longer heading cuts the title
+    return line if len(line) <= 160 else " · ".join([clean(head.title, 64), *others])
 
 
 def _say(console: Console, line: str, style: str = "") -> None:

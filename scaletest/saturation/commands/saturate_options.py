@@ -3,8 +3,7 @@
 import click
 
 from scaletest.cli.headings import group, heading
-from scaletest.cli.options import context, namespace, watch
-from scaletest.cli.quantities import DURATION, RATE
+from scaletest.cli.options import DURATION, RATE, context, namespace, watch
 from scaletest.saturation.commands.plan_file import take_file_first
 
 options = group(

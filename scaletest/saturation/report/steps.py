@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from scaletest.model.texts import short
 from scaletest.render.blocks import Block, Table
+from scaletest.render.contents import Value, at
 from scaletest.render.numbers import between, percent, plural, seconds, significant
-from scaletest.render.sheet import Value, at
 from scaletest.report.words import percentile
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.step import Assessed, failed_pods, level_text

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from scaletest.cli.parameter_groups import filled
+from scaletest.cli.options import filled
 from scaletest.documents import reader
 from scaletest.model.errors import UsageError
 from scaletest.model.file_documents import file_values, read_members

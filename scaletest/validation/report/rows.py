@@ -12,8 +12,8 @@ from itertools import chain
 
 from scaletest.causes.resources import StepResources
 from scaletest.model.node_sample import DEVICE, DISK, PRESSURE
+from scaletest.render.contents import CLOCK_DIGITS, Sheet, Value, at
 from scaletest.render.numbers import NOTHING, measured, percent, significant
-from scaletest.render.sheet import CLOCK_DIGITS, Sheet, Value, at
 from scaletest.report.words import percentile
 from scaletest.stats.scaling import Scaled
 from scaletest.validation.judging.evaluation import Evaluation

@@ -306,8 +306,7 @@ def test_many_threads_each_get_their_own_replies(make: Make) -> None:
             text = f"{thread}-{number}"
             assert client.run("q", text).figures == {"argument": text}
         texts = {f"{thread}+{number}" for number in range(100)}
-        replies = client.map("q", texts, in_flight=7)
-        assert {reply.figures["argument"] for reply in replies} == texts
+        assert {reply.figures["argument"] for reply in client.map("q", texts, in_flight=7)} == texts
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(8)))

@@ -37,8 +37,7 @@ def test_a_public_name_has_text_an_example_and_its_errors(each: reference.Docume
 
 def test_errors_are_the_tree_of_their_module() -> None:
     errors = {name for name in NAMES if reference.is_error(getattr(scaletest, name))}
-    module = inspect.getmembers(errors_module, reference.is_error)
-    assert errors == {name for name, _ in module}
+    assert errors == {name for name, _ in inspect.getmembers(errors_module, reference.is_error)}
     assert all(getattr(scaletest, name).__doc__ for name in errors)
 
 

@@ -438,8 +438,7 @@ def top_rules(css: str) -> list[str]:
     "name", ["validation-fail", "saturation-fail", "lifecycle-pass", "benchmark-fail"]
 )
 def test_every_run_type_has_a_result(name: str, tmp_path: Path) -> None:
-    folder = unpack(name, tmp_path)
-    result = scaletest.load_run(folder.path)
+    result = scaletest.load_run(unpack(name, tmp_path).path)
     assert result.run_type == name.partition("-")[0]
     assert result.verdict.kind == name.partition("-")[2].upper()
     assert result.plan and result.measures and result.text() and result._repr_html_()

@@ -17,9 +17,8 @@ import cloup
 import pytest
 
 from scaletest.cli.main import cli, run
+from scaletest.cli.options import DURATION, OPTIONS_OF, RATE, RATE_WITH_UNIT, Quantity
 from scaletest.cli.output import Output
-from scaletest.cli.parameter_groups import OPTIONS_OF
-from scaletest.cli.quantities import DURATION, RATE, RATE_WITH_UNIT, Quantity
 from scaletest.cli.schema import documents
 from scaletest.model.errors import UsageError
 from scaletest.validation.commands import validate_options

@@ -109,8 +109,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_measuring(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
-    arguments = ["validate", "--local", "--limit", "1", "--run-dir", "run", "-o", file]
-    assert run(arguments) == 2
+    assert run(["validate", "--local", "--limit", "1", "--run-dir", "run", "-o", file]) == 2
     error = capsys.readouterr().err
     assert "cannot be written: " in error and "give another -o FILE" in error
     assert not (tmp_path / "run").exists()

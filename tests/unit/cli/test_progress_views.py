@@ -169,8 +169,7 @@ def test_foreign_text_is_one_harmless_line(change: ProgressChange) -> None:
     state = replace(STATE, title=EVIL, run=EVIL)
     for line in (plain_line(change, state, EVIL), json_line(change, state, EVIL)):
         assert printable(line) == line
-    long = json.loads(json_line(change, STATE, "x" * 1000))
-    assert len(long["message"]) <= LONGEST_LINE
+    assert len(json.loads(json_line(change, STATE, "x" * 1000))["message"]) <= LONGEST_LINE
 
 
 @pytest.fixture(autouse=True)

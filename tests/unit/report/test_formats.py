@@ -12,8 +12,7 @@ from scaletest.lifecycle.report.report import lifecycle_report
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.blocks import Block, Table, Text
-from scaletest.render.contents import Case, Head, Report, Section
-from scaletest.render.sheet import Sheet
+from scaletest.render.contents import Case, Head, Report, Section, Sheet
 from scaletest.report import formats
 from scaletest.saturation.report.report import saturation_report
 from scaletest.stats.thresholds import ThresholdResult
@@ -100,8 +99,7 @@ def test_times_of_benchmarks_keep_their_fractions_and_cases_their_kind() -> None
     report = benchmark_report(replace(run, results={**run.results, name: later}))
     assert "1795384790.6362808" in formats.render(report, "csv")
     suite = ElementTree.fromstring(formats.render(report, "junit"))
-    groups = {case.get("classname") for case in suite.iter("testcase")}
-    assert groups == {"net", "IPerf"}
+    assert {case.get("classname") for case in suite.iter("testcase")} == {"net", "IPerf"}
 
 
 def test_a_duration_below_zero_is_a_number_in_a_sheet_and_a_formula_is_none() -> None:

@@ -11,7 +11,6 @@ from scaletest.broker.run_progress import EXPIRES_S, MOST_BYTES, publish, publis
 from scaletest.model import Measurement
 from scaletest.model.errors import InvalidValue
 from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, ProgressChange, RunProgress
-from scaletest.runs import progress_keeper
 from scaletest.runs.folder import FILES, PROGRESS, RESULT, RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import TYPES
@@ -207,7 +206,7 @@ def test_a_redis_that_is_away_does_not_harm_the_run(folder: RunFolder) -> None:
 def test_a_run_with_a_redis_tells_its_end_and_its_verdict(
     redis: VirtualRedis, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress_keeper, "prepare", lambda url, **_: redis)
+    monkeypatch.setattr("scaletest.runs.progress.prepare", lambda url, **_: redis)
     folder.write(RESULT, {"verdict": {"kind": "FAIL"}})
     with silent(redis_url="redis://there").of_run(folder, "sleep 1"):
         pass

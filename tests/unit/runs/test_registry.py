@@ -1,15 +1,38 @@
-"""The registry of run types, and the folder that all of them share."""
+"""The registry of run types, the measures of each, and the folder that all of them share.
+
+A new run type is one folder and one line of the registry: it is listed, shown, judged by
+thresholds, drawn and compared.
+"""
 
 import fcntl
+import importlib.util
+import json
+import math
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import IO
 
 import pytest
 
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.runs import registry
 from scaletest.runs.folder import LOCK, RunFolder
 from scaletest.runs.places import find, new_path
 from scaletest.runs.registry import TYPES, run_type, type_of
+from scaletest.stats.measure import Measure
+from tests.conftest import call_here, missing
+from tests.unit import toy_run
+from tests.unit.kept_runs import KEPT_RUNS, unpack
+
+EXAMPLES = {
+    "validation-lock": ("throughput", "ratio", "efficiency", "run.p50", "wait.p50", "failures"),
+    "saturation-open": ("capacity", "goodput", "latency.p95", "failures"),
+    "benchmark-sweep": (),
+    "lifecycle-burst": ("total_ready.mean", "total_ready.p50", "lost"),
+}
+
+Say = Callable[..., CompletedProcess[str]]
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -70,3 +93,76 @@ def test_new_runs_lie_where_they_are_found(tmp_path: Path) -> None:
     folder.write("plan.json", {})
     assert find(folder.name[-4:], home).path == folder.path
     assert new_path(home, "chosen") == Path("chosen")
+
+
+@pytest.fixture
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Say:
+    """Calls the program of a user who has two toys."""
+    line = registry.Registered(
+        "tests.unit.toy_run", "tests.unit.toy_run:toy_report", "tests.unit.toy_run"
+    )
+    monkeypatch.setitem(registry.TYPES, "toy", line)
+    root = tmp_path / "scaletest" / "runs"
+    root.mkdir(parents=True)
+    thresholds = ("jump<2s", "jump<1100ms")
+    toy_run.write(RunFolder.create(root / "slow"), [1.2, 1.21, 1.19], thresholds)
+    toy_run.write(RunFolder.create(root / "swift"), [1.0, 1.01, 0.99], thresholds)
+
+    def call(*arguments: str) -> CompletedProcess[str]:
+        return call_here(*arguments, env={"XDG_DATA_HOME": str(tmp_path), "COLUMNS": "200"})
+
+    return call
+
+
+def test_it_is_listed_shown_and_judged_by_its_thresholds(say: Say) -> None:
+    rows = {row["run"]: row for row in json.loads(say("runs", "list", "--format", "json").stdout)}
+    assert {name: row["verdict"] for name, row in rows.items()} == {"slow": "FAIL", "swift": "PASS"}
+    assert {row["kind"] for row in rows.values()} == {"toy"}
+    assert "1 of 2 thresholds not met: jump<1100ms: 1200 ms" in say("runs", "show", "slow").stdout
+
+
+def test_it_is_drawn(say: Say, tmp_path: Path) -> None:
+    if not importlib.util.find_spec("matplotlib"):
+        missing("matplotlib")
+    done = say("report", "swift", "-o", str(tmp_path / "toy.png"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "toy.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_it_is_compared(say: Say) -> None:
+    worse, same = say("compare", "swift", "slow"), say("compare", "swift", "swift")
+    assert (worse.returncode, same.returncode) == (3, 0), worse.stdout + worse.stderr
+    assert "jump" in worse.stdout
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Callable[[str], list[Measure]]:
+    """The measures of a run of the test data."""
+
+    def measures(name: str) -> list[Measure]:
+        folder = unpack(name, tmp_path)
+        return list(type_of(folder).measures(type_of(folder).judge(folder)))
+
+    return measures
+
+
+@pytest.mark.parametrize("name", KEPT_RUNS)
+def test_each_measure_of_a_run_stands_there_once_and_lies_in_its_interval(
+    measured: Callable[[str], list[Measure]], name: str
+) -> None:
+    measures = measured(name)
+    places = [(measure.name, *sorted(measure.where.items())) for measure in measures]
+    assert len(set(places)) == len(places)
+    for measure in measures:
+        estimate = measure.estimate
+        assert math.isfinite(estimate.value)
+        assert estimate.low <= estimate.value <= estimate.high
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_run_has_the_measures_of_its_type(
+    measured: Callable[[str], list[Measure]], name: str
+) -> None:
+    measures = measured(name)
+    assert {measure.name for measure in measures} >= set(EXAMPLES[name])
+    assert measures

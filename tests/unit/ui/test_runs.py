@@ -14,7 +14,7 @@ from scaletest.broker.run_progress import publish
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.runs.folder import PROGRESS, RESULT
-from scaletest.ui import page_cache, reading, reports
+from scaletest.ui import reading, reports
 from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
@@ -113,8 +113,7 @@ def test_a_run_is_its_report_with_a_way_back(archive: Archive) -> None:
     response = archive.client.get("/runs/one")
     policy = response.headers["Content-Security-Policy"]
     assert "script" not in policy and "default-src 'none'" in policy and "frame-ancestors" in policy
-    page = Page(response.text)
-    assert {"/runs", "/compare?run=one", "/runs/one.csv"} <= set(links(page))
+    assert {"/runs", "/compare?run=one", "/runs/one.csv"} <= set(links(Page(response.text)))
     # links of the file lead to its own headings only
     file = archive.client.get("/runs/one.html")
     assert all(link.startswith("#section-") for link in links(Page(file.text)))
@@ -163,8 +162,7 @@ def test_a_damaged_run_says_why(archive: Archive) -> None:
 def test_runs_are_compared_the_oldest_as_the_base(archive: Archive) -> None:
     archive.add("one")
     archive.add("two")
-    response = archive.client.get("/compare?run=two&run=one")
-    page = Page(response.text)
+    page = Page(archive.client.get("/compare?run=two&run=one").text)
     assert "compare one with two" in page.text and "What changed" in page.text
     assert {"/runs/one", "/runs/two", "/compare"} <= set(links(page))
 
@@ -220,8 +218,7 @@ def test_a_name_that_is_not_utf_8_is_shown_to_everybody(archive: Archive) -> Non
     archive.add(os.fsdecode(b"bad\xff"))
     archive.add("good")
     for address in ("/runs", "/compare", "/live", "/compare?run=good&run=bad%ff"):
-        page = archive.page(address, 400 if "run=" in address else 200)
-        assert r"bad\udcff" in page.text
+        assert r"bad\udcff" in archive.page(address, 400 if "run=" in address else 200).text
 
 
 # -- live
@@ -288,14 +285,12 @@ def test_several_runs_in_progress_are_listed(archive: Archive) -> None:
     for folder in folders:
         tell(folder)
     with folders[0].locked(), folders[1].locked():
-        page = archive.page("/live")
-        assert {"/live/one", "/live/two"} <= set(links(page))
+        assert {"/live/one", "/live/two"} <= set(links(archive.page("/live")))
 
 
 def test_a_run_beside_the_archive_is_shown_by_its_command(tmp_path: Path) -> None:
     folder = Archive(tmp_path / "elsewhere").add("one")
-    sources = Sources(tmp_path / "runs", run=folder)
-    client = make_app(sources).test_client()
+    client = make_app(Sources(tmp_path / "runs", run=folder)).test_client()
     with folder.locked():
         assert client.get("/live").headers["Location"] == "/live/one"
         assert "RUNNING" in client.get("/live/one").text
@@ -319,9 +314,9 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(monkeypatch: pytest.M
         used[0] += 3.0
         return made[-1]
 
-    monkeypatch.setattr(page_cache.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(page_cache.time, "thread_time", lambda: used[0])
-    pages = page_cache.PageCache()
+    monkeypatch.setattr(reading.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(reading.time, "thread_time", lambda: used[0])
+    pages = reading.PageCache()
 
     def page(stamp: int) -> int:
         return pages.page("run", ((stamp, 0, 0),), slow, rest=10.0)
