@@ -14,9 +14,8 @@ from scaletest.model.texts import as_yaml
 from scaletest.render.axis import Axis, ceiling
 from scaletest.render.blocks import Block, Charts, Facts, Table, Text
 from scaletest.render.chart import Chart
-from scaletest.render.contents import Case, Head, Report, Section, page
+from scaletest.render.contents import Case, Head, Report, Section, Sheet, page
 from scaletest.render.numbers import NOTHING, duration, plural, quantity, quantity_measured, scale
-from scaletest.render.sheet import Sheet
 from scaletest.render.text import cell, clean, one_line
 from scaletest.report.words import AXES, CUT, sentence
 from scaletest.runs.places import default_root, reference

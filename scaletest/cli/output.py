@@ -17,8 +17,8 @@ from typing import Any, TextIO
 import click
 
 from scaletest.model.checks import printable
-from scaletest.model.durations import DurationSummary
 from scaletest.model.errors import UsageError
+from scaletest.model.histogram import DurationSummary
 from scaletest.render.numbers import duration, plural, seconds, significant
 
 # RQ colours its own messages, nobody else does.

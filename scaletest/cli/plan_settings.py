@@ -5,8 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from scaletest.cli.options import numbers
-from scaletest.cli.quantities import DURATION
+from scaletest.cli.options import DURATION, numbers
 from scaletest.model.wording import as_options
 from scaletest.model.writing import members
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from scaletest.cli.output import echo, is_verbose, live_rows, served
-from scaletest.model.durations import DurationHistogram
+from scaletest.model.histogram import DurationHistogram
 from scaletest.model.masking import masked
 from scaletest.model.texts import short
 from scaletest.observe.visibility import visibility

@@ -13,9 +13,8 @@ from functools import partial
 from scaletest.exporter.app import make_app
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model.checks import cut
-from scaletest.model.recent_window import over
 from scaletest.model.texts import short
-from scaletest.model.time_slots import SLOT_S
+from scaletest.model.time_slots import SLOT_S, over
 from scaletest.pages.security import HEADERS, checked_hosts
 from scaletest.pages.server import Server, bind
 from scaletest.pages.turns import READS

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import UsageError
-from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS
-from scaletest.runs.typed_folder import TypedFolder
+from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS, TypedFolder
 from scaletest.saturation.plan import KIND, SaturationPlan, SaturationStep
 
 

@@ -12,9 +12,8 @@ from scaletest.model.measurement import MachineUse
 from scaletest.model.texts import short
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Text
-from scaletest.render.contents import Case, Head, Report, Section
+from scaletest.render.contents import CLOCK_DIGITS, Case, Head, Report, Section, Sheet
 from scaletest.render.numbers import between, duration, percent, seconds, significant
-from scaletest.render.sheet import CLOCK_DIGITS, Sheet
 from scaletest.report.words import percentile, sentence, warnings
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods
