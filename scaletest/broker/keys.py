@@ -64,6 +64,8 @@ RUNS_IN_PROGRESS = f"{OWN}progress"
 RQ_QUEUES = f"{RQ}queues"
 RQ_SUSPENDED = f"{RQ}suspended"
 RQ_WORKERS = f"{RQ}workers"
+# The beginning of a queue's keys.
+OWN_QUEUE = f"{OWN}queue:"
 
 
 def _named(before: str, after: str = "") -> Callable[[str], str]:
@@ -77,8 +79,6 @@ def _named(before: str, after: str = "") -> Callable[[str], str]:
     return key
 
 
-# The beginning of a queue's keys.
-OWN_QUEUE = f"{OWN}queue:"
 # Hash of counters.
 counters = _named(OWN_QUEUE, ":counters")
 # Numbers that count ended requests (model/queue_counts.py).

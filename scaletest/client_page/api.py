@@ -38,6 +38,13 @@ HISTOGRAMS = {
     "overhead": "Total minus wait minus run, for requests that succeeded.",
     "total": "Time from the start, or intended start, to the reply, for requests that succeeded.",
 }
+CHUNK = 200
+# Each keeps a thread of the server busy until its reader is done; the other threads stay free.
+DOWNLOADS = 2
+SCHEMA_VERSION = 1
+# Position -> next position and the samples between; "": the last position. Raises Unreachable.
+SamplesAfter = Callable[[str], tuple[str, list[NodeSample]]]
+_POSITION = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +93,6 @@ class _Metrics(Collector):
         http.add_metric(["completed"], self.http.completed)
         http.add_metric(["rejected"], self.http.rejected)
         yield http
-
-
-CHUNK = 200
-# Each keeps a thread of the server busy until its reader is done; the other threads stay free.
-DOWNLOADS = 2
-SCHEMA_VERSION = 1
-# Position -> next position and the samples between; "": the last position. Raises Unreachable.
-SamplesAfter = Callable[[str], tuple[str, list[NodeSample]]]
-_POSITION = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
 
 
 def api_stats() -> Response:

@@ -11,6 +11,11 @@ from urllib.parse import quote
 
 from scaletest.cluster.connection import MERGE_PATCH, Cluster, Conflict, Missing, Raw, refusal
 
+CONNECTIONS = 16
+# The end of a log that is read: larger than any framed result.
+LOG_BYTES = 4 * 1024 * 1024
+Document = dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -41,11 +46,6 @@ ENDPOINT_SLICES = Resource("EndpointSlice", "/apis/discovery.k8s.io/v1", "endpoi
 SCALED_OBJECTS = Resource("ScaledObject", "/apis/keda.sh/v1alpha1", "scaledobjects", True)
 EVENTS = Resource("Event", "/api/v1", "events", True)
 LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
-
-CONNECTIONS = 16
-# The end of a log that is read: larger than any framed result.
-LOG_BYTES = 4 * 1024 * 1024
-Document = dict[str, Any]
 
 
 def read_log(raw: Raw, namespace: str, pod: str, **query: str) -> tuple[int, str]:

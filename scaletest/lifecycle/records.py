@@ -51,6 +51,12 @@ OWN_MILESTONES = (
     "deleted",
     "backend_job_created",
 )
+# Texts of fields.
+_PASSED = "when each milestone was passed, seconds since the epoch; never a guess"
+_SENT = (
+    "by this machine's clock, seconds since the epoch; the first is null when an interrupted run"
+    " had sent it and not noted when."
+)
 
 
 class TimeSource(StrEnum):
@@ -82,13 +88,6 @@ class Stamp(Document):
 
 
 Stamps = dict[str, Stamp]
-
-# Texts of fields.
-_PASSED = "when each milestone was passed, seconds since the epoch; never a guess"
-_SENT = (
-    "by this machine's clock, seconds since the epoch; the first is null when an interrupted run"
-    " had sent it and not noted when."
-)
 
 
 def mark(stamps: Stamps, milestone: str, stamp: Stamp) -> None:

@@ -34,6 +34,9 @@ _FUNCTIONS: Sequence[tuple[re.Pattern[str], State]] = [
         ),
     )
 ]
+_COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
+# The commands of fcntl that wait for a lock, F_SETLKW and F_OFD_SETLKW, on both architectures.
+LOCK_COMMANDS = (7, 38)
 
 
 class Doing(NamedTuple):
@@ -68,11 +71,6 @@ def of_function(name: str) -> State | None:
 def of_letter(letter: str) -> Doing:
     """Return the activity of a thread as far as its state letter says."""
     return _LETTERS.get(letter, UNKNOWN)
-
-
-_COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
-# The commands of fcntl that wait for a lock, F_SETLKW and F_OFD_SETLKW, on both architectures.
-LOCK_COMMANDS = (7, 38)
 
 
 class WaitKind(Enum):

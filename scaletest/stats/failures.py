@@ -21,6 +21,8 @@ from scaletest.render.text import device_name
 MOST_GROUPS, MOST_PLACES = 100, 50
 # Characters of an error that are kept.
 LONGEST_ERROR = 500
+# What the failures of a group have in common: outcome, reason, exit code and pattern.
+_Kind = tuple[str, str, int | None, str]
 
 
 class FailedReply(Protocol):
@@ -93,10 +95,6 @@ def _sums(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     for name, count in counts:
         sums[name] += count
     return dict(sums.most_common())
-
-
-# What the failures of a group have in common: outcome, reason, exit code and pattern.
-_Kind = tuple[str, str, int | None, str]
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from scaletest_workers.workloads.base import Result
 
 # How long a stock worker waits for an absent Redis.
 STOCK_PATIENCE_S = 60.0
+_stock_runtime: Runtime | None = None
 
 
 @dataclass(slots=True)
@@ -50,7 +51,6 @@ class Current:
 
 
 current: Current | None = None
-_stock_runtime: Runtime | None = None
 
 
 def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:

@@ -18,6 +18,10 @@ from scaletest.model.desired_workers import Targets
 from scaletest.model.errors import InvalidValue
 
 METRICS = ("waiting", "running", "demand", "desired_workers", "max_wait")
+ORIGINAL = Behavior(
+    ScalingRules(0, (ScalingPolicy("Percent", 100, 5), ScalingPolicy("Pods", 4, 5))),
+    ScalingRules(10, (ScalingPolicy("Percent", 100, 5),)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +66,6 @@ def shrink_after(window_s: int, *policies: ScalingPolicy) -> Behavior:
         DEFAULT_UP, ScalingRules(window_s, policies or (ScalingPolicy("Percent", 100, 15),))
     )
 
-
-ORIGINAL = Behavior(
-    ScalingRules(0, (ScalingPolicy("Percent", 100, 5), ScalingPolicy("Pods", 4, 5))),
-    ScalingRules(10, (ScalingPolicy("Percent", 100, 5),)),
-)
 
 RULES: dict[str, Rule] = {
     rule.name: rule

@@ -27,23 +27,6 @@ from scaletest.lifecycle.records import (
 from scaletest.model.declared import INNER, called
 from scaletest.model.writing import Written
 
-
-@dataclass(frozen=True, slots=True)
-class LifecyclePhase(Written):
-    """A step from one milestone to another."""
-
-    name: Annotated[str, called("step"), "its name"]
-    title: Annotated[str, "its heading in times.csv"]
-    event: Annotated[str, INNER]
-    references: Annotated[
-        tuple[str, ...],
-        INNER,
-        "milestones to measure from; the first that any workload of the run has counts.",
-    ]
-    total: Annotated[bool, INNER, "spans many steps."] = False
-    of_pods: Annotated[bool, "whether there is a value for each pod, not for each workload"] = False
-
-
 # Milestones from which a phase is measured, the first that any workload has.
 PLACED = ("pod_group_created", "first_pod_created")
 BEGUN = ("submitted", "created", "first_pod_created")
@@ -78,6 +61,45 @@ OF_A_POD = {
     "started": "containers started",
     "ready": "ready",
 }
+CLIPPED_S = -1.0
+# Kinds whose own status says when they have finished: their pods may fail and be replaced, or be
+# fewer at once than in all.
+SAY_THEIR_END = (
+    "Job",
+    "JobSet",
+    "PyTorchJob",
+    "TFJob",
+    "MPIJob",
+    "XGBoostJob",
+    "JAXJob",
+    "RunaiJob",
+)
+# Durations that cannot be negative: from a milestone to another, and what is wrong if it is.
+IMPOSSIBLE = (
+    ("first_pod_created", "pod_group_created", "the pod group is older than the first pod"),
+    *(
+        ("submitted", name, f"{MILESTONE_TEXTS[name]} came before the submission")
+        for name in ("decided", "scheduled", "ready", "finished")
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LifecyclePhase(Written):
+    """A step from one milestone to another."""
+
+    name: Annotated[str, called("step"), "its name"]
+    title: Annotated[str, "its heading in times.csv"]
+    event: Annotated[str, INNER]
+    references: Annotated[
+        tuple[str, ...],
+        INNER,
+        "milestones to measure from; the first that any workload of the run has counts.",
+    ]
+    total: Annotated[bool, INNER, "spans many steps."] = False
+    of_pods: Annotated[bool, "whether there is a value for each pod, not for each workload"] = False
+
+
 PHASES: tuple[LifecyclePhase, ...] = (
     LifecyclePhase("accepted", "Submission Accepted", "accepted", ("submitted",)),
     LifecyclePhase("created", "Workload Creation", "created", ("submitted",)),
@@ -132,28 +154,6 @@ PHASES: tuple[LifecyclePhase, ...] = (
     LifecyclePhase("pod_ready", "A Pod Ready", "ready", ("created",), of_pods=True),
 )
 BY_NAME: Mapping[str, LifecyclePhase] = {step.name: step for step in PHASES}
-
-CLIPPED_S = -1.0
-# Kinds whose own status says when they have finished: their pods may fail and be replaced, or be
-# fewer at once than in all.
-SAY_THEIR_END = (
-    "Job",
-    "JobSet",
-    "PyTorchJob",
-    "TFJob",
-    "MPIJob",
-    "XGBoostJob",
-    "JAXJob",
-    "RunaiJob",
-)
-# Durations that cannot be negative: from a milestone to another, and what is wrong if it is.
-IMPOSSIBLE = (
-    ("first_pod_created", "pod_group_created", "the pod group is older than the first pod"),
-    *(
-        ("submitted", name, f"{MILESTONE_TEXTS[name]} came before the submission")
-        for name in ("decided", "scheduled", "ready", "finished")
-    ),
-)
 
 
 class PhaseDuration(NamedTuple):

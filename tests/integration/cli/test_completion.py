@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.cli.main import COMPLETE
 from tests.conftest import need, program
 from tests.unit.made_runs import make
 
@@ -65,6 +64,7 @@ complete -p scaletest
     assert "-F _scaletest_completion scaletest" in done.stdout, done.stderr
 
 
+COMPLETE = "_SCALETEST_COMPLETE"
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "scaletest.1"
 
 
