@@ -53,6 +53,7 @@ SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
 # What makes up a run of any type. Steps come before records: of a run that is still measured,
 # whoever copies the files in this order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, SUBMISSIONS, RECORDS, SAMPLES, SAMPLING, RESULT, LABELS)
+PlanT = TypeVar("PlanT", bound="AnyPlan")
 
 
 class AnyPlan(Protocol):
@@ -348,9 +349,6 @@ def elapsed_s(result: Mapping[str, Any]) -> float:
     if isinstance(recorded, int | float) and 0 <= recorded <= sys.float_info.max:
         return float(recorded)
     return 0.0
-
-
-PlanT = TypeVar("PlanT", bound=AnyPlan)
 
 
 class TypedFolder(RunFolder, Generic[PlanT]):
