@@ -404,7 +404,7 @@ class Client:
         """UsageError in a callback of a future, which the thread that reads all replies calls."""
         if threading.current_thread() is self._reader:
             raise UsageError(
-                "a callback of a future cannot wait for a reply, which none would read meanwhile",
+                "a callback of a future cannot wait for a reply: nobody would read it meanwhile",
                 hint="submit it and return, or wait in another thread",
             )
 

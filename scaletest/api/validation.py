@@ -218,7 +218,7 @@ def validate(
         workload = Plan(workload, **options)
     elif options:
         raise UsageError(
-            f"a plan is complete, and {', '.join(options)} stands beside it",
+            f"a plan is complete: {', '.join(options)} cannot be combined with it",
             hint="give the options to Plan",
         )
     return Result(_start(workload, place, os.fspath(run_dir), labels, progress))
@@ -252,8 +252,8 @@ def _alone() -> Iterator[None]:
     """UsageError while another validation runs in this process."""
     if not _RUNNING.acquire(blocking=False):
         raise UsageError(
-            "another validation runs in this process, and each would measure the other",
-            hint="begin it when the other has ended",
+            "another validation is running in this process, and each would disturb the other",
+            hint="start it when the other has ended",
         )
     try:
         yield

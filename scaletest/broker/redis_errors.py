@@ -14,7 +14,7 @@ from scaletest.model.errors import Unreachable
 from scaletest.model.masking import masked
 
 # What is said of a full server, and what to do about it.
-FULL = "Redis takes no more: its memory is full"
+FULL = "Redis refuses writes: its memory is full"
 REMEDY = (
     "start more workers, drop what waits (scaletest queue purge NAME), or raise maxmemory (the"
     " chart: redis.resources)"

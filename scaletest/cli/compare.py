@@ -15,7 +15,7 @@ def below_one(context: click.Context, parameter: click.Parameter, value: float) 
     """Check a part of 1; InvalidValue for 1 or more."""
     if value >= 1:
         raise InvalidValue(
-            f"the tolerance {value:g} is no part of 1",
+            f"the tolerance {value:g} is not a part of 1",
             hint="write 3% or 0.03, from 0 to below 100 %",
         )
     return value

@@ -248,7 +248,7 @@ def _explain_unexpected(error: Exception) -> int:
         return _explain(
             UsageError(
                 f"{str(error.filename)[:200]} cannot be used: {error.strerror}",
-                hint="look at the path and at the rights of its folders",
+                hint="check the path and the permissions of its folders",
             )
         )
     broker = sys.modules.get("scaletest.broker.redis_errors")

@@ -151,7 +151,7 @@ watch = group(
     ),
 )
 # For `confirmed`.
-yes: Decorator = click.option("--yes", is_flag=True, help="Do it without asking.")
+yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
@@ -160,7 +160,7 @@ def numbers(context: click.Context, parameter: click.Parameter, value: str) -> t
         return tuple(map(int, value.split(","))) if value else ()
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} is no list of numbers such as 1,2,4", context, parameter
+            f"{value!r} is not a list of numbers, such as 1,2,4", context, parameter
         ) from None
 
 
@@ -236,7 +236,7 @@ def confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
     no answers.
     """
     if terminal and not yes and not (sys.stdin and sys.stdin.isatty()):
-        raise UsageError(f"there is no terminal to ask: {question}", hint="add --yes")
+        raise UsageError(f"cannot ask without a terminal: {question}", hint="add --yes")
     try:
         return yes or confirm(question)
     except click.Abort:

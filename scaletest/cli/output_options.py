@@ -30,7 +30,7 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
         form, name = context.meta["form"], option.opts[0]
         if file in forms and not Path(file).exists():
             raise UsageError(
-                f"{name} {file} names a form, not a file",
+                f"{name} {file} names a format, not a file",
                 hint=f"write --format {file}, or -o FILE.{file}",
             )
         suffix = Path(file).suffix
@@ -38,7 +38,7 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
             form = formats.form_of(Path(file)) if suffix else context.meta["usual form"]
             if suffix and form not in forms:
                 raise UsageError(
-                    f"{file}: this command has no form for {suffix.lower()}",
+                    f"{file}: unsupported output format {suffix.lower()}",
                     hint=f"give another FILE, or --format {' or '.join(forms)}",
                 )
         _check_place(file, name)
@@ -54,7 +54,8 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
             callback=note_form,
             envvar="SCALETEST_FORMAT",
             help=(
-                f"Write the result in this form. [default: by the suffix of FILE, else {forms[0]}]"
+                "Write the result in this format. [default: by the suffix of FILE, else"
+                f" {forms[0]}]"
             ),
         )(function)
         return click.option(
@@ -85,6 +86,6 @@ def _check_place(file: str, option: str) -> None:
     elif not path.parent.is_dir():
         reason = f"there is no folder {path.parent}"
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
-        reason = "you have no right to"
+        reason = "permission denied"
     if reason and file != "-":
         raise UsageError(f"{path} cannot be written: {reason}", hint=f"give another {option} FILE")

@@ -196,7 +196,7 @@ def remove(name: str, yes: bool) -> None:
     """
     queues = Queues(_connect())
     if foreign := queues.foreign(name):
-        if shared.confirmed(f"Remove {name}, which is no queue?", yes):
+        if shared.confirmed(f"Remove {name}, which is not a queue?", yes):
             queues.remove_foreign(foreign)
             echo(f"{name}: removed")
         else:

@@ -53,7 +53,7 @@ def command(document: str, output: Output) -> None:
     saturation-plan-file  what saturate -f takes
     plan                  plan.json of a run
     record                a line of records.jsonl: one request
-    measurement           a line of steps.jsonl: one measuring of a step
+    measurement           a line of steps.jsonl: one measurement of a step
     node-sample           a line of samples.jsonl: what a node did in one interval
     environment           environment.json of a run
     comparison            what compare --format json prints

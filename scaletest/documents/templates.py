@@ -70,7 +70,7 @@ class _Engine(ImmutableSandboxedEnvironment):
         """Compute with two numbers. TypeError for anything else, such as a text times a number."""
         for value in (left, right):
             if not isinstance(value, int | float) or abs(value) > MOST_NUMBER:
-                raise TypeError(f"{checks.cut(repr(value), 40)} is no number to compute with")
+                raise TypeError(f"{checks.cut(repr(value), 40)} is not a number")
         result = super().call_binop(context, operator, left, right)
         if not math.isfinite(result) or abs(result) > MOST_NUMBER:
             raise OverflowError("the result is too large")

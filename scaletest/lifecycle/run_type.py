@@ -114,7 +114,7 @@ def read_run(
     workloads, submissions = store.workloads(), store.submissions()
     if plan is None and not workloads:
         raise UsageError(
-            f"{store.path} holds no lifecycle run",
+            f"{store.path} contains no lifecycle run",
             hint="give the <output_dir> of submit and sample",
         )
     until, count, project, conditions = "decided", 0, "", Conditions()

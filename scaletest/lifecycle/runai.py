@@ -169,7 +169,7 @@ def _rows(text: str, file: str) -> list[dict[str, Any]]:
     except ValueError as error:
         raise InvalidValue(f"{file} is not valid JSON: {error}") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InvalidValue(f"{file} is no list of objects")
+        raise InvalidValue(f"{file} is not a list of objects")
     return rows
 
 
@@ -193,6 +193,6 @@ def read_backend_times(path: Path) -> dict[str, float]:
         ) from error
     if not all(map(math.isfinite, times.values())):
         raise UsageError(
-            "the backend times hold what is no time", hint=f"{TIME} is milliseconds since 1970"
+            "invalid time in the backend times", hint=f"{TIME} is milliseconds since 1970"
         )
     return times

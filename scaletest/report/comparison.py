@@ -101,7 +101,7 @@ def _notes(comparison: Comparison) -> list[str]:
                 notes.append(f"only {run} has {', '.join(names)}")
     deciding = (change for change in _all_changes(comparison) if change.base.decides)
     if not all(change.repeated for change in deciding):
-        notes.append("the intervals leave out what differs from run to run; repeats bring it in")
+        notes.append("the intervals do not cover differences between runs; repeats do")
     return [clean(note, limit=300) for note in dict.fromkeys(notes)]
 
 
@@ -171,7 +171,9 @@ def _sections(comparison: Comparison) -> list[Section]:
             ],
             "All runs": [Charts(curve_charts(runs), "two", note=LEGEND)],
             "Other measures": [_table(comparison, others)],
-            "Where the runs lie": [Table(("run", "folder"), folders, (0, 1), layout="wrapped")],
+            "Where the runs are stored": [
+                Table(("run", "folder"), folders, (0, 1), layout="wrapped")
+            ],
         }
     )
 

@@ -73,7 +73,8 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
         path.stat()
     except PermissionError as error:
         raise UsageError(
-            f"{name} cannot be looked into: {error.strerror}", hint="look at its folders' rights"
+            f"cannot open {name}: {error.strerror}",
+            hint="check the permissions of its folders",
         ) from error
     except (OSError, ValueError):  # a ValueError for NUL: no path then, but perhaps a name
         run = None

@@ -38,7 +38,8 @@ class SaturationFolder(TypedFolder[SaturationPlan]):
         except UsageError as error:
             raise UsageError(
                 error.message,
-                hint=f"make room; the steps before are kept: scaletest report {self.path}",
+                hint="free some disk space; the steps measured so far are kept:"
+                f" scaletest report {self.path}",
             ) from error
 
     def forget_empty(self) -> None:

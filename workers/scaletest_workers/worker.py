@@ -426,5 +426,5 @@ def serve(
         if "active worker named" not in str(error):
             raise
         raise InvalidValue(
-            f"a worker named {name} lives already", hint="give another <name>"
+            f"a worker named {name} is already running", hint="give another <name>"
         ) from error

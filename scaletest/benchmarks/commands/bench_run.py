@@ -161,7 +161,7 @@ def part(role: str, index: int, folder: Path, scratch: Path) -> int:
 
     if not (folder / "benchmark.json").is_file():
         raise UsageError(
-            f"{folder} holds no benchmark.json",
+            f"{folder} contains no benchmark.json",
             hint="the operator's Jobs call this; use: bench run",
         )
     return play(role, index, folder, scratch, echo)

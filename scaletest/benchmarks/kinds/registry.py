@@ -31,7 +31,7 @@ def kind_of(name: object) -> Kind:
     kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
     if str(name).lower() == SET.lower():
         raise InvalidValue(
-            f"{SET} is no kind of benchmark: it sweeps a benchmark over values",
+            f"{SET} is not a kind of benchmark: it sweeps a benchmark over values",
             hint="write a file as in docs/how-to/benchmarks.md, for: scaletest bench run FILE",
         )
     if kind is None:

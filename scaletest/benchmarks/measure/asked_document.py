@@ -24,7 +24,7 @@ def read_document(
         hint = "give a file with one benchmark or one BenchmarkSet"
         document = reader.read_file(path, str(path), hint)
         if not isinstance(document, dict):
-            raise InvalidValue(f"{path} holds no benchmark", hint=hint)
+            raise InvalidValue(f"{path} contains no benchmark", hint=hint)
     else:
         document = {"apiVersion": API_VERSION, "kind": kind_of(subject).name, "spec": {}}
     document = _change(document, changes)
@@ -48,7 +48,7 @@ def _change(document: dict[str, Any], changes: BenchmarkChanges) -> dict[str, An
         key, sign, text = setting.partition("=")
         if not sign or not key:
             raise UsageError(
-                f"<set> {setting!r} is no KEY=VALUE", hint="write it as in <set> streams=2"
+                f"<set> {setting!r} is not KEY=VALUE", hint="write it as in <set> streams=2"
             )
         value = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
         nested = _nest(key.split("."), value)

@@ -100,7 +100,7 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
     checks.refuse(
         (
             type_of(files) is not RUN_TYPE,
-            f"run {files.name} is none of benchmarks: it is a {files.kind} run",
+            f"run {files.name} is not a benchmark run: it is a {files.kind} run",
             "name another run",
         )
     )

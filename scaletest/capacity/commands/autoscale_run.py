@@ -86,7 +86,7 @@ def draw_requests(options: PlayOptions) -> Arrivals:
         folder = stored.find(options.run)
         if folder.kind != "validation":
             raise UsageError(
-                f"{options.run} is no validation", hint="name a run of: scaletest validate"
+                f"{options.run} is not a validation", hint="name a run of: scaletest validate"
             )
         records = registry.type_of(folder).folder(folder.path).rows(RECORDS)
         run_times = [record.reply.run_s for record in records if record.ok]

@@ -18,7 +18,7 @@ from scaletest.model.errors import ScaletestError, UsageError
 def make_plan(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
     """Make the plan of a new run. namespace: the kubeconfig's."""
     if options.num_workloads is None:
-        raise UsageError("how many workloads is not said", hint="give <num_workloads> N")
+        raise UsageError("the number of workloads is missing", hint="give <num_workloads> N")
     kind = kinds.find_kind(options.workload_type)
     project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
     resource, _, gpus = (options.num_gpus or kind.gpus).rpartition("=")

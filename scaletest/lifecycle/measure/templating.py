@@ -67,7 +67,7 @@ class Workloads:
         body = bodies[0]
         if not isinstance(body, dict) or not body.get("apiVersion") or not body.get("kind"):
             raise InvalidValue(
-                "the template is no Kubernetes object",
+                "the template is not a Kubernetes object",
                 hint="it needs apiVersion, kind and metadata",
             )
         parsed = body

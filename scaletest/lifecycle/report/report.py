@@ -168,10 +168,10 @@ def placed(result: LifecycleResult) -> str:
     rate = result.throughput
     if not rate.seen:
         had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut)
-        return "how many pods there were is not known" if had_pods else "no pod was seen"
+        return "the number of pods is unknown" if had_pods else "no pod was seen"
     pods = plural(rate.seen, "pod")
     if not rate.pods:
-        return f"{pods} seen, of none of which the time of scheduling is known"
+        return f"{pods} seen, none with a known time of scheduling"
     scheduled = pods if rate.pods == rate.seen else f"{rate.pods} of {rate.seen} pods"
     if rate.per_s is None:
         return f"{scheduled} scheduled"

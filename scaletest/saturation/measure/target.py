@@ -137,7 +137,7 @@ def http_call(http: HttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
     method = http.method
     if method and not (method.isascii() and method.isalpha()):
         raise InvalidValue(
-            f"<method> {method[:40]!r} is no method of HTTP", hint="give GET, POST or another word"
+            f"<method> {method[:40]!r} is not an HTTP method", hint="give GET, POST or another word"
         )
     # credentials come from files, since others can read a command line
     lines = []

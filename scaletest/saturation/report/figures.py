@@ -1,7 +1,7 @@
 """The charts of a saturation run: latency against the load that was asked for, and what succeeded.
 
 Latency bends upwards where the service saturates, as a hockey stick, so saturated levels belong to
-the chart. Its axis is logarithmic: both arms can be read. Measurings of one level are one point.
+the chart. Its axis is logarithmic: both arms can be read. Measurements of one level are one point.
 """
 
 import math
@@ -98,7 +98,7 @@ def charts(result: SaturationResult, point: str) -> Charts | None:
         f"{point[:1].upper()}{point[1:]}.": True,
         "The dotted line is that point, and the shaded area its interval.": _has_interval(result),
         "Hollow points are levels that are too much.": SATURATED in _states(levels),
-        "Measurings of one level are one point, in the state that most of them had.": any(
+        "Measurements of one level are one point, in the state that most of them had.": any(
             len(level.steps) > 1 for level in levels
         ),
         f"Latency is counted {counted}; its axis is logarithmic.": True,

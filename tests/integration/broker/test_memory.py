@@ -79,7 +79,7 @@ def test_a_full_redis_refuses_submissions_and_loses_no_request(
                 )
             # expect an error that says why, and what to do
             assert refused.returncode == 7
-            assert "error: Redis takes no more: its memory is full" in refused.stderr
+            assert "error: Redis refuses writes: its memory is full" in refused.stderr
             assert "queue purge" in refused.stderr and "start it again" not in refused.stderr
             # and room enough for a worker that starts only now
             line = program("worker", "--queue", "q", "--burst", "--redis-url", server.url)
@@ -104,7 +104,7 @@ def test_a_full_redis_is_reported_and_its_queues_can_be_purged() -> None:
             refused = call_here("queue", "--redis-url", server.url, "add", "other")
             # expect the same error, and a purge that works
             assert refused.returncode == 7
-            assert refused.stderr.startswith("error: Redis takes no more: its memory is full\n")
+            assert refused.stderr.startswith("error: Redis refuses writes: its memory is full\n")
             assert "queue purge" in refused.stderr and "start it again" not in refused.stderr
             done = call_here("queue", "--redis-url", server.url, "purge", "q", "--yes")
             assert done.stdout == "q: 20 requests dropped\n"

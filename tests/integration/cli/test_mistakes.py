@@ -93,7 +93,7 @@ TYPED = [
     Typed(
         "validate --local -o html",
         2,
-        "error: -o html names a form, not a file",
+        "error: -o html names a format, not a file",
         "write --format html, or -o FILE.html",
     ),
     Typed(

@@ -225,14 +225,14 @@ def test_what_only_a_deployment_has_is_refused_without_one(begun: Begun, option:
 def test_a_program_that_is_not_there_is_refused_before_anything_starts(begun: Begun) -> None:
     with pytest.raises(UsageError, match="nosuchprog cannot be started"):
         scaletest.validate(["nosuchprog"])
-    with pytest.raises(UsageError, match="limit stands beside it"):
+    with pytest.raises(UsageError, match="limit cannot be combined with it"):
         scaletest.validate(scaletest.Plan(["sleep", "1"]), limit=2)
     assert not begun.plans
 
 
 def test_a_second_validation_at_the_same_time_is_refused(begun: Begun, tmp_path: Path) -> None:
     def beside(path: Path) -> None:
-        with pytest.raises(UsageError, match="another validation runs in this process"):
+        with pytest.raises(UsageError, match="another validation is running in this process"):
             scaletest.validate(["sleep", "1"], run_dir=tmp_path / "other")
         runs.make("pass", path.parent)
 

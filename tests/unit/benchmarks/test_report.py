@@ -297,7 +297,7 @@ def test_a_run_that_holds_no_benchmarks_is_refused(tmp_path: Path) -> None:
     [
         (["bench", "run"], "nothing to run"),
         (["bench", "run", "IPref"], "no kind"),
-        (["bench", "run", "IPerf", "--set", "streams"], "no KEY=VALUE"),
+        (["bench", "run", "IPerf", "--set", "streams"], "not KEY=VALUE"),
         (["bench", "run", "IPerf", "--set", "streams={"], "not valid YAML"),
         (["bench", "run", "gone.yaml"], "cannot be read"),
         (["bench", "run", "IPerf", "--set", "networkName=a/b"], "Multus"),

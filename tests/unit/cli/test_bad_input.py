@@ -43,7 +43,7 @@ BAD = [
     (("bench", "run", "IPerf", "--set", "streams=" + "[" * 5000), "is not valid YAML"),
     (
         ("bench", "part", "--role", "x", "--index", "0", "--folder", ".", "--scratch", "."),
-        "holds no benchmark.json",
+        "contains no benchmark.json",
     ),
     (("validate", "--local", "--dry-run", "-f", "empty"), "empty is empty"),
     (("autoscale", "--rate", "0/min"), "rate is 0.0"),
@@ -103,7 +103,7 @@ def test_a_folder_without_permission_is_a_usage_error(
     assert run(list(line)) == 2
     errors = capsys.readouterr().err
     assert "Permission denied" in errors
-    assert "rights" in errors
+    assert "permissions" in errors
     assert "Traceback" not in errors
 
 

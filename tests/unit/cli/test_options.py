@@ -232,7 +232,7 @@ def test_a_form_that_the_command_lacks_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*SIZE, "-o", str(tmp_path / "rules.html")]) == 2
-    assert "no form for .html" in capsys.readouterr().err
+    assert "unsupported output format .html" in capsys.readouterr().err
     assert run([*SIZE, "-o", str(tmp_path / "r.html"), "--format", "json"]) == 0
 
 

@@ -155,7 +155,7 @@ def test_a_workload_has_its_name_or_that_of_a_class_or_function() -> None:
     assert workloads.resolved("mine") == "plugin_of_tests:facts"
     assert workloads.resolved("a.b:C") == "a.b:C"
     assert workloads.resolved("sleep") == "sleep"
-    with pytest.raises(UsageError, match="it is no MODULE:NAME"):
+    with pytest.raises(UsageError, match="it is not MODULE:NAME"):
         workloads.resolved("odd")
     with pytest.raises(UsageError, match="there is no workload 'minne'") as refused:
         workloads.resolved("minne")

@@ -41,7 +41,7 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     report = json.loads(capsys.readouterr().out)
     assert (report["books"]["measured"], report["books"]["pending"]) == (4, 1)
     assert run(["report", str(tmp_path)]) == 0
-    assert "how many pods there were is not known" in capsys.readouterr().out
+    assert "the number of pods is unknown" in capsys.readouterr().out
 
 
 def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(
@@ -70,7 +70,7 @@ def test_a_folder_without_a_lifecycle_run_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["lifecycle", "plot", "--output-dir", str(tmp_path)]) == 2
-    assert "holds no lifecycle run" in capsys.readouterr().err
+    assert "contains no lifecycle run" in capsys.readouterr().err
 
 
 def test_waiting_for_the_end_of_endless_workloads_gives_a_warning(

@@ -67,8 +67,8 @@ spec:
     ("text", "problem"),
     [
         ("a: [", "not valid YAML in line 1"),
-        ("- 1", "no Kubernetes object"),
-        ("kind: Job", "no Kubernetes object"),
+        ("- 1", "not a Kubernetes object"),
+        ("kind: Job", "not a Kubernetes object"),
         ("[" * 5000, "nests too deeply"),
         ("kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1", "2 objects"),
         ("", "0 objects"),

@@ -104,7 +104,7 @@ def without(milestone: str, *names: str) -> list[Any]:
 def test_pods_with_unknown_scheduling_are_not_counted_as_unscheduled() -> None:
     unknown = of(*without("scheduled", "a", "b"))
     assert unknown.books.measured == 2
-    assert placed(unknown) == "2 pods seen, of none of which the time of scheduling is known"
+    assert placed(unknown) == "2 pods seen, none with a known time of scheduling"
     assert placed(of(*without("scheduled", "a"), workload("b"))).startswith("1 of 2 pods scheduled")
     assert placed(of(workload("a", pods=0))) == "no pod was seen"
     assert placed(of(workload("a"), workload("b", submitted=9.0))).startswith("2 pods scheduled, ")

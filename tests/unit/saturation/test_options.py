@@ -86,7 +86,7 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
         ("load: sideways", "load in"),
         ("- 1", "not a table of keys and values"),
         ("arguments: 'ftp://h/'", "not an HTTP URL"),
-        ("arguments: 'http://127.0.0.1:1/'\nmethod: GE T\n", "no method of HTTP"),
+        ("arguments: 'http://127.0.0.1:1/'\nmethod: GE T\n", "not an HTTP method"),
     ],
 )
 def test_a_plan_file_that_cannot_work_says_why(

@@ -64,7 +64,7 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
     folder = SaturationFolder(tmp_path / "gone")
     with pytest.raises(UsageError, match="cannot be written") as caught:
         folder.store(steps[0], samples[0])
-    assert "the steps before are kept" in caught.value.hint
+    assert "the steps measured so far are kept" in caught.value.hint
     # and a run of which nothing is known goes, one with a step stays
     for name, count in (("empty", 0), ("begun", 1)):
         folder = SaturationFolder.create(tmp_path / name)

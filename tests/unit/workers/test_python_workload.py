@@ -224,7 +224,7 @@ MEMORY = "out of memory"
         ("silent error", Outcome.FAILED, Reason.EXIT, "Silent: its text cannot be written"),
         ("orphan", Outcome.FAILED, Reason.EXIT, "ended by itself with code 5"),
         ("much", Outcome.FAILED, Reason.EXIT, "returned 1000 figures"),
-        ("answers", Outcome.FAILED, Reason.EXIT, "which is no answer"),
+        ("answers", Outcome.FAILED, Reason.EXIT, "which does not answer"),
         ("close", Outcome.FAILED, Reason.EXIT, "closed the descriptor that its answers go to"),
     ],
 )
@@ -274,7 +274,7 @@ def test_one_that_is_never_made_ends_its_request(
 def test_what_a_request_wrote_late_is_not_the_answer_to_the_next(runtime: Runtime) -> None:
     assert runtime.run(("late", "0.5"), 60.0)[0].figures == {"width": 0}
     result, _ = runtime.run(("", "30"), 60.0)
-    assert "which is no answer to this request" in result.error
+    assert "which does not answer this request" in result.error
     assert runtime.run((), 60.0)[0].figures["width"] == 64
 
 

@@ -190,7 +190,7 @@ class PersistentChild:
         return (
             document
             if is_answer
-            else f"answered {cut(repr(answer), 60)}, which is no answer to this request"
+            else f"answered {cut(repr(answer), 60)}, which does not answer this request"
         )
 
     def _end(self) -> None:

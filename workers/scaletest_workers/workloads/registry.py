@@ -59,7 +59,7 @@ def resolved(name: str) -> str:
         )
     plugin = plugins[name]
     if not REFERENCE.fullmatch(plugin.target):
-        raise plugin.unusable("it is no MODULE:NAME")
+        raise plugin.unusable("it is not MODULE:NAME")
     return plugin.target
 
 
