@@ -7,7 +7,7 @@ import math
 from collections.abc import Generator, Iterable
 from statistics import fmean
 
-from scaletest.saturation.judging.search import (
+from scaletest.saturation.judging.bracket import (
     CONFIRMATIONS,
     MOST_STEPS,
     RAMP_FACTOR,

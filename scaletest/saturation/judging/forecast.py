@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar
 
 from scaletest.model.declared import called
 from scaletest.model.writing import Written
+from scaletest.saturation.judging.bracket import CONFIRMATIONS, MOST_STEPS
 from scaletest.saturation.judging.open_search import MOST_CORRECTING_STEPS
-from scaletest.saturation.judging.search import CONFIRMATIONS, MOST_STEPS
 from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN, OPERATING_STEPS
 from scaletest.saturation.plan import SaturationPlan
 

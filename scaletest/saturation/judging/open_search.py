@@ -13,7 +13,7 @@ import math
 from collections.abc import Generator, Sequence
 
 from scaletest.saturation.judging.backlog import pool
-from scaletest.saturation.judging.search import (
+from scaletest.saturation.judging.bracket import (
     CONFIRMATIONS,
     MOST_STEPS,
     RAMP_FACTOR,

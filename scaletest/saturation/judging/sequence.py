@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from scaletest.saturation.judging.bracket import Bracket, Probe, Search, Trial
 from scaletest.saturation.judging.closed_search import closed_search
 from scaletest.saturation.judging.exceedance import Exceedance
 from scaletest.saturation.judging.open_search import open_search
-from scaletest.saturation.judging.search import Bracket, Probe, Search, Trial
 from scaletest.saturation.judging.step import Assessed
 from scaletest.saturation.plan import Phase, SaturationPlan
 

@@ -7,7 +7,7 @@ INVALID   it was not found: not reached, not the same when repeated, an undecide
 """
 
 from scaletest.model import Verdict
-from scaletest.saturation.judging.search import Bracket
+from scaletest.saturation.judging.bracket import Bracket
 from scaletest.saturation.judging.sequence import OUTSIDE, SaturationSequence, at_level, same
 from scaletest.saturation.judging.step import Assessed
 from scaletest.stats.estimate import Estimate

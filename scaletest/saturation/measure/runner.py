@@ -24,9 +24,9 @@ from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.saturation.folder import SaturationFolder
+from scaletest.saturation.judging.bracket import Probe
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
 from scaletest.saturation.judging.forecast import BACK_OFF_S, forecast
-from scaletest.saturation.judging.search import Probe
 from scaletest.saturation.judging.sequence import OPERATING_STEPS, SaturationSequence
 from scaletest.saturation.judging.step import Assessed, assess, level_text, timing
 from scaletest.saturation.measure.machine_use import WatchedMachine

@@ -16,9 +16,9 @@ from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt
 from scaletest.saturation.judging.backlog import pool
+from scaletest.saturation.judging.bracket import Bracket, Finding, Probe, Trial
 from scaletest.saturation.judging.forecast import forecast, most_measured
 from scaletest.saturation.judging.open_search import open_search
-from scaletest.saturation.judging.search import Bracket, Finding, Probe, Trial
 from scaletest.saturation.judging.sequence import LONGEST, search
 from scaletest.saturation.judging.step import timing
 from scaletest.saturation.measure.runner import Runner
