@@ -107,7 +107,7 @@ def sample(redis: Any, names: Sequence[str]) -> None:
         figures = {"busy": 0.5, "memory_used": 1e9, "memory_total": 8e9, "power": 50.0}
         devices = {f"device:/dev/dri/renderD{128 + place}": figures for place in range(DEVICES)}
         cpu = {"cpu": {"cores": 64.0, "user": 20.0, "system": 2.0}}
-        node = NodeSample(f"node-{number:03}", "w", 0.0, 1.0, {**cpu, **devices}, {})
+        node = NodeSample(f"node-{number:03}", "w", 0.0, 1.0, {**cpu, **devices})
         pipe.xadd(keys.samples(names[number % QUEUES]), {"s": encode(node)}, maxlen=2000)
     pipe.execute()
 

@@ -203,7 +203,8 @@ def numeric_user(podman: Podman, image: str) -> str:
 
 
 def test_the_image_runs_as_any_numeric_user(podman: Podman) -> None:
-    assert podman.run("--user=4711:4711", SCALETEST, "--version").strip() == scaletest.__version__
+    version = podman.run("--user=4711:4711", SCALETEST, "--version").strip()
+    assert version == f"scaletest, version {scaletest.__version__}"
 
 
 def test_a_worker_and_a_client_and_an_exporter_of_the_image(

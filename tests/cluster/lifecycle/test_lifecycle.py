@@ -290,7 +290,7 @@ def test_delete_removes_every_workload_of_the_run(
 ) -> None:
     lifecycle("submit", "-n", "5", "-g", "0", "-o", "out")
     plane.kubectl("-n", namespace, "create", "configmap", "mine")
-    assert "no terminal to ask" in lifecycle("delete", "-o", "out", code=2).stderr
+    assert "cannot ask without a terminal" in lifecycle("delete", "-o", "out", code=2).stderr
     assert "5 Jobs of run" in lifecycle("delete", "-o", "out", "--yes").stdout
     eventually(lambda: not plane.kubectl("-n", namespace, "get", "jobs,pods", "-o", "name"))
     assert "configmap/mine" in plane.kubectl("-n", namespace, "get", "configmap", "-o", "name")
@@ -591,7 +591,7 @@ def test_stamps_agree_with_an_independent_recorder(
     [
         (("-n", "3", "--template", "unknown.yaml"), "does not know JobSet"),
         (("-n", "3", "--namespace", "nowhere"), "there is no namespace nowhere"),
-        ((), "how many workloads"),  # defect 3
+        ((), "the number of workloads is missing"),  # defect 3
         (("-n", "3", "--template", "nothing.yaml"), "the template nothing.yaml cannot be read"),
     ],
 )
