@@ -165,6 +165,7 @@ def check(records: list[Record], loop: ClosedLoop, redis: Any) -> None:
     assert queues.check("q") == []
 
 
+@pytest.mark.slow
 def test_a_redis_that_lost_everything_ends_the_load_with_an_error(tmp_path: Path) -> None:
     # given a server without persistence and a client with a request in flight
     with EmbeddedServer(tcp=True) as server:
