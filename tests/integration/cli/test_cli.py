@@ -48,9 +48,8 @@ def test_a_run_measures_each_step_and_keeps_every_record(tmp_path: Path) -> None
     assert [step["workers"] for step in result["steps"]] == [1, 2]
     alone, together = (float(step["throughput_per_s"]) for step in result["steps"])
     ratio = result["steps"][1]["ratio"]
-    if ratio is None:  # a busy machine left no sound pair of steps
-        assert code == 4
-    else:
+    # on a busy machine some measurements may not be judged, and the ratio is that of the others
+    if code != 4:
         assert ratio["value"] == pytest.approx(together / alone)
     # and the run is on disk, every record readable
     run = tmp_path / "run"
