@@ -30,7 +30,7 @@ def picture() -> str:
         "<title>The packages of scaletest: each imports only from floors below its own</title>",
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         f'<text x="{LEFT}" y="26" fill="#333333">A package imports only from floors below its own.'
-        " The number counts its statements; orange rooms are features.</text>",
+        " Orange rooms are features.</text>",
     ]
     for index, row in enumerate(rows):
         width = (WIDTH - 2 * LEFT - (len(row) - 1) * GAP) / len(row)

@@ -101,10 +101,10 @@ class BenchmarkPlan(Written):
             name = threshold.measure
             for benchmark in self.benchmarks:
                 reason = benchmark.kind.absent(benchmark.spec).get(name)
-                place = place_of(self.permutations[benchmark.permutation])
                 checks.refuse(
                     (
-                        reason and threshold.about(place),
+                        reason
+                        and threshold.about(place_of(self.permutations[benchmark.permutation])),
                         f"threshold '{threshold}' is about a number that cannot be measured:"
                         f" {reason}",
                         "leave it out, or restrict it to permutations with the number:"

@@ -1,4 +1,4 @@
-"""Account for requests outside the fast lane: settle, put back, or keep them as poison."""
+"""Account for requests outside the fast lane: settle them, put them back, keep them as poison."""
 
 import base64
 import zlib

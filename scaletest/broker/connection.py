@@ -56,8 +56,7 @@ def connect(
     client = prepare(url, socket_timeout_s=socket_timeout_s)
 
     def check() -> None:
-        # raise Unreachable for a server that is too old or a cluster, once it has loaded
-        # its data
+        # a server that loads its data answers nothing else yet
         for _ in range(LOADING_LOOKS):
             try:
                 client.ping()

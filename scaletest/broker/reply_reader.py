@@ -71,8 +71,7 @@ class Reader:
             self._position, self._anew = BEGIN, False
         try:
             if not self._answers:
-                # send a blocking read, after the command that deletes what was
-                # read before
+                # a blocking read, after the command that deletes what was read before
                 commands: list[tuple[Any, ...]] = [
                     (
                         *("XREAD", "COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000)),

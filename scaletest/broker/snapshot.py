@@ -175,8 +175,7 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
     past = queue_counts.read(row_ended)
     entry = QueueEntry.from_json(declared)
     if workers is None:
-        # return the living workers, as rows, and the suspects of a queue with too many
-        # for a call
+        # too many workers for the call that reads the queue: their rows come page by page
         queue = checks.queue_name(name.decode())
         names = sorted(living_workers(redis, queue))
         rows: list[list[Any]] = []
@@ -187,7 +186,8 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
                 if transient(error):
                     raise
                 raise ValueError(str(error)) from error
-        workers, suspects = (rows, list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS)))
+        workers = rows
+        suspects = list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS))
     return QueueSnapshot(
         name=checks.queue_name(name.decode()),
         at_s=at_s,

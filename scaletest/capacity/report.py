@@ -113,18 +113,22 @@ def simulation_report(simulation: Simulation) -> Report:
         environment={"command_line": list(simulation.command_line)},
     )
     rules, reasons = _rules_table(simulation, choice), _reason_lines(simulation)
-    figures = [played.result.to_dict() for played in simulation.played]
     return Report(
         head=head,
         summary=lambda: [rules, Text(reasons), Text(MEANINGS, "soft", optional=True)],
         comment=lambda: [rules, Text(reasons, "list")],
         sections=lambda: sections(simulation, choice),
-        # with the names and base units of JSON
-        sheet=lambda: Sheet(list(figures[0]), [list(row.values()) for row in figures]),
+        sheet=lambda: _sheet(simulation),
         cases=list,
         data=simulation.to_dict,
         picture=lambda: charts(simulation, choice),
     )
+
+
+def _sheet(simulation: Simulation) -> Sheet:
+    """Make a row for each rule, with the names and base units of JSON."""
+    rows = [played.result.to_dict() for played in simulation.played]
+    return Sheet(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _reason(simulation: Simulation, choice: BestRule) -> str:
@@ -269,7 +273,7 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
     )
     for name, (css, explanation) in LINES.items():
         drawn.legend(explanation, css)
-        # return a line that holds each value until the next
+        # a value holds until the next one
         points: list[Point] = []
         for point in result.course:
             at, value = point.at_s / 60, float(getattr(point, name))

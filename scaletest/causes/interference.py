@@ -156,7 +156,7 @@ def _levels(
         value = sample.value(resource, figure)
         if value is not None:
             disturbed = (value >= limit) is above
-            yield Span(sample.at_s - sample.interval_s, sample.at_s, value, disturbed, disturbed)
+            yield Span(begin_of(sample), sample.at_s, value, disturbed, disturbed)
 
 
 def _median(samples: Sequence[NodeSample], resource: str, figure: str) -> float:

@@ -1,15 +1,14 @@
 """Options that set a field of a plan: the field declares the name, default, unit and help."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from scaletest.cli.headings import F
 from scaletest.cli.options import DURATION, numbers
 from scaletest.model.wording import as_options
 from scaletest.model.writing import members
-
-F = TypeVar("F", bound=Callable[..., object])
 
 
 def setting(

@@ -1,8 +1,9 @@
-"""A cluster, found by the service account of a pod or by the kubeconfig; plain API calls with the
-client library's credentials; and what the answers mean: their messages, and refusals as errors.
+"""Connect to a cluster and call its API server; refusals become errors.
 
-The client library would turn answers into its own generated classes; other API groups, watches of
-thousands of objects and bodies that the proxy of a Service brings are needed as they are.
+The cluster is that of a pod's service account, else of the kubeconfig. Calls are plain, with the
+client library's credentials: that library would turn answers into its own generated classes; other
+API groups, watches of thousands of objects and bodies that the proxy of a Service brings are needed
+as they are.
 """
 
 import json

@@ -1,8 +1,7 @@
-"""The kinds of objects, and where the API server has them; single objects of any kind: find, list,
-create, change and delete them; and logs of pods.
+"""Objects of a cluster: their kinds, and find, list, create, change and delete single ones.
 
-Nothing is tried again, since the callers repeat their pass every second. It needs the rights get,
-list, create, patch and delete on the resources in question, and get pods/log for logs.
+Nothing is tried again, since the callers repeat their pass every second. `Documents` needs the
+rights get, list, create, patch and delete on the resources in question, and get pods/log for logs.
 """
 
 from dataclasses import dataclass

@@ -127,7 +127,7 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _walk(value: Any, depth: int = 0) -> Iterator[Any]:
-    """Return the value and all within it; RecursionError when it nests too deeply, or holds
+    """Yield the value and all within it; RecursionError when it nests too deeply, or holds
     itself.
     """
     if depth > MOST_DEPTH:

@@ -1,5 +1,4 @@
-"""Table of all metrics, and a view as the families that Prometheus' client writes: text for
-Prometheus and docs/reference/metrics.md come from it.
+"""Table of all metrics, from which text for Prometheus and docs/reference/metrics.md come.
 
 Units are base units. Counters end in _total and never go down while the queue is declared, since
 Redis keeps them. scaletest's fine buckets become a few Prometheus buckets, which are cheap to keep

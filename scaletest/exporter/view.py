@@ -116,7 +116,7 @@ class ViewReader:
         read_s = time.perf_counter() - began
         views, window_s = [], self.targets.window_s
         with self._lock:
-            histories, self._histories = self._histories, {}
+            histories: dict[str, History] = {}
             for queue in everything.queues:
                 window = over(queue.slots, queue.at_s, window_s)
                 demand = QueueDemand(
@@ -126,11 +126,12 @@ class ViewReader:
                 # The need before the first reading is unknown, so the present workers stand for it.
                 # A restart of the exporter then never removes workers. HPA does the same with its
                 # first recommendation.
-                before = histories.get(queue.name) or ((now, len(queue.workers)),)
-                number, self._histories[queue.name] = desired(now, need, before, window_s)
+                before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
+                number, histories[queue.name] = desired(now, need, before, window_s)
                 views.append(
                     QueueView(queue, window, need, number, tuple(samples.get(queue.name, ())))
                 )
+            self._histories = histories
         return ExporterView(
             everything.at_s,
             read_s,

@@ -108,11 +108,12 @@ class OpenLoop(LoadLoop):
                 )
             return ()
         begins: list[float] = []
+        most = min(room, TURN_REQUESTS)
         while (
             self._next is not None
             and self._next <= now
             and self._next < self._ends
-            and len(begins) < min(room, TURN_REQUESTS)
+            and len(begins) < most
         ):
             begins.append(self._next)
             self._advance()

@@ -37,7 +37,7 @@ class Measurement(Document):
         Seconds, "seconds from the request to scale until all workers served the queue."
     ] = 0.0
     measured_s: Annotated[Seconds, "seconds under load."] = 0.0
-    stop: Annotated[str, "why it ended, a value of analysis.stopping.Stop."] = ""
+    stop: Annotated[str, "why it ended, a value of validation.judging.stopping.Stop."] = ""
     requests: Annotated[
         Count | None,
         "how many of its records were written, so that a lost record is noticed; null where "

@@ -163,13 +163,14 @@ class ProgramWatch:
                 self._first,
             )
             self._sampling.balance.settle(self._spent, self._stands_for_s)
-            activity = self._activity(ended_s, usage)
+            whole = self._activity(ended_s, usage)
             if self._clients is not None:
-                activity = replace(
-                    activity,
+                whole = replace(
+                    whole,
                     engines=self._clients.busy_s(),
                     device_memory_bytes=self._clients.memory_bytes,
                 )
+            activity = whole
         return activity
 
     def close_own(self, state: State, name: str = "") -> Activity | None:

@@ -34,7 +34,7 @@ def unix_peer(inode: int) -> str | None:
 
 
 def tcp_peers() -> Iterator[addresses.Connection]:
-    """Return every TCP connection of this network. Raises OSError where the kernel does not
+    """Yield every TCP connection of this network. Raises OSError where the kernel does not
     answer.
     """
     for family in (socket.AF_INET, socket.AF_INET6):
@@ -65,7 +65,7 @@ def _link() -> socket.socket:
 
 
 def _answers(link: socket.socket, request: bytes, flags: int) -> Iterator[bytes]:
-    """Return the messages that answer a request, without their headers. Raises OSError."""
+    """Yield the messages that answer a request, without their headers. Raises OSError."""
     link.send(struct.pack("=IHHII", 16 + len(request), _BY_FAMILY, flags, 0, 0) + request)
     while True:
         data = link.recv(65536)

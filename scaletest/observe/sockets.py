@@ -130,7 +130,7 @@ class Sockets:
                 )
 
     def _named(self, connections: Iterable[addresses.Connection]) -> Iterator[tuple[int, str]]:
-        """Return inode and peer of each connection."""
+        """Yield inode and peer of each connection."""
         for inode, peer, port, _ in connections:
             yield inode, CLIENTS if peer and port == self._served else peer
 

@@ -25,8 +25,7 @@ def visibility(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as child:
-        # return whether its times, system call and kernel function can be read, once it
-        # sleeps
+        # it tells its system call and kernel function only once it sleeps
         pid = child.pid
         deadline = time.monotonic() + PATIENCE_S
         call = function = ""

@@ -1,6 +1,7 @@
 """An axis of a chart: where a number stands on it, and its marks.
 
-Marks are at 1, 2 and 5 times powers of ten, or at powers of two."""
+Marks are at 1, 2 and 5 times powers of ten, or at powers of two.
+"""
 
 import itertools
 import math

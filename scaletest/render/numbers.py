@@ -147,9 +147,10 @@ def plural(count: int, word: str) -> str:
 
 
 def leading(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
-    """Name the first few with their counts: a (80), b (40) and 5 more; a single name has none.
+    """List the first few names with their counts, as in "a (80), b (40) and 5 more".
 
-    An empty name is n/a. others: how many were counted elsewhere, without a name.
+    A name alone is listed without its count; an empty one is n/a. others: how many were counted
+    elsewhere, without a name.
     """
     if len(counts) < 2 and not others:
         return next(iter(counts), "") or NOTHING

@@ -1,6 +1,6 @@
-"""The search for saturation as a run: order a step, take its samples, store them, ask analysis what
-comes next.
+"""What load a service or a queue takes: order a step, take its samples, store them, ask what comes
+next.
 
-It decides nothing (`analysis.saturation` does) and knows neither HTTP nor queues: a load is
-anything that can be ordered to (`load.level_load`).
+`saturation.judging` decides, and knows neither HTTP nor queues: a load is anything that can be
+ordered to (`load.level_load`).
 """

@@ -125,7 +125,7 @@ def latency_limit(text: str) -> tuple[str, float]:
 class SaturationStep(Document):
     """One step that was measured."""
 
-    # It stands beside its attempts: requests that were sent once, as the tester saw them. All in a
+    # A step is stored beside its attempts, requests sent once, as the tester saw them. All in a
     # report is derived from these. Their times are seconds since the step began, on the tester's
     # monotonic clock; all agents begin a step together, so their times are comparable.
 

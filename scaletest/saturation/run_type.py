@@ -12,8 +12,9 @@ from scaletest.runs.places import default_root, reference
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, evaluate
+from scaletest.saturation.judging.sequence import OUTSIDE
 from scaletest.saturation.judging.step import Assessed
-from scaletest.saturation.plan import LoadKind, Phase
+from scaletest.saturation.plan import LoadKind
 from scaletest.stats.comparison import Contrast, differences
 from scaletest.stats.estimate import exactly
 from scaletest.stats.measure import NOWHERE, Measure, Place, percentiles
@@ -78,7 +79,7 @@ class SaturationType(RunType):
         levels = {
             (step.step.load, step.step.level): step
             for step in result.steps
-            if step.step.phase not in (Phase.WARM, Phase.OPERATE) and not step.tester
+            if step.step.phase not in OUTSIDE and not step.tester
         }
         names = {LoadKind.OPEN: "rate", LoadKind.CLOSED: "in_flight"}
         places: list[tuple[Place, Assessed]] = [

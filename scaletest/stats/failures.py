@@ -1,5 +1,6 @@
-"""Failures in groups, so that a thousand of them read as three lines: in bounded memory, as a load
-needs it that runs for days.
+"""Failures in groups, so that a thousand of them read as three lines.
+
+Memory is bounded, since a load may run for days.
 
 Failures of a group have outcome, reason, exit code and the pattern of their error in common. A
 group has one error as its example, counts where they occurred, and the first and the last time.

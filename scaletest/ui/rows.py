@@ -65,11 +65,11 @@ class QueueRow:
         return "working" if self.queue.running else "idle"
 
     def submitted(self) -> Markup:
-        """Draw submissions over the ring of slots."""
+        """Draw how many requests were submitted in each slot of the ring."""
         return self._spark({slot.number: slot.submitted for slot in self.queue.slots}, "Submitted")
 
     def ended(self) -> Markup:
-        """Draw ends over the ring of slots."""
+        """Draw how many requests ended in each slot of the ring."""
         return self._spark({slot.number: slot.ended for slot in self.queue.slots}, "Ended")
 
     def _spark(self, by_slot: Mapping[int, int], title: str) -> Markup:

@@ -8,6 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from scaletest.runs import registry
+from scaletest.runs.folder import RunFolder
+
 ROOT = Path(__file__).parents[2]
 # Words of the reasons that no busy machine gives: a part of the run was lost, or was never
 # measured.
@@ -61,6 +64,14 @@ class Knock(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Nothing."""
+
+
+def all_judged(run: Path) -> bool:
+    """Whether every measurement of a run may be judged; a busy machine may leave some that may not,
+    which ratios and intervals leave out.
+    """
+    judged: Any = registry.judge(RunFolder(run))
+    return all(sample.sound for step in judged.result.steps for sample in step.samples)
 
 
 def check_verdict(code: int, result: dict[str, Any]) -> None:

@@ -114,11 +114,11 @@ class Child:
         try:
             work = from_words(options)
             like = replace(work, batches=1)
-            session = self._session
-            if session is None or like != self._like:
+            # no name but the attribute holds the last session while the next one is made
+            if self._session is None or like != self._like:
                 self._forget()
-                session = Session(work)
-                self._session, self._like = session, like
+                self._session, self._like = Session(work), like
+            session = self._session
             return {"figures": {**session.run(work), "torch_device": session.device}}
         except LookupError as error:
             return {"error": str(error), "no_device": True}

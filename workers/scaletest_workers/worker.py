@@ -54,7 +54,8 @@ from scaletest_workers.tally import WorkTally
 
 logger = logging.getLogger("scaletest.worker")
 
-# How long a starting worker waits for a Redis that breaks its connections.
+# How long a worker that is started from the command line waits for a Redis that breaks its first
+# connections; it does not wait for one that refuses them.
 FIRST_CONNECTION_S = 60.0
 
 

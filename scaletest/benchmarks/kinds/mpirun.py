@@ -7,9 +7,7 @@ file.
 
 from collections import Counter
 
-from scaletest.benchmarks.kinds.kind import (
-    ExecutionSite,
-)
+from scaletest.benchmarks.kinds.kind import ExecutionSite
 from scaletest.benchmarks.kinds.spec import RDMA, TCP, MpiSpec
 
 HOSTFILE = "hosts"

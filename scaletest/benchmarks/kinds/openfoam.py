@@ -1,6 +1,6 @@
 """OpenFOAM: wall-clock time of icoFoam on the 3-D lid-driven cavity, by MPI on one node or several.
 
-It is not the OpenFOAM HPC collection's case, so its times can only be compared with each other.
+The case is not that of the OpenFOAM HPC collection, so times can only be compared with each other.
 """
 
 import re

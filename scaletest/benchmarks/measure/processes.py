@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.kinds.kind import Task, ToolOutput
 from scaletest.model import Activity
 from scaletest.model.masking import without_secrets
@@ -172,12 +172,12 @@ class Processes:
         is_in_time = wait_child(process.popen, self._until, watch=self._watch)
         self._end(process)
         output = process.output()
-        fail_if(
-            not is_in_time,
-            f"{process.program} did not end in time",
-            parsing.last_lines(output),
-            failure=Failure.TIMED_OUT,
-        )
+        if not is_in_time:
+            raise BenchmarkFailed(
+                Failure.TIMED_OUT,
+                f"{process.program} did not end in time",
+                parsing.last_lines(output),
+            )
         return output
 
     def wait_ready(self, process: Process, task: Task) -> None:

@@ -18,7 +18,7 @@ from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES, SAME_NODE, PodOverr
 from scaletest.benchmarks.objects import ssh
 from scaletest.model import checks
 
-# of benchmarks, whose objects have longer ones
+# Names of benchmarks in a cluster; their Jobs and pods have longer ones.
 NAME = re.compile(rf"[a-z]([a-z0-9-]{{0,{MOST_NAME - 2}}}[a-z0-9])?")
 # Pods of an earlier benchmark of the same name may still exist: the uid tells them apart.
 BENCHMARK, ROLE, UID = f"{GROUP}/benchmark", f"{GROUP}/role", f"{GROUP}/uid"

@@ -128,7 +128,6 @@ class _Pass:
 
     def act(self) -> tuple[status.Document, str]:
         """Act once; return the status then, and what an event says of it."""
-        # as it is requested, and as the operator completes it
         keys = ("apiVersion", "kind", "metadata", "spec")
         try:
             requested = read({key: self.document[key] for key in keys if key in self.document})
@@ -145,6 +144,7 @@ class _Pass:
                 benchmark = begun
                 observation = replace(self._advance(begun), edited=True)
         else:
+            # what the spec leaves open is as the operator was told
             unset: dict[str, Any] = {
                 name: setting
                 for name, setting in self.settings.pod_fields.items()

@@ -124,7 +124,7 @@ def conditions(
 
 
 def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
-    """Return the condition for a change of the spec that came too late; once there, it stays."""
+    """Return the condition that says that the spec was changed too late; it is never taken back."""
     reported = [
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]

@@ -1,9 +1,9 @@
-"""Which of several simulated rules is the best, step by step, and why the others do worse; and the
-search for the cheapest rule that keeps a wait target and kills nothing.
+"""Choose among simulated rules: the best of several that were given, or the cheapest candidate.
 
-Each criterion keeps the rules that are best by it; the next one is applied to what is left, so that
-a reader can follow the choice. A wait counts as equally short up to a tenth of a request's run
-time: nobody notices less, and a rule that never shrinks would win otherwise.
+`choose_best` applies criteria one by one: each keeps the rules that are best by it; the next one is
+applied to what is left, so that a reader can follow the choice. A wait counts as equally short up
+to a tenth of a request's run time: nobody notices less, and a rule that never shrinks would win
+otherwise.
 """
 
 import math

@@ -102,8 +102,9 @@ def draw_arrivals(
     _check_size(per_s * duration_s)
     count = max(1, round(per_s * duration_s))
     if name in ("steady", "burst"):
-        arrivals = tuple(index / per_s for index in range(count))
-        if name == "burst":
+        if name == "steady":
+            arrivals = tuple(index / per_s for index in range(count))
+        else:
             arrivals = tuple(duration_s / 4 * (index * 4 // count) for index in range(count))
         return Arrivals(arrivals, tuple(runs() for _ in arrivals))
     turn = 2 * math.pi / duration_s

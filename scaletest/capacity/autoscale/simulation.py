@@ -1,6 +1,6 @@
-"""Simulate arrivals and a rule on a virtual clock, event by event; the result and its figures.
+"""Simulate a rule against arrivals, on a virtual clock, event by event.
 
-Arrivals are drawn once, so that rules get the same. Pods are those of one Deployment or of Jobs.
+Pods are those of one Deployment or of Jobs.
 The order of victims is the ReplicaSet controller's: not ready before ready, ready for less time (by
 powers of two of seconds), then by uid, which is chance.
 

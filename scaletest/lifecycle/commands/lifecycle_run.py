@@ -1,5 +1,4 @@
-"""What the commands of lifecycle do, and the files that a run leaves beside its data: a table,
-pictures and a page."""
+"""What the commands of lifecycle do, once their options are read."""
 
 import os
 import shlex

@@ -24,9 +24,7 @@ from scaletest.lifecycle.options import WorkloadSelection
 from scaletest.lifecycle.plan import UNTIL
 from scaletest.lifecycle.records import LifecycleObject, Submission
 from scaletest.model.declared import INNER, VERSIONED, choice
-from scaletest.model.verdict import (
-    Verdict,
-)
+from scaletest.model.verdict import Verdict
 from scaletest.model.writing import Written
 from scaletest.stats.thresholds import ThresholdResult
 

@@ -64,13 +64,12 @@ class Workloads:
                 f"the template holds {len(bodies)} objects",
                 hint="give the workload alone; create what it needs before",
             )
-        body = bodies[0]
-        if not isinstance(body, dict) or not body.get("apiVersion") or not body.get("kind"):
+        parsed = bodies[0]
+        if not isinstance(parsed, dict) or not parsed.get("apiVersion") or not parsed.get("kind"):
             raise InvalidValue(
                 "the template is not a Kubernetes object",
                 hint="it needs apiVersion, kind and metadata",
             )
-        parsed = body
         # elsewhere NUM_GPUS is a usual name of a variable
         if "_PLACEHOLDER" in plan.template:
             parsed = changed(parsed, _rename_runai, _rename_runai)

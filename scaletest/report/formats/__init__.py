@@ -63,7 +63,9 @@ def render(report: Report, format_name: str) -> str:
         if not isinstance(text, str):
             raise plugin.unusable(f"it returned an object of type {type(text).__name__}, not text")
         return text
-    return str(_module(format_name).render(report))
+    text = _module(format_name).render(report)
+    assert isinstance(text, str)
+    return text
 
 
 def content(report: Report, format_name: str) -> bytes:

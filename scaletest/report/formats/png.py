@@ -122,7 +122,7 @@ def _pen(css: str) -> dict[str, Any]:
 
 
 def _area(css: str) -> dict[str, Any]:
-    """Return how an area of these classes looks."""
+    """Return the fill and edge of an area with these classes."""
     style = properties(css)
     return {
         "facecolor": style["fill"],

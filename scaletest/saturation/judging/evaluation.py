@@ -1,7 +1,6 @@
-"""The result of a saturation run: saturation point, knee, operating point, verdict, and warnings,
-which decide nothing.
+"""The result of a saturation run: its point, knee, operating point, verdict and warnings.
 
-The operating point is measured after that and decides nothing: its disturbances are warnings.
+The operating point is measured after the search and decides nothing: its disturbances are warnings.
 """
 
 import math

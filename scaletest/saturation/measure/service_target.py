@@ -1,5 +1,4 @@
-"""A Service of a cluster as a target: how it is reached, its autoscalers, which are held, and its
-pods under load: which did not stay ready, restarts, and warnings.
+"""A Service of a cluster as a target: its address, its held autoscalers, its pods under load.
 
 Pods are looked at before and after each step, so that no clock is compared: a pod that was ready
 and is not, or has been so only since another time, was not ready meanwhile.

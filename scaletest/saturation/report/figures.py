@@ -16,8 +16,8 @@ from scaletest.render.blocks import Charts
 from scaletest.render.chart import Chart
 from scaletest.render.numbers import plural, seconds, significant
 from scaletest.saturation.judging.evaluation import SaturationResult
+from scaletest.saturation.judging.sequence import OUTSIDE
 from scaletest.saturation.judging.step import Assessed
-from scaletest.saturation.plan import Phase
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Percentile
 
@@ -85,7 +85,7 @@ def charts(result: SaturationResult, point: str) -> Charts | None:
     # other of their level
     by_level: dict[float, list[Assessed]] = defaultdict(list)
     for assessed in result.steps:
-        if assessed.step.phase not in (Phase.WARM, Phase.OPERATE):
+        if assessed.step.phase not in OUTSIDE:
             by_level[assessed.step.level].append(assessed)
     levels = []
     for at in sorted(by_level):

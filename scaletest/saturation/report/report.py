@@ -1,5 +1,4 @@
-"""A saturation run as a report: what a terminal, a comment in CI and a page show, and test cases;
-what a service can take and what limits it, in sentences.
+"""A saturation run as a report: what each form shows, and sentences on what a service can take.
 
 The sheet has one row a step for programs. Test cases are its steps.
 """

@@ -71,8 +71,10 @@ def drift_of(completions: Completions, rate: Throughput, trend_per_s: float) -> 
     if not rate.enough:
         return Drift()
     # a slow request is a dip, and no lasting change
-    dips = find_drift(completions, trend_per_s).dips
     within = find_drift(completions.usual, trend_per_s)
+    dips = within.dips
+    if completions.usual is not completions:
+        dips = find_drift(completions, trend_per_s).dips
     # It is certain only where the correlation of requests does not explain it. The means of two
     # halves differ by twice the standard error of the whole, so a change that chance makes in one
     # of a hundred cases is 2 x 2.576 / 1.96 of the interval's half-width. A step that is measured

@@ -135,5 +135,5 @@ def evaluate(
 
 
 def missing_samples(damaged: str) -> list[str]:
-    """A warning where samples of the nodes could not be read: causes are told without them."""
+    """Return a warning where samples of the nodes could not be read, so that causes lack them."""
     return [f"samples of the nodes are missing: {damaged}"] if damaged else []

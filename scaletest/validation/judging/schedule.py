@@ -67,9 +67,12 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
             return []  # a doubling that fails decides the run
         # measuring again may decide it: undecided by the wider interval, and still imprecise
         wider = doubling(first, second, plan, wider=WIDER, course=course)
-        relative = max(together(first).relative, together(second).relative)
         if wider is None or (
-            wider.kind is VerdictKind.INVALID and (wider.widened_by or relative > plan.precision)
+            wider.kind is VerdictKind.INVALID
+            and (
+                wider.widened_by
+                or max(together(first).relative, together(second).relative) > plan.precision
+            )
         ):
             pair = (first[0].workers, second[0].workers)
             length = min(spent[workers] for workers in pair)

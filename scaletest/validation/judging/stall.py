@@ -81,8 +81,9 @@ def find_starving_steps(
     for measurements in of_steps:
         of_step = [completions[measurement.key] for measurement in measurements]
         all_did = statistics.fmean(each.rate_together for each in of_step)
-        found = next(filter(None, map(find_starved, of_step)), None)
-        if found and all_did < STARVED_RATIO * fewer_did:
-            starved[measurements[0].workers] = found
+        if all_did < STARVED_RATIO * fewer_did:
+            found = next(filter(None, map(find_starved, of_step)), None)
+            if found:
+                starved[measurements[0].workers] = found
         fewer_did = all_did
     return starved

@@ -1,6 +1,6 @@
 """The run of a validation: scale, wait until ready, load, measure, drain and record; judge.
 
-A run measures its steps up and down, and undecided steps again (`analysis.stopping`). It is stored
+A run measures its steps up and down, and undecided steps again (`judging.schedule`). It is stored
 after every step and can be stopped at any point: completed measurements are kept, and the verdict
 says that the run was interrupted. A stored run continues where it ended.
 
@@ -249,8 +249,8 @@ class ValidationRunner:
             # where every request failed, more workers would only fail faster; but each number is a
             # result where numbers of workers per device are compared
             rows = self._records.get(turn.key, [])
-            hopeless = len(rows) > self._plan.tolerate_failures and not any(row.ok for row in rows)
-            if self._stopped_by or (hopeless and rows and not self._plan.compares):
+            failing = not self._plan.compares and len(rows) > self._plan.tolerate_failures
+            if self._stopped_by or (failing and not any(row.ok for row in rows)):
                 return False
         return True
 

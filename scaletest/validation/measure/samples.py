@@ -43,7 +43,11 @@ class SampleStore:
 
     def add(self, samples: Sequence[NodeSample]) -> None:
         """Store these, or every second, fourth or eighth of each node when there are too many."""
-        new = [sample for sample in samples if self._is_kept(sample)]
+        new = []
+        for sample in samples:
+            self._seen[sample.node] += 1
+            if self._seen[sample.node] % self._every == 0:
+                new.append(sample)
         if not new:
             return
         self._rows += new
@@ -60,10 +64,6 @@ class SampleStore:
 
     def _are_too_many(self) -> bool:
         return len(self._rows) > MOST_SAMPLES or self._bytes > MOST_BYTES
-
-    def _is_kept(self, sample: NodeSample) -> bool:
-        self._seen[sample.node] += 1
-        return self._seen[sample.node] % self._every == 0
 
 
 class Collector:

@@ -53,7 +53,7 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
         Axis("requests/s", 0.0, ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
         *PANEL_SIZE,
     )
-    # mark in a chart over the time of a measuring what disturbed it
+    # what disturbed the measurement, as far as it lies in the chart
     shown = False
     for spell in result.disturbed:
         low, high = spell.begin_s - sample.began_s, spell.end_s - sample.began_s

@@ -10,7 +10,7 @@ import pytest
 from scaletest.broker import EmbeddedServer, Queues
 from scaletest.model import Record
 from tests.conftest import call, call_here, children_of, eventually, program
-from tests.integration.services import check_verdict
+from tests.integration.services import all_judged, check_verdict
 from tests.unit.valid import checked
 
 
@@ -48,11 +48,14 @@ def test_a_run_measures_each_step_and_keeps_every_record(tmp_path: Path) -> None
     assert [step["workers"] for step in result["steps"]] == [1, 2]
     alone, together = (float(step["throughput_per_s"]) for step in result["steps"])
     ratio = result["steps"][1]["ratio"]
-    # on a busy machine some measurements may not be judged, and the ratio is that of the others
-    if code != 4:
-        assert ratio["value"] == pytest.approx(together / alone)
-    # and the run is on disk, every record readable
     run = tmp_path / "run"
+    if ratio is None:  # a busy machine left no sound pair of steps
+        assert code == 4
+    else:
+        assert ratio["low"] <= ratio["value"] <= ratio["high"]
+        if all_judged(run):  # else the ratio leaves out what the throughputs have
+            assert ratio["value"] == pytest.approx(together / alone)
+    # and the run is on disk, every record readable
     assert json.loads((run / "result.json").read_text())["verdict"] == result["verdict"]
     assert json.loads((run / "plan.json").read_text())["limit"] == 2
     records = [Record.from_json(line) for line in (run / "records.jsonl").read_text().splitlines()]

@@ -16,7 +16,7 @@ from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import ProgramOptions, Result
-from scaletest_workers.workloads.transcode.options import CODECS
+from scaletest_workers.workloads.transcode.media import CODECS
 from tests.conftest import need, wait_for
 
 SAMPLES = Path(__file__).parents[2] / "unit/samples"

@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.workloads.command import READERS
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
+from scaletest_workers.workloads.transcode.media import container, refusal
 from scaletest_workers.workloads.transcode.options import (
     Acceleration,
     EncodedOutput,
     Quality,
     Transcode,
     TranscodeEngine,
-    container,
     from_words,
-    refusal,
 )
 from scaletest_workers.workloads.transcode.reading import TranscodeReading
 

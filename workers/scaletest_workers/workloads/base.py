@@ -1,7 +1,7 @@
-"""The interface of a workload, and what it is made from: it runs one request and returns how it
-ended. It never raises for a bad request.
+"""The interface of a workload, and what it is made from.
 
-A workload knows nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a
+A workload runs one request and returns how it ended. It never raises for a bad request, and knows
+nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a
 worker that must stop now can put the request back. The runtime chooses its device and adds it to
 the result.
 """
@@ -96,7 +96,7 @@ class ProgramOptions:
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """What a worker's workload is made from."""
+    """What a worker hands to a workload when it makes it."""
 
     command: tuple[str, ...]  # the worker's words, the workload's name first
     interrupt: Wake  # ends a run from outside

@@ -215,8 +215,7 @@ class PersistentChild:
         if answer is None:
             return timed_out_result(limit_s, self._name)
         if answer == "":
-            # return the result when the process died, by a crash or for lack of
-            # memory
+            # the process died, by a crash or for lack of memory
             text = last_words(self._errors)
             if code == UNAVAILABLE:
                 text = f"{self._name} cannot be used here{text}"

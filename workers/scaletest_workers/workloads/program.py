@@ -100,7 +100,6 @@ class Program:
                     Outcome.FAILED, Reason.NO_BINARY, error=why_not_started(name, error, options)
                 )
             )
-        # run it to its end
         self._guard.watch(process.pid)
         if watch is not None:
             watch.start(process.pid)
@@ -117,15 +116,14 @@ class Program:
             self._guard.watch(None)
             texts = output.close(), errors.close()
             activity = watch.close(usage) if watch is not None else None
-        # say how it ended
-        code, detail = process.returncode, last_words(texts[1])
+        code = process.returncode
         if has_ended and code == 0:
             result = SUCCEEDED
         elif has_ended and code < 0:
-            error_text = f"{name} was ended by {signal_name(-code)}{detail}"
+            error_text = f"{name} was ended by {signal_name(-code)}{last_words(texts[1])}"
             result = Result(Outcome.FAILED, Reason.SIGNAL, code, error_text)
         elif has_ended:
-            error_text = f"{name} returned error code {code}{detail}"
+            error_text = f"{name} returned error code {code}{last_words(texts[1])}"
             result = Result(Outcome.FAILED, Reason.EXIT, code, error_text)
         elif is_late:
             result = replace(timed_out_result(limit_s, name), exit_code=code)

@@ -8,8 +8,8 @@ import re
 
 from scaletest.model import checks
 from scaletest.model.record import Figures
+from scaletest_workers.workloads.transcode.media import FFMPEG_CODECS
 from scaletest_workers.workloads.transcode.options import (
-    FFMPEG_CODECS,
     NULL,
     Acceleration,
     EncodedOutput,
@@ -142,8 +142,8 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     if "frame=" in output:
         progress = dict(_PROGRESS.findall(output[output.rfind("frame=") :]))
     count, rate = progress.get("frame", ""), progress.get("fps", "")
-    status: list[tuple[str, str]] = _STATS.findall(errors)
-    if status and not progress:
+    if not progress:
+        status: list[tuple[str, str]] = [("", ""), *_STATS.findall(errors)]
         count, rate = status[-1]
     if not count.isdigit():
         return TranscodeReading.explain({}, errors)

@@ -13,14 +13,12 @@ from scaletest_workers.workloads.base import Making, Result, failed_result
 from scaletest_workers.workloads.command import result_with_figures
 from scaletest_workers.workloads.program import Program
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
+from scaletest_workers.workloads.transcode.media import HEAD_BYTES, codec_of_head, refusal
 from scaletest_workers.workloads.transcode.options import (
-    HEAD_BYTES,
     Acceleration,
     Transcode,
     TranscodeEngine,
-    codec_of_head,
     from_words,
-    refusal,
 )
 
 
